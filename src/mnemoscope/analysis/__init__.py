@@ -1,0 +1,1 @@
+"""What results mean: estimates with their uncertainty."""

@@ -1,0 +1,68 @@
+"""Token geometry: where the vectors z_v, u_y, z_trig and z_EOS come from.
+
+A law turns a V x d matrix of standard normal numbers into V embeddings of norm about 1. To add a
+law, write its function here and add its name to `Embedding` in `spec`.
+
+With V = 3 and d = 2, the normal draw ((3, 4), (0, -2), (1, 1)) becomes
+
+    gaussian     ((2.12, 2.83), (0, -1.41), (0.71, 0.71))   every number over sqrt(2)
+    sphere       ((0.6, 0.8), (0, -1), (0.71, 0.71))        every row over its norm
+    orthonormal  refused: three orthonormal rows need d >= 3
+"""
+
+import sys
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, UInt32
+
+from mnemoscope.keys import normal
+
+
+class Embeddings(NamedTuple):
+    """The frozen vectors: z_v in the rows of Z, u_y in the rows of U, and the two special ones."""
+
+    Z: Float[Array, "V d"]
+    U: Float[Array, "V d"]
+    trigger: Float[Array, "d"]
+    query: Float[Array, "d"]
+
+
+def gaussian(draw: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    """z ~ N(0, I/d): squared norm 1 on average, overlaps of size 1/sqrt(d)."""
+    return draw / jnp.sqrt(draw.shape[1])
+
+
+def sphere(draw: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    """z uniform on the unit sphere: the same directions as `gaussian`, norms exactly 1."""
+    return draw / jnp.linalg.norm(draw, axis=1, keepdims=True)
+
+
+def orthonormal(draw: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    """The first n rows of a random orthogonal matrix: no overlap at all.
+
+    Gram-Schmidt of the draw. With the signs fixed so that R has a positive diagonal, Q is uniform
+    over orthonormal frames (Haar), and every row alone is uniform on the sphere.
+    """
+    Q, R = jnp.linalg.qr(draw.T)
+    return (Q * jnp.sign(jnp.diagonal(R))).T
+
+
+def draw_embeddings(
+    law: str, vocab: int, dim: int, streams: dict[str, UInt32[Array, "2"]]
+) -> Embeddings:
+    """All four under one law; U, the trigger and the query are independent of Z.
+
+    Under `orthonormal` the trigger joins the frame of Z where there is room for it (d > V), so
+    that nothing overlaps; at d = V it is uniform on the sphere. The query enters only through its
+    norm, so it always stands alone.
+    """
+    make = getattr(sys.modules[__name__], law)
+    tokens, labels, trigger, query = (
+        normal(streams[name], rows, dim).astype(float)
+        for name, rows in (("input", vocab), ("output", vocab), ("trigger", 1), ("query", 1))
+    )
+    if law == "orthonormal" and dim > vocab:
+        frame = make(jnp.concatenate([tokens, trigger]))
+        return Embeddings(frame[:vocab], make(labels), frame[vocab], make(query)[0])
+    return Embeddings(make(tokens), make(labels), make(trigger)[0], make(query)[0])

@@ -1,0 +1,76 @@
+"""The kinds of value a spec holds, each with a refusal that says what was expected and what came.
+
+Values may come from Python, from a TOML file or from a command line, so whole numbers are also
+read from text such as `4096`, `1e5` or `16_384`.
+"""
+
+import difflib
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` for the closest known word, or nothing when none is close."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def _number(value: Any) -> float | None:
+    """The finite or infinite number that `value` stands for, or None when it is not a number."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+def whole(at_least: int, at_most: int | None = None) -> Callable[[Any], int]:
+    """A validator for whole numbers in [at_least, at_most]."""
+    expected = f"a whole number of at least {at_least}"
+    if at_most is not None:
+        expected += f" and at most {at_most:,}"
+
+    def read(value: Any) -> int:
+        number = _number(value)
+        if number is None or not math.isfinite(number) or number != int(number):
+            raise ValueError(f"expected {expected}, got {value!r}")
+        # Integers pass through untouched: a float would round those above 2**53.
+        exact = value if isinstance(value, int) else int(number)
+        if exact < at_least or (at_most is not None and exact > at_most):
+            raise ValueError(f"expected {expected}, got {value!r}")
+        return exact
+
+    return read
+
+
+def positive(value: Any) -> float:
+    """A validator for finite numbers above zero."""
+    number = _number(value)
+    if number is None or not math.isfinite(number) or number <= 0:
+        raise ValueError(f"expected a finite number above 0, got {value!r}")
+    return number
+
+
+def step_size(value: Any) -> float | Literal["limit"]:
+    """A validator for step sizes: `limit`, or a finite number above zero."""
+    if value == "limit":
+        return "limit"
+    number = _number(value)
+    if number is None or not math.isfinite(number) or number <= 0:
+        raise ValueError(f"expected 'limit' or a finite number above 0, got {value!r}")
+    return number
+
+
+def one_of(*names: str) -> Callable[[Any], str]:
+    """A validator for a name out of a fixed list; a near miss is told what it was near to."""
+
+    def read(value: Any) -> str:
+        if value in names:
+            return value
+        raise ValueError(
+            f"expected one of {', '.join(names)}, got {value!r}{nearest(str(value), names)}"
+        )
+
+    return read

@@ -1,0 +1,112 @@
+"""Named random streams: every random number is a pure function of (spec, seed, name, index).
+
+A stream is a Threefry-2x32 key. Word (i, j) of a stream is one hash of the counter pair that
+belongs to (i, j), so it depends on nothing else: not on how many rows are drawn, nor in what
+order, batch or chunk, nor on the device. The first N rows of a longer draw are the shorter draw.
+
+Threefry is written out here (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
+1, 2, 3", 2011; 20 rounds) rather than called through `jax.random`: the draws then stay the same
+across JAX versions, both output words are used, and XLA fuses the rounds into whatever consumes
+the words.
+"""
+
+import hashlib
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float32, UInt32
+
+from mnemoscope.spec import Retrieval
+
+# The spec's fields that each stream depends on. What is not named here shares its draws: the same
+# seed has the same sequences at every d, m and N, and the same directions under every embedding
+# law, so that curves along those axes are smooth and comparisons along them are paired.
+STREAMS: dict[str, tuple[str, ...]] = {
+    "input": ("vocab", "dim"),
+    "output": ("vocab", "dim"),
+    "trigger": ("vocab", "dim"),
+    "query": ("vocab", "dim"),
+    "hidden": ("dim",),
+    "permutation": ("vocab",),
+    "train": ("vocab", "length"),
+    "test": ("vocab", "length"),
+}
+
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+PARITY = 0x1BD11BDA
+
+
+def stream(spec: Retrieval, seed: int, name: str) -> np.ndarray:
+    """The key, two 32-bit words, of the stream `name` for this spec and seed.
+
+    The text that is hashed reads, for example, `mnemoscope|7|train|vocab=256|length=8`.
+    """
+    facts = [f"{field}={getattr(spec, field)}" for field in STREAMS[name]]
+    text = "|".join(["mnemoscope", str(seed), name, *facts])
+    return np.frombuffer(hashlib.sha256(text.encode()).digest()[:8], dtype="<u4").copy()
+
+
+def threefry(
+    key: UInt32[Array, "2"], high: UInt32[Array, "*n"], low: UInt32[Array, "*n"]
+) -> tuple[UInt32[Array, "*n"], UInt32[Array, "*n"]]:
+    """Threefry-2x32-20 of the counter (high, low).
+
+    Twenty rounds of `x0 += x1; x1 = rotl(x1, r) ^ x0`; after every fourth round the next two of
+    the three key words k0, k1, k0 ^ k1 ^ PARITY are added, and the number of the injection.
+    """
+    words = (key[0], key[1], key[0] ^ key[1] ^ jnp.uint32(PARITY))
+    x0, x1 = high + words[0], low + words[1]
+    for injection in range(1, 6):
+        for r in ROTATIONS[(injection - 1) % 2]:
+            x0 = x0 + x1
+            x1 = ((x1 << jnp.uint32(r)) | (x1 >> jnp.uint32(32 - r))) ^ x0
+        x0 = x0 + words[injection % 3]
+        x1 = x1 + words[(injection + 1) % 3] + jnp.uint32(injection)
+    return x0, x1
+
+
+def random_words(
+    key: UInt32[Array, "2"], rows: UInt32[Array, "n"], count: int
+) -> UInt32[Array, "n {count}"]:
+    """Words (i, 0..count-1) of a stream for each row number i in `rows`.
+
+    With h = ceil(count / 2), counter (i, b) gives word b and word h + b.
+    """
+    half = -(-count // 2)
+    high, low = jnp.broadcast_arrays(rows[:, None], lax.iota(jnp.uint32, half)[None, :])
+    return jnp.concatenate(threefry(key, high, low), axis=1)[:, :count]
+
+
+def below(words: UInt32[Array, "*n"], bound: int) -> UInt32[Array, "*n"]:
+    """Words mapped to 0..bound-1: floor(word * bound / 2**32).
+
+    The chance of a value differs from 1/bound by at most 2**-32. The product's upper half is put
+    together from 16-bit pieces, since 64-bit integers are off by default in JAX.
+    """
+    low16 = jnp.uint32(0xFFFF)
+    sixteen = jnp.uint32(16)
+    word_high, word_low = words >> sixteen, words & low16
+    bound_high, bound_low = jnp.uint32(bound >> 16), jnp.uint32(bound & 0xFFFF)
+    middle = word_high * bound_low + ((word_low * bound_low) >> sixteen)
+    carry = ((middle & low16) + word_low * bound_high) >> sixteen
+    return word_high * bound_high + (middle >> sixteen) + carry
+
+
+def normal(key: UInt32[Array, "2"], rows: int, columns: int) -> Float32[Array, "{rows} {columns}"]:
+    """Standard normal numbers by the inverse distribution function, always drawn in float32.
+
+    x = sqrt(2) erfinv(u), with u the middle of one of 2**24 equal cells of (-1, 1). Drawing in one
+    precision keeps the draw the same whatever precision the training is run in.
+    """
+    words = random_words(key, lax.iota(jnp.uint32, rows), columns)
+    cell = (words >> jnp.uint32(8)).astype(jnp.float32)
+    # (2 cell + 1) / 2**24 - 1, arranged so that float32 holds both ends exactly.
+    uniform = (cell - jnp.float32(2**23) + jnp.float32(0.5)) * jnp.float32(2.0**-23)
+    return jnp.float32(np.sqrt(2.0)) * lax.erf_inv(uniform)
+
+
+def permutation(key: UInt32[Array, "2"], size: int) -> UInt32[Array, "{size}"]:
+    """A uniformly random permutation: the order that sorts one random word per element."""
+    words = random_words(key, lax.iota(jnp.uint32, size), 1)[:, 0]
+    return jnp.argsort(words, stable=True).astype(jnp.uint32)

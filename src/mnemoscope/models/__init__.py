@@ -1,0 +1,1 @@
+"""Logits from parameters."""

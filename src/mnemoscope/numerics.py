@@ -1,0 +1,95 @@
+"""Where and how numbers are computed: device, precision, and whether a setting fits in memory."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import jax
+
+from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.training.streaming import BYTES_PER_CHUNK, TOKENS_PER_CHUNK
+
+Precision = Literal["float32", "float64"]
+Device = Literal["auto", "cpu", "gpu"]
+
+
+def find_device(name: Device) -> jax.Device:
+    """The device of that name; `auto` is a GPU where JAX sees one, and the CPU elsewhere."""
+    if name == "auto":
+        return jax.devices()[0]
+    try:
+        return jax.devices(name)[0]
+    except RuntimeError:
+        raise SpecError(
+            "device", f"expected a device that JAX sees ({jax.default_backend()}), got {name!r}"
+        ) from None
+
+
+@contextlib.contextmanager
+def numerics(precision: Precision, device: jax.Device) -> Iterator[None]:
+    """Run the block in this precision on this device.
+
+    Matrix products are told to keep full precision: GPUs would otherwise round float32 operands.
+    """
+    with (
+        jax.enable_x64(precision == "float64"),
+        jax.default_device(device),
+        jax.default_matmul_precision("highest"),
+    ):
+        yield
+
+
+def free_bytes(device: jax.Device) -> int | None:
+    """Memory that is free on the device, or None where that cannot be told."""
+    if device.platform != "cpu":
+        stats = device.memory_stats()
+        return stats["bytes_limit"] - stats["bytes_in_use"] if stats else None
+    with contextlib.suppress(OSError, StopIteration, ValueError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return 1024 * int(next(x for x in lines if x.startswith("MemAvailable")).split()[1])
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return None
+
+
+def needed_bytes(spec: Retrieval, precision: Precision = "float32") -> dict[str, int]:
+    """The large arrays of a trial, in bytes, by what they are for."""
+    size = 8 if precision == "float64" else 4
+    hidden = spec.width or spec.dim
+    needed = {
+        "embeddings": 2 * spec.vocab * spec.dim * size,
+        # Counts, and two tables of the same shape in flight beside them.
+        "tables by pair of tokens": spec.vocab**2 * (4 + 2 * size),
+        "value matrices": 4 * spec.dim * hidden * size,
+        "one chunk": 4 * max(BYTES_PER_CHUNK, 4 * TOKENS_PER_CHUNK, 4 * spec.length),
+    }
+    if spec.width:
+        needed["hidden units"] = (3 * spec.vocab + spec.dim) * spec.width * size
+    if spec.then == "adamw":
+        needed["moments"] = 4 * spec.dim * (hidden + spec.dim) * size
+    return needed
+
+
+def check_memory(spec: Retrieval, precision: Precision, device: jax.Device) -> None:
+    """Refuse a setting that cannot fit, before anything is allocated."""
+    free = free_bytes(device)
+    needed = needed_bytes(spec, precision)
+    total = sum(needed.values())
+    if free is not None and total > free:
+        part, most = max(needed.items(), key=lambda item: item[1])
+        blame = "width" if part == "hidden units" else "dim" if part != "tables by pair of tokens" and spec.dim > spec.vocab else "vocab"
+        raise SpecError(
+            blame,
+            f"expected a size that fits in the {_readable(free)} free, got {getattr(spec, blame):,}, "
+            f"which needs {_readable(total)} ({_readable(most)} for {part})",
+        )
+
+
+def _readable(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} PB"

@@ -1,0 +1,113 @@
+"""What one trial leaves behind: its inputs, its outcome, and how it was computed."""
+
+import dataclasses
+import importlib.metadata
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import jax
+
+from mnemoscope.spec import Retrieval
+
+# Raised whenever a change makes old and new results differ by more than rounding.
+NUMERICS_VERSION = 1
+
+Status = Literal["ok", "crashed", "diverged", "unreached"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """The model after one step of training, on fresh sequences. See `evaluation` for the words."""
+
+    name: str
+    accuracy: float
+    attention_accuracy: float
+    map_accuracy: float
+    recall: float | None = None
+    signal: float | None = None
+    std: float | None = None
+    loss: float | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """Signal over standard deviation of the attention scores."""
+        if self.signal is None or not self.std:
+            return None
+        return self.signal / self.std
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One spec, one seed, one outcome. `accuracy` and what follows are None unless status is ok."""
+
+    spec: Retrieval
+    seed: int
+    status: Status
+    steps: tuple[Step, ...] = ()
+    seconds: float = 0.0
+    message: str = ""
+    precision: str = "float32"
+    device: str = "cpu"
+    versions: dict[str, str] = field(default_factory=lambda: versions())
+
+    @property
+    def _end(self) -> Step | None:
+        return self.steps[-1] if self.status == "ok" and self.steps else None
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of fresh sequences whose label is named."""
+        return self._end.accuracy if self._end else None
+
+    @property
+    def attention_accuracy(self) -> float | None:
+        """Share of fresh sequences whose largest attention weight is on the informative token."""
+        return self._end.attention_accuracy if self._end else None
+
+    @property
+    def recall(self) -> float | None:
+        """Accuracy among the sequences where attention is right; None where it never is."""
+        return self._end.recall if self._end else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON: numbers that are not finite become None."""
+        steps = [{**dataclasses.asdict(step), "ratio": step.ratio} for step in self.steps]
+        end = steps[-1] if self._end else dict.fromkeys((f.name for f in dataclasses.fields(Step)))
+        return _finite(
+            {
+                "seed": self.seed,
+                "status": self.status,
+                "accuracy": end["accuracy"],
+                "attention_accuracy": end["attention_accuracy"],
+                "recall": end["recall"],
+                "map_accuracy": end["map_accuracy"],
+                "margin": {name: end.get(name) for name in ("signal", "std", "ratio")},
+                "steps": steps,
+                "seconds": self.seconds,
+                "message": self.message,
+                "precision": self.precision,
+                "device": self.device,
+                "versions": self.versions,
+                "spec_id": self.spec.id,
+            }
+        )
+
+
+def versions() -> dict[str, str]:
+    """Versions that a later reader may need to make the same numbers."""
+    return {
+        "mnemoscope": importlib.metadata.version("mnemoscope"),
+        "numerics": str(NUMERICS_VERSION),
+        "jax": jax.__version__,
+    }
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return value

@@ -1,0 +1,141 @@
+"""The main corridor: one spec and one seed in, one record out.
+
+    spec, seed -> streams -> frozen vectors -> three steps [-> more training] -> record
+
+Formulas: the model's stand in `models.transformer`, the steps' in `training.three_step` and, as
+computed, in `training.by_token` and `training.by_sample`.
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+from mnemoscope import keys
+from mnemoscope.evaluation import answers_by_token, count_hits, map_accuracy, margin
+from mnemoscope.models.transformer import Frozen, draw_frozen
+from mnemoscope.numerics import Device, Precision, check_memory, find_device, numerics
+from mnemoscope.record import Step, Trial
+from mnemoscope.spec import Retrieval
+from mnemoscope.training import full
+from mnemoscope.training.streaming import Progress, Source
+from mnemoscope.training.three_step import ThreeSteps, query_scale, train_three_steps
+
+# Measurements taken during training that goes on after the three steps.
+CHECKPOINTS = 20
+
+
+def simulate(
+    spec: Retrieval,
+    seed: int = 0,
+    *,
+    precision: Precision = "float32",
+    device: Device = "auto",
+    progress: Progress | None = None,
+) -> Trial:
+    """Train and test the model of `spec` with the random numbers of `seed`.
+
+    `progress`, if given, is told now and then what share of one pass over the samples was done;
+    `work(spec)` passes are made in all.
+    """
+    began = time.perf_counter()
+    place = find_device(device)
+    check_memory(spec, precision, place)
+    with numerics(precision, place):
+        streams = {name: jnp.asarray(keys.stream(spec, seed, name)) for name in keys.STREAMS}
+        frozen = _draw(spec.program(), streams)
+        train = Source(streams["train"], frozen.permutation)
+        test = Source(streams["test"], frozen.permutation)
+        learned = train_three_steps(spec, frozen, train, progress)
+        steps = [*_measure_three_steps(spec, frozen, test, learned)]
+        if spec.then != "none":
+            steps += _train_on(spec, frozen, train, test, learned, progress)
+    finite = math.isfinite(float(jnp.sum(learned.V2))) and all(
+        step.loss is None or math.isfinite(step.loss) for step in steps
+    )
+    return Trial(
+        spec=spec,
+        seed=seed,
+        status="ok" if finite else "diverged",
+        steps=tuple(steps),
+        seconds=time.perf_counter() - began,
+        precision=precision,
+        device=place.device_kind,
+    )
+
+
+@partial(jax.jit, static_argnames=("program",))
+def _draw(program: Retrieval, streams: dict[str, jax.Array]) -> Frozen:
+    return draw_frozen(program, streams)
+
+
+def _measure_three_steps(
+    spec: Retrieval, frozen: Frozen, test: Source, learned: ThreeSteps
+) -> Iterator[Step]:
+    """The model before training and after each step."""
+    look = partial(_look, spec, frozen, test)
+    if spec.attention == "locked":
+        yield look("V2", "locked", learned.V2, learned.alpha)
+        return
+    attend = "argmax" if spec.gamma == "limit" else "softmax"
+    w = learned.alpha
+    if spec.gamma != "limit":
+        w = query_scale(spec, frozen) * w
+    chance = 1 / spec.vocab
+    yield Step("start", chance, 1 / spec.length, chance)
+    yield look("V1", "uniform", learned.V1, w)
+    yield look("W1", attend, learned.V1, w)
+    yield look("V2", attend, learned.V2, w)
+
+
+def _train_on(
+    spec: Retrieval,
+    frozen: Frozen,
+    train: Source,
+    test: Source,
+    learned: ThreeSteps,
+    progress: Progress | None,
+) -> Iterator[Step]:
+    """Further training, looked at about CHECKPOINTS times, first where it starts from."""
+    state = full.start(spec, frozen, learned)
+    every = max(1, spec.steps // CHECKPOINTS)
+    for taken in range(spec.steps + 1):
+        # The loss belongs to the parameters before the step, so the last look needs one step more.
+        after, info = full.step(
+            spec.program(), spec.then, frozen, train, state,
+            jnp.uint32(spec.samples), jnp.asarray(spec.learning_rate, frozen.Z.dtype),
+        )  # fmt: skip
+        if taken % every == 0 or taken == spec.steps:
+            w = state.parameters.key_query @ frozen.query
+            name, loss = f"{spec.then} {taken}", float(info.loss)
+            yield _look(
+                spec, frozen, test, name, "softmax", state.parameters.value, w, loss
+            )
+        if progress is not None and taken < spec.steps:
+            jax.block_until_ready(after)
+            progress(1.0)
+        state = after
+
+
+def _look(
+    spec: Retrieval, frozen: Frozen, test: Source, name: str, attend: str, Vmat: jax.Array,
+    w: jax.Array, loss: float | None = None,
+) -> Step:  # fmt: skip
+    program, samples = spec.program(), spec.test_samples
+    hits = count_hits(program, frozen, test, attend, Vmat, w, jnp.uint32(samples))
+    answered, attended, both = (int(count) for count in hits)
+    signal, std = margin(frozen, w)
+    has_scores = attend in ("argmax", "softmax")
+    return Step(
+        name=name,
+        accuracy=answered / samples,
+        attention_accuracy=1 / spec.length if attend == "uniform" else attended / samples,
+        map_accuracy=float(map_accuracy(frozen, answers_by_token(program, frozen, Vmat)[1])),
+        recall=both / attended if attended else None,
+        signal=float(signal) if has_scores else None,
+        std=float(std) if has_scores else None,
+        loss=loss,
+    )

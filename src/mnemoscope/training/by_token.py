@@ -1,0 +1,250 @@
+r"""The three steps where every per-token quantity is a table by token id.
+
+Embeddings are frozen, so whatever a position contributes depends on its token alone. A pass over
+the samples then moves scalars: it counts, looks up and adds, and never forms a d-vector per
+position. This covers the attention-only model's first two steps as eta -> 0, and the third step of
+both models as gamma -> infinity, where attention is an argmax.
+
+Symbols: K[y, v] how often token v stands in sequences of label y; n[y] sequences of label y; a bar
+is a mean; primes on U and Z mean that the rows' mean was taken off.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int32
+
+from mnemoscope.models.transformer import Frozen, hidden
+from mnemoscope.spec import Retrieval
+from mnemoscope.tasks.retrieval import Batch
+from mnemoscope.training.streaming import Progress, Source, chunk_by_token, fold, in_segments
+
+
+class Counts(NamedTuple):
+    """K and n: all that the first step needs to know of the samples."""
+
+    pairs: Int32[Array, "V V"]
+    labels: Int32[Array, "V"]
+
+
+class Winners(NamedTuple):
+    """Where hard attention went: to a noise token t at label y, or to the informative one."""
+
+    noise: Int32[Array, "V V"]
+    informative: Int32[Array, "V"]
+
+
+def inverse(permutation: Array) -> Array:
+    """Pi*^-1: the token behind each label."""
+    return jnp.argsort(permutation)
+
+
+# --- step 1: the values at zero --------------------------------------------------------------
+
+
+@partial(jax.jit, static_argnames=("spec",), donate_argnames=("counts",))
+def _count(spec: Retrieval, source: Source, counts: Counts, first: Array, stop: Array) -> Counts:
+    def body(counts: Counts, batch: Batch, live: Bool[Array, "B"]) -> Counts:
+        cell = batch.label[:, None] * spec.vocab + batch.tokens
+        one = jnp.broadcast_to(live[:, None], cell.shape).astype(jnp.int32)
+        pairs = counts.pairs.reshape(-1).at[cell.reshape(-1)].add(one.reshape(-1))
+        labels = counts.labels.at[batch.label].add(live.astype(jnp.int32))
+        return Counts(pairs.reshape(counts.pairs.shape), labels)
+
+    return fold(
+        body, counts, source, first, stop, length=spec.length, chunk=chunk_by_token(spec)
+    )
+
+
+def count_pairs(
+    spec: Retrieval, source: Source, samples: int, progress: Progress | None = None
+) -> Counts:
+    """K and n over all samples."""
+    V = spec.vocab
+    empty = Counts(jnp.zeros((V, V), jnp.int32), jnp.zeros(V, jnp.int32))
+    run = partial(_count, spec, source)
+    return in_segments(run, empty, samples, spec.length, chunk_by_token(spec), progress)
+
+
+@partial(jax.jit, static_argnames=("spec",))
+def first_gradient(
+    spec: Retrieval, frozen: Frozen, counts: Counts, samples: Array
+) -> Float[Array, "d d"]:
+    r"""-grad_V Lhat(0, 0) = U^T C, with attention and predictions uniform.
+
+    C = (1/N) sum_i (e_{y_i} - 1/V) xbar_i^T, and xbar_i = (1/L) (sum_j z_{x_ij} [+ z_trig]), so
+
+        N L C = (K - column means) Z  [+ (n - N/V) z_trig^T  where the trigger is in the values].
+    """
+    K = counts.pairs.astype(frozen.Z.dtype)
+    n = counts.labels.astype(frozen.Z.dtype)
+    C = (K - K.mean(axis=0)) @ frozen.Z
+    if spec.trigger == "additive":
+        C = C + jnp.outer(n - n.mean(), frozen.trigger)
+    return frozen.U.T @ C / (samples * spec.length)
+
+
+# --- step 2: attention at (V1, 0), predictions still uniform ----------------------------------
+
+
+@partial(jax.jit, static_argnames=("spec",), donate_argnames=("q",))
+def _spread(
+    spec: Retrieval, source: Source, R: Array, R_trig: Array, q: Array, first: Array, stop: Array
+) -> Float[Array, "V"]:
+    def body(q: Array, batch: Batch, live: Bool[Array, "B"]) -> Array:
+        cell = batch.label[:, None] * spec.vocab + batch.tokens
+        rbar = (R.reshape(-1)[cell].sum(axis=1) + R_trig[batch.label]) / spec.length
+        rbar = jnp.where(live, rbar, 0)
+        share = jnp.broadcast_to(rbar[:, None], batch.tokens.shape)
+        # A chunk's own sum first: float32 would lose small terms against a long running sum.
+        return q + jnp.zeros_like(q).at[batch.tokens.reshape(-1)].add(share.reshape(-1))
+
+    return fold(body, q, source, first, stop, length=spec.length, chunk=chunk_by_token(spec))
+
+
+def attention_direction(
+    spec: Retrieval,
+    frozen: Frozen,
+    source: Source,
+    counts: Counts,
+    V1: Float[Array, "d d"],
+    samples: int,
+    progress: Progress | None = None,
+) -> Float[Array, "d"]:
+    r"""alpha, with -grad_W Lhat(V1, 0) = alpha z_EOS^T.
+
+    r_ij = (e_{y_i} - 1/V)^T U V1 v_ij is the table R[y_i, x_ij], R = U' V1 Z'^T, plus
+    R_trig[y_i] = U' V1 z_trig at the informative position where the trigger is in the values.
+    (Taking zbar off Z changes r_ij and rbar_i alike.) Then
+
+        alpha = (1/(N L)) sum_ij (r_ij - rbar_i) k_ij = (1/(N L)) (Z^T beta + tau z_trig),
+        beta_v = sum over {ij: x_ij = v} of (r_ij - rbar_i),   tau = sum_i (r_{i l} - rbar_i).
+
+    The r_ij in beta and tau need only the counts; q_v = sum over {ij: x_ij = v} of rbar_i is what
+    the second pass over the samples is for.
+    """
+    R, R_trig = _value_table(spec, frozen, V1)
+    run = partial(_spread, spec, source, R, R_trig)
+    empty = jnp.zeros_like(R_trig)
+    q = in_segments(run, empty, samples, spec.length, chunk_by_token(spec), progress)
+    return _assemble_alpha(spec, frozen, counts, R, R_trig, q, samples)
+
+
+@partial(jax.jit, static_argnames=("spec",))
+def _value_table(
+    spec: Retrieval, frozen: Frozen, V1: Float[Array, "d d"]
+) -> tuple[Float[Array, "V V"], Float[Array, "V"]]:
+    back = (frozen.U - frozen.U.mean(axis=0)) @ V1
+    zbar = frozen.Z.mean(axis=0)
+    R = back @ (frozen.Z - zbar).T
+    # Under "keys" the informative value is z_{x_l} alone. Under "additive" it is z_{x_l} + z_trig.
+    R_trig = back @ frozen.trigger if spec.trigger == "additive" else jnp.zeros_like(back[:, 0])
+    return R, R_trig
+
+
+@partial(jax.jit, static_argnames=("spec",))
+def _assemble_alpha(
+    spec: Retrieval, frozen: Frozen, counts: Counts, R: Array, R_trig: Array, q: Array,
+    samples: Array,
+) -> Float[Array, "d"]:  # fmt: skip
+    token = inverse(frozen.permutation)
+    K = counts.pairs.astype(R.dtype)
+    n = counts.labels.astype(R.dtype)
+    KR = K * R
+    beta = KR.sum(axis=0) - q
+    beta = beta.at[token].add(n * R_trig)
+    r_informative = n @ (R[jnp.arange(spec.vocab), token] + R_trig)
+    rbar_total = (KR.sum() + n @ R_trig) / spec.length
+    tau = r_informative - rbar_total
+    return (frozen.Z.T @ beta + tau * frozen.trigger) / (samples * spec.length)
+
+
+# --- step 3: the values where attention is an argmax ------------------------------------------
+
+
+def hard_attention(
+    batch: Batch, s: Float[Array, "V"], s_trig: Float[Array, ""]
+) -> tuple[Int32[Array, "B"], Bool[Array, "B"]]:
+    """The best noise token of each sequence, and whether the informative one beats it.
+
+    A position's score is s[x_j], plus s_trig at the informative one. Scores are compared through
+    their ranks, whose maximum names the token at once; equal tokens tie, and have equal values.
+    """
+    order = jnp.argsort(s)
+    rank = jnp.argsort(order).astype(jnp.int32)
+    best = jnp.max(jnp.where(batch.at_position, -1, rank[batch.tokens]), axis=1)
+    noise = order[best].astype(jnp.int32)
+    wins = (best < 0) | (s[batch.informative] + s_trig >= s[noise])
+    return noise, wins
+
+
+@partial(jax.jit, static_argnames=("spec",), donate_argnames=("winners",))
+def _attend(
+    spec: Retrieval, source: Source, s: Array, s_trig: Array, winners: Winners, first: Array,
+    stop: Array,
+) -> Winners:  # fmt: skip
+    def body(winners: Winners, batch: Batch, live: Bool[Array, "B"]) -> Winners:
+        noise, wins = hard_attention(batch, s, s_trig)
+        wins = wins | (spec.attention == "locked")
+        return Winners(
+            winners.noise.at[batch.label, noise].add((live & ~wins).astype(jnp.int32)),
+            winners.informative.at[batch.label].add((live & wins).astype(jnp.int32)),
+        )
+
+    return fold(body, winners, source, first, stop, length=spec.length, chunk=chunk_by_token(spec))
+
+
+def count_winners(
+    spec: Retrieval,
+    frozen: Frozen,
+    source: Source,
+    alpha: Float[Array, "d"],
+    samples: int,
+    progress: Progress | None = None,
+) -> Winners:
+    """Where argmax_j k_ij^T alpha falls, over all samples."""
+    V = spec.vocab
+    empty = Winners(jnp.zeros((V, V), jnp.int32), jnp.zeros(V, jnp.int32))
+    run = partial(_attend, spec, source, frozen.Z @ alpha, frozen.trigger @ alpha)
+    return in_segments(run, empty, samples, spec.length, chunk_by_token(spec), progress)
+
+
+def token_features(
+    spec: Retrieval, frozen: Frozen
+) -> tuple[Float[Array, "V h"], Float[Array, "V h"]]:
+    """What Vmat sees of a token on which all attention rests: as noise, and as the informative
+    one, which carries the trigger where that is in the values."""
+    noise = hidden(spec, frozen, frozen.Z)
+    if spec.trigger == "additive":
+        return noise, hidden(spec, frozen, frozen.Z + frozen.trigger)
+    return noise, noise
+
+
+@partial(jax.jit, static_argnames=("spec",))
+def last_gradient(
+    spec: Retrieval, frozen: Frozen, winners: Winners, V1: Float[Array, "d h"], samples: Array
+) -> Float[Array, "d h"]:
+    r"""-grad_V Lhat(V1, W1) = U^T (1/N) sum_i (e_{y_i} - p_i) h_i^T, h_i of the winning token.
+
+    As eta -> 0 the predictions p_i stay uniform. At finite eta they are softmax(U V1 h_i), which
+    is again one row per winning token, weighted by how often it wins.
+    """
+    noise, informative = token_features(spec, frozen)
+    token = inverse(frozen.permutation)
+    K = winners.noise.astype(noise.dtype)
+    n = winners.informative.astype(noise.dtype)
+    D = K @ noise + n[:, None] * informative[token]
+    if spec.eta == "limit":
+        return frozen.U.T @ (D - D.mean(axis=0)) / samples
+    by_noise = _predictions(frozen, V1, noise).T @ (K.sum(axis=0)[:, None] * noise)
+    by_token = n[frozen.permutation][:, None] * informative
+    by_informative = _predictions(frozen, V1, informative).T @ by_token
+    return frozen.U.T @ (D - by_noise - by_informative) / samples
+
+
+def _predictions(
+    frozen: Frozen, V1: Float[Array, "d h"], features: Float[Array, "V h"]
+) -> Float[Array, "V V"]:
+    return jax.nn.softmax(features @ V1.T @ frozen.U.T, axis=1)

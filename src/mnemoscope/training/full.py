@@ -1,0 +1,130 @@
+r"""Training that goes on after the three steps: full-batch gradient descent or AdamW.
+
+Does the early phase decide the end? From (V2, W1), both V and W_KQ keep learning on the same N
+samples; W_in and the embeddings stay frozen. The gradient of Lhat is summed chunk by chunk, so
+memory does not grow with N here either.
+
+    gd      theta <- theta - lr g
+    adamw   m <- 0.9 m + 0.1 g,  v <- 0.999 v + 0.001 g^2,
+            theta <- theta - lr mhat/(sqrt(vhat) + 1e-8),  with mhat, vhat bias-corrected
+            (no weight decay, our choice)
+
+In the limit of the step sizes the three steps leave only directions. Training then starts from
+these at a scale of our choice: attention scores such that the larger of the trigger's lift and
+the spread of the token scores is 2 ln L, logits such that a token's own label stands 2 ln V above
+the mean of the others, on average (or, if that is below the spread of the logits, 2 ln V is the
+spread). Softmax over L positions, or V labels, is then about to saturate and still has a gradient.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from mnemoscope.evaluation import margin
+from mnemoscope.models.transformer import Frozen, Parameters, forward
+from mnemoscope.spec import Retrieval
+from mnemoscope.tasks.retrieval import Batch
+from mnemoscope.training.by_token import token_features
+from mnemoscope.training.streaming import Source, chunk_by_sample, fold
+from mnemoscope.training.three_step import ThreeSteps, parameters_of
+
+FIRST_MOMENT, SECOND_MOMENT, TINY = 0.9, 0.999, 1e-8
+
+
+class State(NamedTuple):
+    """The parameters, AdamW's running moments (unused by gd) and the number of steps taken."""
+
+    parameters: Parameters
+    first: Parameters
+    second: Parameters
+    taken: Float[Array, ""]
+
+
+class Info(NamedTuple):
+    """What one step saw before it moved."""
+
+    loss: Float[Array, ""]
+    gradient_norm: Float[Array, ""]
+
+
+def start(spec: Retrieval, frozen: Frozen, learned: ThreeSteps) -> State:
+    """Where the three steps ended: as they are at finite step sizes, scaled in the limit."""
+    if spec.gamma == "limit":
+        parameters = _scaled(spec.program(), frozen, learned)
+    else:
+        parameters = parameters_of(spec, frozen, learned)
+    zero = jax.tree.map(jnp.zeros_like, parameters)
+    return State(parameters, zero, zero, jnp.zeros((), frozen.Z.dtype))
+
+
+@partial(jax.jit, static_argnames=("spec",))
+def _scaled(spec: Retrieval, frozen: Frozen, learned: ThreeSteps) -> Parameters:
+    lift, spread = margin(frozen, learned.alpha)
+    largest = jnp.maximum(jnp.abs(lift), spread)
+    # One position needs no attention, and leaves alpha at zero.
+    per_score = 2 * jnp.log(spec.length) / jnp.where(largest > 0, largest, 1)
+    w = per_score * learned.alpha
+    logits = token_features(spec, frozen)[1] @ learned.V2.T @ frozen.U.T
+    own = logits[jnp.arange(spec.vocab), frozen.permutation]
+    above = jnp.mean(own - logits.mean(axis=1)) * spec.vocab / (spec.vocab - 1)
+    per_logit = 2 * jnp.log(spec.vocab) / jnp.maximum(above, jnp.std(logits))
+    query = frozen.query / (frozen.query @ frozen.query)
+    return Parameters(per_logit * learned.V2, jnp.outer(w, query))
+
+
+def loss_and_gradient(
+    spec: Retrieval, frozen: Frozen, source: Source, parameters: Parameters, samples: Array
+) -> tuple[Float[Array, ""], Parameters]:
+    """Lhat and its gradient in V and W_KQ, over all samples."""
+
+    def summed(parameters: Parameters, batch: Batch, live: Bool[Array, "B"]) -> Array:
+        logits, _ = forward(spec, frozen, parameters, batch)
+        log_p = jax.nn.log_softmax(logits, axis=1)
+        own = jnp.take_along_axis(log_p, batch.label[:, None], axis=1)[:, 0]
+        return -jnp.sum(jnp.where(live, own, 0))
+
+    def body(
+        carry: tuple[Array, Parameters], batch: Batch, live: Bool[Array, "B"]
+    ) -> tuple[Array, Parameters]:
+        return jax.tree.map(
+            jnp.add, carry, jax.value_and_grad(summed)(parameters, batch, live)
+        )
+
+    zero = (jnp.zeros((), frozen.Z.dtype), jax.tree.map(jnp.zeros_like, parameters))
+    total = fold(
+        body, zero, source, jnp.uint32(0), samples, length=spec.length, chunk=chunk_by_sample(spec)
+    )
+    return jax.tree.map(lambda part: part / samples.astype(frozen.Z.dtype), total)
+
+
+@partial(jax.jit, static_argnames=("spec", "optimiser"))
+def step(
+    spec: Retrieval, optimiser: str, frozen: Frozen, source: Source, state: State,
+    samples: Array, lr: Array,
+) -> tuple[State, Info]:  # fmt: skip
+    """One full-batch step."""
+    loss, g = loss_and_gradient(spec, frozen, source, state.parameters, samples)
+    norm = jnp.sqrt(sum(jnp.sum(part**2) for part in g))
+    taken = state.taken + 1
+    if optimiser == "gd":
+        moved = jax.tree.map(lambda theta, part: theta - lr * part, state.parameters, g)
+        return state._replace(parameters=moved, taken=taken), Info(loss, norm)
+    first = jax.tree.map(
+        lambda m, part: FIRST_MOMENT * m + (1 - FIRST_MOMENT) * part, state.first, g
+    )
+    second = jax.tree.map(
+        lambda v, part: SECOND_MOMENT * v + (1 - SECOND_MOMENT) * part**2, state.second, g
+    )
+    unbias_first, unbias_second = 1 - FIRST_MOMENT**taken, 1 - SECOND_MOMENT**taken
+    moved = jax.tree.map(
+        lambda theta, m, v: (
+            theta - lr * (m / unbias_first) / (jnp.sqrt(v / unbias_second) + TINY)
+        ),
+        state.parameters,
+        first,
+        second,
+    )
+    return State(moved, first, second, taken), Info(loss, norm)
