@@ -11,12 +11,13 @@ r"""What a trained model can do, measured on fresh sequences.
                          compete with it
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int32
+from jaxtyping import Array, Bool, Float, UInt32
 
 from mnemoscope.models.transformer import Frozen, attention_scores, hidden, pool
 from mnemoscope.spec import Retrieval
@@ -31,9 +32,9 @@ Attend = Literal["uniform", "softmax", "argmax", "locked"]
 class Hits(NamedTuple):
     """Sequences answered right, attended right, and both."""
 
-    answered: Int32[Array, ""]
-    attended: Int32[Array, ""]
-    both: Int32[Array, ""]
+    answered: UInt32[Array, ""]
+    attended: UInt32[Array, ""]
+    both: UInt32[Array, ""]
 
 
 class Margin(NamedTuple):
@@ -48,60 +49,81 @@ def margin(frozen: Frozen, w: Float[Array, "d"]) -> Margin:
     return Margin(frozen.trigger @ w, jnp.std(frozen.Z @ w))
 
 
-@partial(jax.jit, static_argnames=("spec",))
-def answers_by_token(
-    spec: Retrieval, frozen: Frozen, Vmat: Float[Array, "d h"]
-) -> tuple[Int32[Array, "V"], Int32[Array, "V"]]:
+class Answers(NamedTuple):
     """The label named when all attention rests on a token: as noise, and as the informative one."""
 
-    def best(features: Float[Array, "V h"]) -> Int32[Array, "V"]:
-        return jnp.argmax(features @ Vmat.T @ frozen.U.T, axis=1).astype(jnp.int32)
+    noise: UInt32[Array, "V"]
+    informative: UInt32[Array, "V"]
+
+
+@partial(jax.jit, static_argnames=("spec",))
+def answers_by_token(spec: Retrieval, frozen: Frozen, Vmat: Float[Array, "d h"]) -> Answers:
+    """argmax_y u_y^T Vmat h for every token."""
+
+    def best(features: Float[Array, "V h"]) -> UInt32[Array, "V"]:
+        return jnp.argmax(features @ Vmat.T @ frozen.U.T, axis=1).astype(jnp.uint32)
 
     noise, informative = token_features(spec, frozen)
     if spec.trigger == "keys":
-        return (same := best(noise)), same
-    return best(noise), best(informative)
+        return Answers((same := best(noise)), same)
+    return Answers(best(noise), best(informative))
 
 
-def map_accuracy(frozen: Frozen, answers: Int32[Array, "V"]) -> Float[Array, ""]:
+def map_accuracy(frozen: Frozen, answers: Answers) -> Float[Array, ""]:
     """Share of tokens whose answer under perfect attention is right."""
-    return jnp.mean((answers == frozen.permutation).astype(frozen.Z.dtype))
+    return jnp.mean((answers.informative == frozen.permutation).astype(frozen.Z.dtype))
 
 
 @partial(jax.jit, static_argnames=("spec", "attend"))
-def count_hits(
-    spec: Retrieval, frozen: Frozen, source: Source, attend: Attend,
-    Vmat: Float[Array, "d h"], w: Float[Array, "d"], samples: Array,
+def hits_by_token(
+    spec: Retrieval, frozen: Frozen, source: Source, attend: Literal["argmax", "locked"],
+    answers: Answers, w: Float[Array, "d"], samples: Array,
 ) -> Hits:  # fmt: skip
-    """Hits over the first `samples` of a stream, for W_KQ z_EOS = w (a direction, for argmax)."""
-    by_token = attend in ("argmax", "locked")
-    tables = answers_by_token(spec, frozen, Vmat) if by_token else None
+    """Hits over the first `samples` of a stream where attention rests on one token."""
     s, s_trig = frozen.Z @ w, frozen.trigger @ w
-    M = frozen.U @ Vmat
 
-    def by_token_body(batch: Batch) -> tuple[Bool[Array, "B"], Bool[Array, "B"]]:
-        assert tables is not None
+    def judge(batch: Batch) -> tuple[Bool[Array, "B"], Bool[Array, "B"]]:
         noise, attended = hard_attention(batch, s, s_trig)
         attended = attended | (attend == "locked")
-        answer = jnp.where(attended, tables[1][batch.informative], tables[0][noise])
+        answer = jnp.where(attended, answers.informative[batch.informative], answers.noise[noise])
         return answer == batch.label, attended
 
-    def by_sample_body(batch: Batch) -> tuple[Bool[Array, "B"], Bool[Array, "B"]]:
+    return _count_hits(judge, source, samples, spec.length, chunk_by_token(spec))
+
+
+@partial(jax.jit, static_argnames=("spec", "attend"))
+def hits_by_sample(
+    spec: Retrieval, frozen: Frozen, source: Source, attend: Literal["uniform", "softmax"],
+    Vmat: Float[Array, "d h"], w: Float[Array, "d"], samples: Array,
+) -> Hits:  # fmt: skip
+    """Hits over the first `samples` of a stream where attention mixes tokens; w = W_KQ z_EOS."""
+    M = frozen.U @ Vmat
+
+    def judge(batch: Batch) -> tuple[Bool[Array, "B"], Bool[Array, "B"]]:
         if attend == "uniform":
             pooled = uniform_pool(spec, frozen, batch)
             attended = jnp.zeros(batch.label.shape, bool)
         else:
             scores = attention_scores(frozen, batch, w)
             pooled = pool(spec, frozen, batch, jax.nn.softmax(scores, axis=1))
-            attended = jnp.argmax(scores, axis=1) == batch.position
+            attended = jnp.argmax(scores, axis=1).astype(jnp.uint32) == batch.position
         answer = jnp.argmax(hidden(spec, frozen, pooled) @ M.T, axis=1)
-        return answer == batch.label, attended
+        return answer.astype(jnp.uint32) == batch.label, attended
 
+    return _count_hits(judge, source, samples, spec.length, chunk_by_sample(spec))
+
+
+def _count_hits(
+    judge: Callable[[Batch], tuple[Bool[Array, "B"], Bool[Array, "B"]]],
+    source: Source,
+    samples: Array,
+    length: int,
+    chunk: int,
+) -> Hits:
     def body(hits: Hits, batch: Batch, live: Bool[Array, "B"]) -> Hits:
-        answered, attended = by_token_body(batch) if by_token else by_sample_body(batch)
-        new = (answered & live, attended & live, answered & attended & live)
-        return Hits(*(old + jnp.sum(more, dtype=jnp.int32) for old, more in zip(hits, new, strict=True)))
+        answered, attended = judge(batch)
+        more = Hits(answered & live, attended & live, answered & attended & live)
+        return jax.tree.map(lambda old, new: old + jnp.sum(new, dtype=jnp.uint32), hits, more)
 
-    chunk = chunk_by_token(spec) if by_token else chunk_by_sample(spec)
-    zero = Hits(*(jnp.zeros((), jnp.int32) for _ in range(3)))
-    return fold(body, zero, source, jnp.uint32(0), samples, length=spec.length, chunk=chunk)
+    zero = Hits(*(jnp.zeros((), jnp.uint32) for _ in Hits._fields))
+    return fold(body, zero, source, jnp.uint32(0), samples, length=length, chunk=chunk)

@@ -15,7 +15,14 @@ import jax
 import jax.numpy as jnp
 
 from mnemoscope import keys
-from mnemoscope.evaluation import answers_by_token, count_hits, map_accuracy, margin
+from mnemoscope.evaluation import (
+    Attend,
+    answers_by_token,
+    hits_by_sample,
+    hits_by_token,
+    map_accuracy,
+    margin,
+)
 from mnemoscope.models.transformer import Frozen, draw_frozen
 from mnemoscope.numerics import Device, Precision, check_memory, find_device, numerics
 from mnemoscope.record import Step, Trial
@@ -26,6 +33,9 @@ from mnemoscope.training.three_step import ThreeSteps, query_scale, train_three_
 
 # Measurements taken during training that goes on after the three steps.
 CHECKPOINTS = 20
+# Fresh sequences, at most, for the accuracy after the first step: attention is still uniform then,
+# every sequence costs a product with the whole vocabulary, and the answer is close to chance.
+UNIFORM_SAMPLES = 1024
 
 
 def simulate(
@@ -39,7 +49,7 @@ def simulate(
     """Train and test the model of `spec` with the random numbers of `seed`.
 
     `progress`, if given, is told now and then what share of one pass over the samples was done;
-    `work(spec)` passes are made in all.
+    `passes(spec)` of them are made in all.
     """
     began = time.perf_counter()
     place = find_device(device)
@@ -80,7 +90,7 @@ def _measure_three_steps(
     if spec.attention == "locked":
         yield look("V2", "locked", learned.V2, learned.alpha)
         return
-    attend = "argmax" if spec.gamma == "limit" else "softmax"
+    attend: Attend = "argmax" if spec.gamma == "limit" else "softmax"
     w = learned.alpha
     if spec.gamma != "limit":
         w = query_scale(spec, frozen) * w
@@ -121,11 +131,18 @@ def _train_on(
 
 
 def _look(
-    spec: Retrieval, frozen: Frozen, test: Source, name: str, attend: str, Vmat: jax.Array,
+    spec: Retrieval, frozen: Frozen, test: Source, name: str, attend: Attend, Vmat: jax.Array,
     w: jax.Array, loss: float | None = None,
 ) -> Step:  # fmt: skip
+    """One line of the record: how the model with Vmat and W_KQ z_EOS = w does on `test`."""
     program, samples = spec.program(), spec.test_samples
-    hits = count_hits(program, frozen, test, attend, Vmat, w, jnp.uint32(samples))
+    answers = answers_by_token(program, frozen, Vmat)
+    if attend == "argmax" or attend == "locked":
+        hits = hits_by_token(program, frozen, test, attend, answers, w, jnp.uint32(samples))
+    else:
+        if attend == "uniform":
+            samples = min(samples, UNIFORM_SAMPLES)
+        hits = hits_by_sample(program, frozen, test, attend, Vmat, w, jnp.uint32(samples))
     answered, attended, both = (int(count) for count in hits)
     signal, std = margin(frozen, w)
     has_scores = attend in ("argmax", "softmax")
@@ -133,7 +150,7 @@ def _look(
         name=name,
         accuracy=answered / samples,
         attention_accuracy=1 / spec.length if attend == "uniform" else attended / samples,
-        map_accuracy=float(map_accuracy(frozen, answers_by_token(program, frozen, Vmat)[1])),
+        map_accuracy=float(map_accuracy(frozen, answers)),
         recall=both / attended if attended else None,
         signal=float(signal) if has_scores else None,
         std=float(std) if has_scores else None,

@@ -18,27 +18,31 @@ equal the informative one.
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Int32, UInt32
+from jax import lax
+from jaxtyping import Array, Bool, UInt32
 
 from mnemoscope.keys import below, random_words
 
 
 class Batch(NamedTuple):
-    """Sequences, where their informative token stands, and their labels."""
+    """Sequences, where their informative token stands, and their labels.
 
-    tokens: Int32[Array, "B L"]
-    position: Int32[Array, "B"]
-    label: Int32[Array, "B"]
+    The numbers are unsigned, so that indexing with them need not look for negative ones.
+    """
+
+    tokens: UInt32[Array, "B L"]
+    position: UInt32[Array, "B"]
+    label: UInt32[Array, "B"]
 
     @property
-    def informative(self) -> Int32[Array, "B"]:
+    def informative(self) -> UInt32[Array, "B"]:
         """x_l: the token at the informative position."""
         return jnp.take_along_axis(self.tokens, self.position[:, None], axis=1)[:, 0]
 
     @property
-    def at_position(self) -> Array:
-        """1{j = l}, as booleans of shape B x L."""
-        return jnp.arange(self.tokens.shape[1])[None, :] == self.position[:, None]
+    def at_position(self) -> Bool[Array, "B L"]:
+        """1{j = l}."""
+        return lax.iota(jnp.uint32, self.tokens.shape[1])[None, :] == self.position[:, None]
 
 
 def sample(
@@ -52,7 +56,7 @@ def sample(
     Words 0..L-1 of row i give the tokens of sample i, word L gives its position.
     """
     words = random_words(key, index, length + 1)
-    tokens = below(words[:, :length], permutation.shape[0]).astype(jnp.int32)
-    position = below(words[:, length], length).astype(jnp.int32)
+    tokens = below(words[:, :length], permutation.shape[0])
+    position = below(words[:, length], length)
     informative = jnp.take_along_axis(tokens, position[:, None], axis=1)[:, 0]
-    return Batch(tokens, position, permutation[informative].astype(jnp.int32))
+    return Batch(tokens, position, permutation[informative])

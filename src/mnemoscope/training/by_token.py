@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int32
+from jaxtyping import Array, Bool, Float, Int32, UInt32
 
 from mnemoscope.models.transformer import Frozen, hidden
 from mnemoscope.spec import Retrieval
@@ -25,8 +25,13 @@ from mnemoscope.training.streaming import Progress, Source, chunk_by_token, fold
 class Counts(NamedTuple):
     """K and n: all that the first step needs to know of the samples."""
 
-    pairs: Int32[Array, "V V"]
+    pairs: Int32[Array, "V V"] | Int32[Array, "VV+1"]
     labels: Int32[Array, "V"]
+
+
+def cells(spec: Retrieval, batch: Batch) -> UInt32[Array, "B L"]:
+    """Where (y_i, x_ij) stands in a flattened V x V table."""
+    return batch.label[:, None] * jnp.uint32(spec.vocab) + batch.tokens
 
 
 class Winners(NamedTuple):
@@ -47,11 +52,11 @@ def inverse(permutation: Array) -> Array:
 @partial(jax.jit, static_argnames=("spec",), donate_argnames=("counts",))
 def _count(spec: Retrieval, source: Source, counts: Counts, first: Array, stop: Array) -> Counts:
     def body(counts: Counts, batch: Batch, live: Bool[Array, "B"]) -> Counts:
-        cell = batch.label[:, None] * spec.vocab + batch.tokens
-        one = jnp.broadcast_to(live[:, None], cell.shape).astype(jnp.int32)
-        pairs = counts.pairs.reshape(-1).at[cell.reshape(-1)].add(one.reshape(-1))
+        # The dead rows of the last chunk are counted in a cell of their own, at the end.
+        cell = jnp.where(live[:, None], cells(spec, batch), jnp.uint32(spec.vocab**2))
+        pairs = counts.pairs.at[cell.reshape(-1)].add(1, mode="promise_in_bounds")
         labels = counts.labels.at[batch.label].add(live.astype(jnp.int32))
-        return Counts(pairs.reshape(counts.pairs.shape), labels)
+        return Counts(pairs, labels)
 
     return fold(
         body, counts, source, first, stop, length=spec.length, chunk=chunk_by_token(spec)
@@ -63,9 +68,10 @@ def count_pairs(
 ) -> Counts:
     """K and n over all samples."""
     V = spec.vocab
-    empty = Counts(jnp.zeros((V, V), jnp.int32), jnp.zeros(V, jnp.int32))
+    empty = Counts(jnp.zeros(V * V + 1, jnp.int32), jnp.zeros(V, jnp.int32))
     run = partial(_count, spec, source)
-    return in_segments(run, empty, samples, spec.length, chunk_by_token(spec), progress)
+    counts = in_segments(run, empty, samples, spec.length, chunk_by_token(spec), progress)
+    return counts._replace(pairs=counts.pairs[:-1].reshape(V, V))
 
 
 @partial(jax.jit, static_argnames=("spec",))
@@ -94,12 +100,12 @@ def _spread(
     spec: Retrieval, source: Source, R: Array, R_trig: Array, q: Array, first: Array, stop: Array
 ) -> Float[Array, "V"]:
     def body(q: Array, batch: Batch, live: Bool[Array, "B"]) -> Array:
-        cell = batch.label[:, None] * spec.vocab + batch.tokens
-        rbar = (R.reshape(-1)[cell].sum(axis=1) + R_trig[batch.label]) / spec.length
+        r = R.reshape(-1).at[cells(spec, batch)].get(mode="promise_in_bounds")
+        rbar = (r.sum(axis=1) + R_trig[batch.label]) / spec.length
         rbar = jnp.where(live, rbar, 0)
         share = jnp.broadcast_to(rbar[:, None], batch.tokens.shape)
         # A chunk's own sum first: float32 would lose small terms against a long running sum.
-        return q + jnp.zeros_like(q).at[batch.tokens.reshape(-1)].add(share.reshape(-1))
+        return q + jnp.zeros_like(q).at[batch.tokens].add(share, mode="promise_in_bounds")
 
     return fold(body, q, source, first, stop, length=spec.length, chunk=chunk_by_token(spec))
 
@@ -166,7 +172,7 @@ def _assemble_alpha(
 
 def hard_attention(
     batch: Batch, s: Float[Array, "V"], s_trig: Float[Array, ""]
-) -> tuple[Int32[Array, "B"], Bool[Array, "B"]]:
+) -> tuple[UInt32[Array, "B"], Bool[Array, "B"]]:
     """The best noise token of each sequence, and whether the informative one beats it.
 
     A position's score is s[x_j], plus s_trig at the informative one. Scores are compared through
@@ -175,7 +181,7 @@ def hard_attention(
     order = jnp.argsort(s)
     rank = jnp.argsort(order).astype(jnp.int32)
     best = jnp.max(jnp.where(batch.at_position, -1, rank[batch.tokens]), axis=1)
-    noise = order[best].astype(jnp.int32)
+    noise = order[best].astype(jnp.uint32)
     wins = (best < 0) | (s[batch.informative] + s_trig >= s[noise])
     return noise, wins
 

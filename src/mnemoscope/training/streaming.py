@@ -5,6 +5,7 @@ size changes the order in which sums are taken, and so the last digits, nothing 
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import jax
@@ -22,7 +23,7 @@ Progress = Callable[[float], None]
 
 # Tokens to a chunk where a token costs a few scalars: enough to hide a loop's overhead, and small
 # enough for the caches.
-TOKENS_PER_CHUNK = 2**18
+TOKENS_PER_CHUNK = 2**17
 # Bytes of the largest array of a chunk where every sample carries vectors.
 BYTES_PER_CHUNK = 2**24
 # Scalars handled between two reports of progress, which is also how soon Ctrl-C is heard.
@@ -57,10 +58,24 @@ def fold(
         index = first + jnp.uint32(number) * jnp.uint32(chunk) + lax.iota(jnp.uint32, chunk)
         # An index that wrapped past 2**32 is dead too.
         live = (index >= first) & (index < stop)
-        return body(carry, sample(source.key, index, source.permutation, length), live)
+        batch = _held(partial(sample, source.key, index, source.permutation, length), live[0])
+        return body(carry, batch, live)
 
     chunks = (stop - first + jnp.uint32(chunk - 1)) // jnp.uint32(chunk)
     return lax.fori_loop(0, chunks.astype(jnp.int32), one, carry)
+
+
+def _held(make: Callable[[], Batch], live: Bool[Array, ""]) -> Batch:
+    """make(), computed once and kept in memory before anything reads it.
+
+    Left to itself, XLA's CPU compiler repeats the random generator inside every loop that reads a
+    token, and then no longer vectorises it: three times slower. It does not look through a branch
+    that it cannot decide, so the chunk is drawn in one (the first row of a chunk is always live).
+    """
+    nothing = jax.tree.map(lambda made: jnp.zeros(made.shape, made.dtype), jax.eval_shape(make))
+    return lax.platform_dependent(
+        cpu=lambda: lax.cond(live, make, lambda: nothing), default=lambda: make()
+    )
 
 
 def in_segments(
