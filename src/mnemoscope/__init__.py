@@ -1,7 +1,8 @@
 """Mnemoscope: an instrument that shows how much a transformer can learn to recall."""
 
+from mnemoscope.experiments.trials import Run, run
 from mnemoscope.record import Step, Trial
 from mnemoscope.simulate import simulate
 from mnemoscope.spec import Retrieval, SpecError
 
-__all__ = ["Retrieval", "SpecError", "Step", "Trial", "simulate"]
+__all__ = ["Retrieval", "Run", "SpecError", "Step", "Trial", "run", "simulate"]

@@ -1,14 +1,14 @@
 r"""What a trained model can do, measured on fresh sequences.
 
-    accuracy             share of sequences whose largest logit is the label's
-    attention accuracy   share whose largest attention weight is on the informative position; while
-                         attention is uniform, what a random choice among equals gives, 1/L
-    recall               accuracy among the sequences where attention is right
-    map accuracy         share of the V tokens whose label comes first when attention is perfect:
-                         argmax_y u_y^T Vmat h(x) = Pi*(x)
-    margin               signal z_trig^T alpha, by which the trigger lifts the informative score,
-                         against the standard deviation over tokens of z_v^T alpha, the scores that
-                         compete with it
+accuracy             share of sequences whose largest logit is the label's
+attention accuracy   share whose largest attention weight is on the informative position; while
+                     attention is uniform, what a random choice among equals gives, 1/L
+recall               accuracy among the sequences where attention is right
+map accuracy         share of the V tokens whose label comes first when attention is perfect:
+                     argmax_y u_y^T Vmat h(x) = Pi*(x)
+margin               signal z_trig^T alpha, by which the trigger lifts the informative score,
+                     against the standard deviation over tokens of z_v^T alpha, the scores that
+                     compete with it
 """
 
 from collections.abc import Callable
@@ -35,18 +35,6 @@ class Hits(NamedTuple):
     answered: UInt32[Array, ""]
     attended: UInt32[Array, ""]
     both: UInt32[Array, ""]
-
-
-class Margin(NamedTuple):
-    """The trigger's score against the spread of the token scores."""
-
-    signal: Float[Array, ""]
-    std: Float[Array, ""]
-
-
-def margin(frozen: Frozen, w: Float[Array, "d"]) -> Margin:
-    """Signal z_trig^T w and the standard deviation of z_v^T w over tokens v."""
-    return Margin(frozen.trigger @ w, jnp.std(frozen.Z @ w))
 
 
 class Answers(NamedTuple):

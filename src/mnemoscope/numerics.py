@@ -79,7 +79,13 @@ def check_memory(spec: Retrieval, precision: Precision, device: jax.Device) -> N
     total = sum(needed.values())
     if free is not None and total > free:
         part, most = max(needed.items(), key=lambda item: item[1])
-        blame = "width" if part == "hidden units" else "dim" if part != "tables by pair of tokens" and spec.dim > spec.vocab else "vocab"
+        blame = (
+            "width"
+            if part == "hidden units"
+            else "dim"
+            if part != "tables by pair of tokens" and spec.dim > spec.vocab
+            else "vocab"
+        )
         raise SpecError(
             blame,
             f"expected a size that fits in the {_readable(free)} free, got {getattr(spec, blame):,}, "

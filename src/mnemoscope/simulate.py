@@ -21,9 +21,8 @@ from mnemoscope.evaluation import (
     hits_by_sample,
     hits_by_token,
     map_accuracy,
-    margin,
 )
-from mnemoscope.models.transformer import Frozen, draw_frozen
+from mnemoscope.models.transformer import Frozen, draw_frozen, margin
 from mnemoscope.numerics import Device, Precision, check_memory, find_device, numerics
 from mnemoscope.record import Step, Trial
 from mnemoscope.spec import Retrieval
@@ -32,7 +31,7 @@ from mnemoscope.training.streaming import Progress, Source
 from mnemoscope.training.three_step import ThreeSteps, query_scale, train_three_steps
 
 # Measurements taken during training that goes on after the three steps.
-CHECKPOINTS = 20
+CHECKPOINTS = 10
 # Fresh sequences, at most, for the accuracy after the first step: attention is still uniform then,
 # every sequence costs a product with the whole vocabulary, and the answer is close to chance.
 UNIFORM_SAMPLES = 1024
@@ -56,16 +55,16 @@ def simulate(
     check_memory(spec, precision, place)
     with numerics(precision, place):
         streams = {name: jnp.asarray(keys.stream(spec, seed, name)) for name in keys.STREAMS}
-        frozen = _draw(spec.program(), streams)
+        frozen = draw_frozen(spec.program(), spec.embedding, streams)
         train = Source(streams["train"], frozen.permutation)
         test = Source(streams["test"], frozen.permutation)
         learned = train_three_steps(spec, frozen, train, progress)
         steps = [*_measure_three_steps(spec, frozen, test, learned)]
         if spec.then != "none":
             steps += _train_on(spec, frozen, train, test, learned, progress)
-    finite = math.isfinite(float(jnp.sum(learned.V2))) and all(
-        step.loss is None or math.isfinite(step.loss) for step in steps
-    )
+        finite = bool(jnp.all(jnp.isfinite(learned.V2))) and all(
+            step.loss is None or math.isfinite(step.loss) for step in steps
+        )
     return Trial(
         spec=spec,
         seed=seed,
@@ -77,9 +76,9 @@ def simulate(
     )
 
 
-@partial(jax.jit, static_argnames=("program",))
-def _draw(program: Retrieval, streams: dict[str, jax.Array]) -> Frozen:
-    return draw_frozen(program, streams)
+def passes(spec: Retrieval) -> int:
+    """How often the training samples are gone through, for a progress bar."""
+    return (1 if spec.attention == "locked" else 3) + spec.steps
 
 
 def _measure_three_steps(
@@ -121,9 +120,7 @@ def _train_on(
         if taken % every == 0 or taken == spec.steps:
             w = state.parameters.key_query @ frozen.query
             name, loss = f"{spec.then} {taken}", float(info.loss)
-            yield _look(
-                spec, frozen, test, name, "softmax", state.parameters.value, w, loss
-            )
+            yield _look(spec, frozen, test, name, "softmax", state.parameters.value, w, loss)
         if progress is not None and taken < spec.steps:
             jax.block_until_ready(after)
             progress(1.0)

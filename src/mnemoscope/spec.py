@@ -11,7 +11,7 @@ import hashlib
 import json
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
@@ -95,7 +95,7 @@ class Retrieval(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _check_together(self) -> Self:
+    def _check_together(self) -> "Retrieval":
         if self.embedding == "orthonormal" and self.dim < self.vocab:
             raise SpecError(
                 "dim",
@@ -167,11 +167,16 @@ class Retrieval(BaseModel):
         return hashlib.sha256(self.canonical().encode()).hexdigest()[:16]
 
     def program(self) -> "Retrieval":
-        """The part that decides which code is compiled: a setting that stands for all those that
-        differ from it only in numbers that a compiled program takes as arguments."""
+        """The part that decides which training code is compiled.
+
+        A setting that stands for all those that differ from it only in what a compiled program
+        takes as arguments: counts, rates, and the embeddings themselves.
+        """
         return self.replace(
             samples=1,
             test_samples=1,
+            activation=self.activation if self.width else "relu",
+            embedding="gaussian",
             eta="limit" if self.eta == "limit" else 1.0,
             gamma="limit" if self.gamma == "limit" else 1.0,
             then="none",

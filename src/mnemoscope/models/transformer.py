@@ -18,6 +18,7 @@ and a = (0.73, 0.27). Under "keys" h = 0.73 (0, 1) + 0.27 (1, 1) = (0.27, 1); un
 0.73 z_trig joins it, h = (1.73, 1).
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -49,26 +50,35 @@ class Parameters(NamedTuple):
     key_query: Float[Array, "d d"]
 
 
-def draw_frozen(spec: Retrieval, streams: dict[str, UInt32[Array, "2"]]) -> Frozen:
-    """Embeddings, W_in and the permutation from their streams."""
-    made = draw_embeddings(spec.embedding, spec.vocab, spec.dim, streams)
+@partial(jax.jit, static_argnames=("spec", "law"))
+def draw_frozen(spec: Retrieval, law: str, streams: dict[str, UInt32[Array, "2"]]) -> Frozen:
+    """Embeddings of that law, W_in and the permutation from their streams."""
+    made = draw_embeddings(law, spec.vocab, spec.dim, streams)
     W_in = keys.normal(streams["hidden"], spec.width, spec.dim).astype(float)
     permutation = keys.permutation(streams["permutation"], spec.vocab)
     return Frozen(*made, W_in if spec.width else None, permutation)
 
 
-def hidden(
-    spec: Retrieval, frozen: Frozen, pooled: Float[Array, "*n d"]
-) -> Float[Array, "*n h"]:
+def hidden(spec: Retrieval, frozen: Frozen, pooled: Float[Array, "*n d"]) -> Float[Array, "*n h"]:
     """What Vmat acts on: h itself, or phi(W_in h)."""
     if frozen.W_in is None:
         return pooled
     return named(spec.activation)(pooled @ frozen.W_in.T)
 
 
-def attention_scores(
-    frozen: Frozen, batch: Batch, w: Float[Array, "d"]
-) -> Float[Array, "B L"]:
+class Margin(NamedTuple):
+    """The trigger's score against the spread of the token scores that compete with it."""
+
+    signal: Float[Array, ""]
+    std: Float[Array, ""]
+
+
+def margin(frozen: Frozen, w: Float[Array, "d"]) -> Margin:
+    """Signal z_trig^T w and the standard deviation of z_v^T w over tokens v, w = W_KQ z_EOS."""
+    return Margin(frozen.trigger @ w, jnp.std(frozen.Z @ w))
+
+
+def attention_scores(frozen: Frozen, batch: Batch, w: Float[Array, "d"]) -> Float[Array, "B L"]:
     """s_j = (Z w)[x_j] + 1{j = l} z_trig^T w, for w = W_KQ z_EOS."""
     trigger = jnp.where(batch.at_position, frozen.trigger @ w, 0)
     return (frozen.Z @ w)[batch.tokens] + trigger

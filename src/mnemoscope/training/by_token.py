@@ -58,9 +58,7 @@ def _count(spec: Retrieval, source: Source, counts: Counts, first: Array, stop: 
         labels = counts.labels.at[batch.label].add(live.astype(jnp.int32))
         return Counts(pairs, labels)
 
-    return fold(
-        body, counts, source, first, stop, length=spec.length, chunk=chunk_by_token(spec)
-    )
+    return fold(body, counts, source, first, stop, length=spec.length, chunk=chunk_by_token(spec))
 
 
 def count_pairs(
@@ -76,7 +74,7 @@ def count_pairs(
 
 @partial(jax.jit, static_argnames=("spec",))
 def first_gradient(
-    spec: Retrieval, frozen: Frozen, counts: Counts, samples: Array
+    spec: Retrieval, frozen: Frozen, counts: Counts, samples: Array | float
 ) -> Float[Array, "d d"]:
     r"""-grad_V Lhat(0, 0) = U^T C, with attention and predictions uniform.
 
@@ -135,7 +133,7 @@ def attention_direction(
     run = partial(_spread, spec, source, R, R_trig)
     empty = jnp.zeros_like(R_trig)
     q = in_segments(run, empty, samples, spec.length, chunk_by_token(spec), progress)
-    return _assemble_alpha(spec, frozen, counts, R, R_trig, q, samples)
+    return _assemble_alpha(spec, frozen, counts, R, R_trig, q, float(samples))
 
 
 @partial(jax.jit, static_argnames=("spec",))
@@ -153,7 +151,7 @@ def _value_table(
 @partial(jax.jit, static_argnames=("spec",))
 def _assemble_alpha(
     spec: Retrieval, frozen: Frozen, counts: Counts, R: Array, R_trig: Array, q: Array,
-    samples: Array,
+    samples: Array | float,
 ) -> Float[Array, "d"]:  # fmt: skip
     token = inverse(frozen.permutation)
     K = counts.pairs.astype(R.dtype)
@@ -230,7 +228,11 @@ def token_features(
 
 @partial(jax.jit, static_argnames=("spec",))
 def last_gradient(
-    spec: Retrieval, frozen: Frozen, winners: Winners, V1: Float[Array, "d h"], samples: Array
+    spec: Retrieval,
+    frozen: Frozen,
+    winners: Winners,
+    V1: Float[Array, "d h"],
+    samples: Array | float,
 ) -> Float[Array, "d h"]:
     r"""-grad_V Lhat(V1, W1) = U^T (1/N) sum_i (e_{y_i} - p_i) h_i^T, h_i of the winning token.
 

@@ -23,8 +23,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from mnemoscope.evaluation import margin
-from mnemoscope.models.transformer import Frozen, Parameters, forward
+from mnemoscope.models.transformer import Frozen, Parameters, forward, margin
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.by_token import token_features
@@ -89,9 +88,7 @@ def loss_and_gradient(
     def body(
         carry: tuple[Array, Parameters], batch: Batch, live: Bool[Array, "B"]
     ) -> tuple[Array, Parameters]:
-        return jax.tree.map(
-            jnp.add, carry, jax.value_and_grad(summed)(parameters, batch, live)
-        )
+        return jax.tree.map(jnp.add, carry, jax.value_and_grad(summed)(parameters, batch, live))
 
     zero = (jnp.zeros((), frozen.Z.dtype), jax.tree.map(jnp.zeros_like, parameters))
     total = fold(
@@ -120,9 +117,7 @@ def step(
     )
     unbias_first, unbias_second = 1 - FIRST_MOMENT**taken, 1 - SECOND_MOMENT**taken
     moved = jax.tree.map(
-        lambda theta, m, v: (
-            theta - lr * (m / unbias_first) / (jnp.sqrt(v / unbias_second) + TINY)
-        ),
+        lambda theta, m, v: theta - lr * (m / unbias_first) / (jnp.sqrt(v / unbias_second) + TINY),
         state.parameters,
         first,
         second,

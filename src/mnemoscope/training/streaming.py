@@ -54,7 +54,7 @@ def fold(
 ) -> Carry:  # fmt: skip
     """body(carry, batch, live) over samples first..stop-1; dead rows pad the last chunk."""
 
-    def one(number: Array, carry: Carry) -> Carry:
+    def one(number: Array | int, carry: Carry) -> Carry:
         index = first + jnp.uint32(number) * jnp.uint32(chunk) + lax.iota(jnp.uint32, chunk)
         # An index that wrapped past 2**32 is dead too.
         live = (index >= first) & (index < stop)

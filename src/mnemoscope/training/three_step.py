@@ -51,9 +51,7 @@ def train_three_steps(
         counts = by_token.count_pairs(program, source, N, progress)
         V1 = eta * by_token.first_gradient(program, frozen, counts, float(N))
         if spec.eta == "limit":
-            alpha = by_token.attention_direction(
-                program, frozen, source, counts, V1, N, progress
-            )
+            alpha = by_token.attention_direction(program, frozen, source, counts, V1, N, progress)
         else:
             alpha = by_sample.attention_direction(program, frozen, source, V1, N, progress)
     else:
@@ -65,9 +63,7 @@ def train_three_steps(
         V2 = by_token.last_gradient(program, frozen, winners, V1, float(N))
     else:
         w = query_scale(spec, frozen) * alpha
-        V2 = V1 + spec.gamma * by_sample.last_gradient(
-            program, frozen, source, V1, w, N, progress
-        )
+        V2 = V1 + spec.gamma * by_sample.last_gradient(program, frozen, source, V1, w, N, progress)
     return ThreeSteps(V1, alpha, V2)
 
 
@@ -75,11 +71,6 @@ def query_scale(spec: Retrieval, frozen: Frozen) -> Float[Array, ""]:
     """gamma |z_EOS|^2: attention scores are k_j^T W1 z_EOS = gamma |z_EOS|^2 k_j^T alpha."""
     assert spec.gamma != "limit"
     return spec.gamma * (frozen.query @ frozen.query)
-
-
-def passes(spec: Retrieval) -> int:
-    """How often the samples are gone through, for a progress bar."""
-    return 1 if spec.attention == "locked" else 3
 
 
 def parameters_of(spec: Retrieval, frozen: Frozen, learned: ThreeSteps) -> Parameters:

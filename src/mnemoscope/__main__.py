@@ -1,0 +1,7 @@
+"""`python -m mnemoscope` is the same as `mnemoscope`."""
+
+import sys
+
+from mnemoscope.cli import main
+
+sys.exit(main())

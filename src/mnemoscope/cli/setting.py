@@ -1,0 +1,87 @@
+"""The options that describe a setting: the same names in every command, in Python and in TOML.
+
+Values stay text until `Retrieval` reads them, so that a wrong one gets the same one-line answer
+wherever it came from.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+from cyclopts import Group, Parameter
+from pydantic_core import PydanticUndefined
+
+from mnemoscope.fields import one_of, whole
+from mnemoscope.numerics import Device
+from mnemoscope.spec import Retrieval, SpecError, read_toml
+
+
+SETTING = Group("Setting", sort_key=1)
+GOING_ON = Group("Going on after the three steps", sort_key=2)
+
+
+def _option(name: str, group: Group = SETTING) -> Parameter:
+    """A spec's field as an option: its description, its choices and its default."""
+    field = Retrieval.model_fields[name]
+    text = field.description or ""
+    names = get_args(field.annotation)
+    if names and all(isinstance(one, str) for one in names):
+        text += f" ({', '.join(names)})"
+    if field.default not in (PydanticUndefined, None):
+        text += f" [default: {field.default}]"
+    return Parameter(help=text, group=group)
+
+
+@dataclass(kw_only=True)
+class Setting:
+    """What to simulate."""
+
+    vocab: Annotated[str | None, _option("vocab")] = None
+    dim: Annotated[str | None, _option("dim")] = None
+    length: Annotated[str | None, _option("length")] = None
+    samples: Annotated[str | None, _option("samples")] = None
+    width: Annotated[str | None, _option("width")] = None
+    activation: Annotated[str | None, _option("activation")] = None
+    embedding: Annotated[str | None, _option("embedding")] = None
+    trigger: Annotated[str | None, _option("trigger")] = None
+    eta: Annotated[str | None, _option("eta")] = None
+    gamma: Annotated[str | None, _option("gamma")] = None
+    attention: Annotated[str | None, _option("attention")] = None
+    test_samples: Annotated[str | None, _option("test_samples")] = None
+    then: Annotated[str | None, _option("then", GOING_ON)] = None
+    steps: Annotated[str | None, _option("steps", GOING_ON)] = None
+    lr: Annotated[str | None, _option("lr", GOING_ON)] = None
+    spec: Annotated[
+        Path | None,
+        Parameter(
+            help="a TOML file with settings; options given beside it win",
+            group=SETTING,
+        ),
+    ] = None
+
+    def read(self) -> Retrieval:
+        """The setting's spec: the file's values, with the options laid over them."""
+        values: dict[str, Any] = {} if self.spec is None else read_toml(self.spec)
+        for field in dataclasses.fields(self):
+            given = getattr(self, field.name)
+            if field.name != "spec" and given is not None:
+                values[field.name] = given
+        return Retrieval.read(values)
+
+
+def read_whole(option: str, value: str, at_least: int) -> int:
+    """A whole number that is not part of the spec, such as how many seeds."""
+    try:
+        return whole(at_least)(value)
+    except ValueError as error:
+        raise SpecError(option, str(error)) from None
+
+
+def read_device(value: str) -> Device:
+    """The device option."""
+    try:
+        name = one_of(*get_args(Device))(value)
+    except ValueError as error:
+        raise SpecError("device", str(error)) from None
+    return next(device for device in get_args(Device) if device == name)

@@ -1,0 +1,51 @@
+"""The task: each sample depends on its own number alone, and has the stated law."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import stats
+
+from mnemoscope.keys import permutation
+from mnemoscope.tasks.retrieval import Batch, sample
+
+KEY = jnp.array([7, 8], jnp.uint32)
+V, L, B = 20, 6, 20_000
+PI = permutation(jnp.array([1, 2], jnp.uint32), V)
+
+
+def draw(index: jax.Array) -> Batch:
+    return sample(KEY, index, PI, L)
+
+
+def test_worked_example_of_the_docstring():
+    tokens = jnp.array([[3, 1, 4, 1]], jnp.uint32)
+    batch = Batch(tokens, jnp.array([2], jnp.uint32), jnp.array([3], jnp.uint32))
+    assert int(batch.informative[0]) == 4
+    assert batch.at_position.tolist() == [[False, False, True, False]]
+    assert [2, 0, 4, 1, 3][int(batch.informative[0])] == int(batch.label[0])
+
+
+def test_labels_are_the_permuted_informative_tokens():
+    batch = draw(jnp.arange(B, dtype=jnp.uint32))
+    np.testing.assert_array_equal(batch.label, PI[batch.informative])
+
+
+def test_a_sample_depends_on_its_number_alone():
+    whole = draw(jnp.arange(B, dtype=jnp.uint32))
+    picked = jnp.array([B - 1, 3, 3, 0], jnp.uint32)
+    for part, full in zip(draw(picked), whole, strict=True):
+        np.testing.assert_array_equal(part, full[picked])
+
+
+def test_tokens_and_positions_are_uniform_and_independent():
+    batch = draw(jnp.arange(B, dtype=jnp.uint32))
+    tokens, position = np.asarray(batch.tokens), np.asarray(batch.position)
+    assert stats.chisquare(np.bincount(tokens.ravel(), minlength=V)).pvalue > 1e-4
+    assert stats.chisquare(np.bincount(position, minlength=L)).pvalue > 1e-4
+    for j in range(L):
+        assert stats.chisquare(np.bincount(tokens[:, j], minlength=V)).pvalue > 1e-4
+        pairs = np.histogram2d(tokens[:, j], tokens[:, (j + 3) % L], bins=V)[0]
+        assert stats.chi2_contingency(pairs).pvalue > 1e-4
+    assert stats.chi2_contingency(np.histogram2d(tokens[:, 0], position, bins=(V, L))[0]).pvalue > (
+        1e-4
+    )

@@ -1,0 +1,147 @@
+"""`mnemoscope run`: its outputs, its refusals, word for word, and its exit status."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mnemoscope.cli import main
+
+SMALL = ["--vocab", "16", "--dim", "12", "--length", "4", "--samples", "1e3"]
+
+
+def but(name: str, value: str) -> list[str]:
+    """SMALL with one value changed."""
+    words = list(SMALL)
+    words[words.index(f"--{name}") + 1] = value
+    return words
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(["run", *words]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    return printed.err.removeprefix("mnemoscope: ").rstrip("\n")
+
+
+def test_json_is_one_object_with_the_promised_keys(capsys: pytest.CaptureFixture[str]):
+    assert main(["run", *SMALL, "--seeds", "2", "--seed", "5", "--json"]) == 0
+    printed = capsys.readouterr()
+    told = json.loads(printed.out)
+    assert printed.err == ""
+    assert told["spec"]["samples"] == 1000
+    assert [trial["seed"] for trial in told["trials"]] == [5, 6]
+    for trial in told["trials"]:
+        assert {"seed", "status", "accuracy", "attention_accuracy", "seconds"} <= set(trial)
+        assert trial["status"] == "ok"
+    mean = sum(trial["accuracy"] for trial in told["trials"]) / 2
+    assert told["accuracy"]["mean"] == pytest.approx(mean)
+    assert told["accuracy"]["low"] <= mean <= told["accuracy"]["high"]
+
+
+def test_the_table_shows_the_steps_and_the_interval(capsys: pytest.CaptureFixture[str]):
+    assert main(["run", *SMALL, "--seeds", "2"]) == 0
+    text = capsys.readouterr().out
+    for word in ("V=16 d=12 L=4 N=1,000", "after", "V1", "W1", "V2", "95 % interval", "chance"):
+        assert word in text
+
+
+def test_the_mlp_is_introduced_by_its_hermite_parts(capsys: pytest.CaptureFixture[str]):
+    assert main(["run", *SMALL, "--seeds", "1", "--width", "8"]) == 0
+    assert "relu: constant 32%, linear 50%, higher Hermite parts 18%" in capsys.readouterr().out
+
+
+def test_a_toml_file_gives_settings_and_options_win(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    file = tmp_path / "setting.toml"
+    file.write_text('vocab = 16\ndim = 12\nlength = 4\nsamples = 1e3\ntrigger = "additive"\n')
+    assert main(["run", "--spec", str(file), "--dim", "10", "--seeds", "1", "--json"]) == 0
+    spec = json.loads(capsys.readouterr().out)["spec"]
+    assert (spec["dim"], spec["trigger"]) == (10, "additive")
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (
+            but("dim", "0"),
+            "--dim: expected a whole number of at least 1 and at most 2,147,483,647, got '0'",
+        ),
+        (
+            but("samples", "-5"),
+            "--samples: expected a whole number of at least 1 and at most 4,294,967,295, got '-5'",
+        ),
+        (
+            [*SMALL, "--embedding", "orthonormal"],
+            "--dim: expected at least vocab = 16 for orthonormal embeddings, got 12",
+        ),
+        (
+            [*SMALL, "--eta", "nan"],
+            "--eta: expected 'limit' or a finite number above 0, got 'nan'",
+        ),
+        (
+            [*SMALL, "--eta", "1", "--gamma", "inf"],
+            "--gamma: expected 'limit' or a finite number above 0, got 'inf'",
+        ),
+        (
+            [*SMALL, "--width", "4", "--activation", "hermit3"],
+            "--activation: expected one of relu, gelu, tanh, linear, hermite2, hermite3, "
+            "got 'hermit3'; did you mean 'hermite3'?",
+        ),
+        (
+            [*SMALL, "--test-samples", "0"],
+            "--test-samples: expected a whole number of at least 1 and at most 4,294,967,295, "
+            "got '0'",
+        ),
+        ([*SMALL, "--seeds", "0"], "--seeds: expected a whole number of at least 1, got '0'"),
+        ([*SMALL, "--seed", "-1"], "--seed: expected a whole number of at least 0, got '-1'"),
+        (
+            [*SMALL, "--device", "gpy"],
+            "--device: expected one of auto, cpu, gpu, got 'gpy'; did you mean 'gpu'?",
+        ),
+        ([*SMALL, "--vocb", "3"], "Unknown option: --vocb. Did you mean --vocab?"),
+        (SMALL[2:], "--vocab: expected a value, got none"),
+    ],
+)
+def test_refusals(capsys: pytest.CaptureFixture[str], words: list[str], text: str):
+    assert refused(capsys, *words) == text
+
+
+def test_a_typo_in_a_toml_key_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file = tmp_path / "typo.toml"
+    file.write_text("vocab = 16\nlenght = 4\n")
+    assert refused(capsys, "--spec", str(file)) == (
+        f"--spec: expected known settings, got 'lenght' in {file}; did you mean 'length'?"
+    )
+
+
+def test_a_size_that_cannot_fit_says_how_much_it_needs(capsys: pytest.CaptureFixture[str]):
+    text = refused(capsys, *but("vocab", "1e7"))
+    assert text.startswith("--vocab: expected a size that fits in the ")
+    assert "which needs 1.2 PB" in text
+
+
+def test_ctrl_c_keeps_what_was_finished():
+    words = [sys.executable, "-u", "-m", "mnemoscope", "run", *SMALL, "--seeds", "1e6"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+        time.sleep(12)  # long enough to import, compile and finish some seeds
+        job.send_signal(signal.SIGINT)
+        out, err = job.communicate(timeout=60)
+    assert job.returncode == 1
+    assert "accuracy" in out
+    assert "of 1000000 seeds are done" in err
+    assert "Traceback" not in err
+
+
+def test_help_names_every_option(capsys: pytest.CaptureFixture[str]):
+    assert main(["run", "--help"]) == 0
+    text = capsys.readouterr().out
+    for name in ("vocab dim length samples width activation embedding trigger eta gamma seeds seed "
+                 "test-samples device then steps spec json").split():  # fmt: skip
+        assert f"--{name}" in text

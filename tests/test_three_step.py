@@ -1,0 +1,170 @@
+"""The fast path against plain autodiff, and the limit of the step sizes as a limit."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from settings import draw_pieces, specs
+
+from mnemoscope.numerics import Precision, numerics
+from mnemoscope.spec import Retrieval
+from mnemoscope.training import by_token, streaming
+from mnemoscope.training.reference import logits, train_by_autodiff
+from mnemoscope.training.three_step import ThreeSteps, train_three_steps
+
+CPU = jax.devices("cpu")[0]
+
+
+def fast(spec: Retrieval, seed: int, precision: Precision) -> ThreeSteps:
+    with numerics(precision, CPU):
+        frozen, source, _ = draw_pieces(spec, seed)
+        return train_three_steps(spec, frozen, source)
+
+
+def reference(spec: Retrieval, seed: int) -> ThreeSteps:
+    with numerics("float64", CPU):
+        frozen, _, batch = draw_pieces(spec, seed)
+        return train_by_autodiff(spec, frozen, batch)
+
+
+def apart(got: Any, expected: Any) -> float:
+    """|got - expected| / |expected|."""
+    got, expected = np.asarray(got, np.float64), np.asarray(expected, np.float64)
+    size = np.linalg.norm(expected)
+    return float(np.linalg.norm(got - expected) / size) if size else float(np.linalg.norm(got))
+
+
+def predictions(spec: Retrieval, seed: int, learned: ThreeSteps) -> np.ndarray:
+    """Logits on the training sequences by the plain model, whoever learned the parameters."""
+    with numerics("float64", CPU):
+        frozen, _, batch = draw_pieces(spec, seed)
+        V2, alpha = (jnp.asarray(part, jnp.float64) for part in (learned.V2, learned.alpha))
+        gamma = 1.0 if spec.gamma == "limit" else spec.gamma
+        attend = "argmax" if spec.gamma == "limit" else "softmax"
+        attend = "locked" if spec.attention == "locked" else attend
+        W1 = gamma * jnp.outer(alpha, frozen.query)
+        return np.asarray(logits(spec, frozen, V2, W1, batch, attend))
+
+
+def compare(spec: Retrieval, seed: int, precision: Precision, bound: float) -> None:
+    got, expected = fast(spec, seed, precision), reference(spec, seed)
+    assert apart(got.V1, expected.V1) < bound
+    assert apart(got.alpha, expected.alpha) < bound
+    assert apart(got.V2, expected.V2) < bound
+    seen, wanted = predictions(spec, seed, got), predictions(spec, seed, expected)
+    assert apart(seen, wanted) < bound
+    # The labels named may differ only where two logits tie to within the bound.
+    best = np.take_along_axis(wanted, seen.argmax(axis=1)[:, None], axis=1)[:, 0]
+    assert np.all(wanted.max(axis=1) - best <= 2 * bound * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize(("precision", "bound"), [("float64", 1e-9), ("float32", 1e-4)])
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(spec=specs(), seed=st.integers(0, 3))
+def test_fast_path_equals_autodiff(precision: Precision, bound: float, spec: Retrieval, seed: int):
+    # Without compilation: an example then costs a tenth, so many more kinds are tried.
+    with jax.disable_jit():
+        compare(spec, seed, precision, bound)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        dict(),
+        dict(trigger="additive"),
+        dict(width=7, activation="hermite3"),
+        dict(width=7, activation="relu", eta=2.0),
+        dict(eta=0.5, gamma=40.0, trigger="additive"),
+        dict(width=7, activation="gelu", eta=2.0, gamma=40.0),
+        dict(width=7, activation="hermite2", attention="locked", trigger="additive"),
+    ],
+)
+def test_fast_path_equals_autodiff_as_compiled(values: dict[str, Any]):
+    spec = Retrieval.read(dict(vocab=11, dim=6, length=4, samples=200, **values))
+    compare(spec, 0, "float64", 1e-9)
+    compare(spec, 0, "float32", 1e-4)
+
+
+@pytest.mark.parametrize("width", [0, 7])
+@pytest.mark.parametrize("trigger", ["keys", "additive"])
+def test_the_limit_is_reached_continuously(width: int, trigger: str):
+    """Errors are of first order in eta, and vanish as gamma grows."""
+    limit = Retrieval.read(
+        dict(vocab=11, dim=6, length=4, samples=200, width=width, trigger=trigger,
+             activation="hermite3")
+    )  # fmt: skip
+
+    def end(**steps: float) -> list[np.ndarray]:
+        with jax.disable_jit():
+            return [np.asarray(part) for part in fast(limit.replace(**steps), 0, "float64")]
+
+    V1, alpha, V2 = end()
+    errors = []
+    for eta in (1e-2, 1e-3, 1e-4):
+        at = end(eta=eta)
+        assert apart(at[0] / eta, V1) < 1e-12
+        errors.append((apart(at[1] / eta, alpha), apart(at[2], V2)))
+    for before, after in zip(errors, errors[1:], strict=False):
+        for coarse, fine in zip(before, after, strict=True):
+            assert 9 < coarse / fine < 11  # a tenth of eta, a tenth of the error
+    # Then gamma, at an eta this small: V2/gamma tends to what the argmax gives.
+    sharp = end(eta=1e-4)[2]
+    steps = (1e7, 1e9, 1e11)
+    distances = [apart(end(eta=1e-4, gamma=gamma)[2] / gamma, sharp) for gamma in steps]
+    assert distances[0] > distances[1] > distances[2]
+    assert distances[2] < 1e-3
+
+
+def test_chunks_and_segments_change_rounding_alone(monkeypatch: pytest.MonkeyPatch):
+    whole = {}
+    cases = {
+        "tables": dict(vocab=19, dim=6, length=4, samples=500),
+        "vectors": dict(vocab=19, dim=6, length=4, samples=500, eta=1.0, gamma=9.0, width=5),
+    }
+    for name, values in cases.items():
+        whole[name] = fast(Retrieval.read(values), 1, "float64")
+    monkeypatch.setattr(streaming, "TOKENS_PER_CHUNK", 4 * 37)
+    monkeypatch.setattr(streaming, "BYTES_PER_CHUNK", 4 * 24 * 37)
+    monkeypatch.setattr(streaming, "WORK_PER_SEGMENT", 3 * 37 * 4)
+    jax.clear_caches()  # chunk sizes are read while tracing
+    for name, values in cases.items():
+        spec = Retrieval.read(values)
+        cut = fast(spec, 1, "float64")
+        for got, expected in zip(cut, whole[name], strict=True):
+            assert apart(got, expected) < 1e-12
+            assert got is not expected
+    jax.clear_caches()
+
+
+def test_counts_are_the_counts():
+    spec = Retrieval(vocab=9, dim=4, length=5, samples=77)
+    _, source, batch = draw_pieces(spec, 2)
+    counts = by_token.count_pairs(spec.program(), source, spec.samples)
+    expected = np.zeros((9, 9), int)
+    for label, tokens in zip(np.asarray(batch.label), np.asarray(batch.tokens), strict=True):
+        np.add.at(expected[label], tokens, 1)
+    np.testing.assert_array_equal(counts.pairs, expected)
+    np.testing.assert_array_equal(counts.labels, np.bincount(batch.label, minlength=9))
+
+
+def test_hard_attention_is_the_argmax_of_the_scores():
+    spec = Retrieval(vocab=9, dim=4, length=5, samples=300)
+    frozen, _, batch = draw_pieces(spec, 2)
+    for lift in (-3.0, 0.4, 3.0):
+        s = frozen.Z[:, 0]
+        scores = s[batch.tokens] + lift * batch.at_position
+        noise, wins = by_token.hard_attention(batch, s, jnp.asarray(lift))
+        np.testing.assert_array_equal(wins, jnp.argmax(scores, axis=1) == batch.position)
+        without = np.where(batch.at_position, -np.inf, s[batch.tokens])
+        np.testing.assert_array_equal(s[noise], without.max(axis=1))
+
+
+def test_a_single_position_leaves_attention_alone():
+    spec = Retrieval(vocab=9, dim=16, length=1, samples=400)
+    learned = fast(spec, 0, "float64")
+    assert np.abs(learned.alpha).max() < 1e-15
+    assert apart(learned.V2, fast(spec.replace(attention="locked"), 0, "float64").V2) < 1e-12
