@@ -1,4 +1,4 @@
-"""Embedding laws: their worked example, their geometry, and the conformance of every listed name."""
+"""Embedding laws: their worked example, their geometry, and every listed name."""
 
 from typing import get_args
 

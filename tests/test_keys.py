@@ -1,4 +1,4 @@
-"""Random streams: the generator is the published one, and draws depend on nothing but their name."""
+"""Random streams: the published generator, and draws that depend on their name alone."""
 
 import jax
 import jax.numpy as jnp

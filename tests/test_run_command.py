@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mnemoscope.cli import main
+from mnemoscope.spec import Retrieval
 
 SMALL = ["--vocab", "16", "--dim", "12", "--length", "4", "--samples", "1e3"]
 
@@ -142,6 +143,5 @@ def test_ctrl_c_keeps_what_was_finished():
 def test_help_names_every_option(capsys: pytest.CaptureFixture[str]):
     assert main(["run", "--help"]) == 0
     text = capsys.readouterr().out
-    for name in ("vocab dim length samples width activation embedding trigger eta gamma seeds seed "
-                 "test-samples device then steps spec json").split():  # fmt: skip
-        assert f"--{name}" in text
+    for name in (*Retrieval.model_fields, "seeds", "seed", "device", "spec", "json"):
+        assert f"--{name.replace('_', '-')}" in text

@@ -4,7 +4,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 import jax
 
@@ -13,9 +13,11 @@ from mnemoscope.training.streaming import BYTES_PER_CHUNK, TOKENS_PER_CHUNK
 
 Precision = Literal["float32", "float64"]
 Device = Literal["auto", "cpu", "gpu"]
+# A device as JAX hands it out; its class is not one that type checkers can name.
+Place: TypeAlias = Any
 
 
-def find_device(name: Device) -> jax.Device:
+def find_device(name: Device) -> Place:
     """The device of that name; `auto` is a GPU where JAX sees one, and the CPU elsewhere."""
     if name == "auto":
         return jax.devices()[0]
@@ -28,7 +30,7 @@ def find_device(name: Device) -> jax.Device:
 
 
 @contextlib.contextmanager
-def numerics(precision: Precision, device: jax.Device) -> Iterator[None]:
+def numerics(precision: Precision, device: Place) -> Iterator[None]:
     """Run the block in this precision on this device.
 
     Matrix products are told to keep full precision: GPUs would otherwise round float32 operands.
@@ -41,7 +43,7 @@ def numerics(precision: Precision, device: jax.Device) -> Iterator[None]:
         yield
 
 
-def free_bytes(device: jax.Device) -> int | None:
+def free_bytes(device: Place) -> int | None:
     """Memory that is free on the device, or None where that cannot be told."""
     if device.platform != "cpu":
         stats = device.memory_stats()
@@ -72,25 +74,21 @@ def needed_bytes(spec: Retrieval, precision: Precision = "float32") -> dict[str,
     return needed
 
 
-def check_memory(spec: Retrieval, precision: Precision, device: jax.Device) -> None:
+def check_memory(spec: Retrieval, precision: Precision, device: Place) -> None:
     """Refuse a setting that cannot fit, before anything is allocated."""
     free = free_bytes(device)
     needed = needed_bytes(spec, precision)
     total = sum(needed.values())
-    if free is not None and total > free:
-        part, most = max(needed.items(), key=lambda item: item[1])
-        blame = (
-            "width"
-            if part == "hidden units"
-            else "dim"
-            if part != "tables by pair of tokens" and spec.dim > spec.vocab
-            else "vocab"
-        )
-        raise SpecError(
-            blame,
-            f"expected a size that fits in the {_readable(free)} free, got {getattr(spec, blame):,}, "
-            f"which needs {_readable(total)} ({_readable(most)} for {part})",
-        )
+    if free is None or total <= free:
+        return
+    part, most = max(needed.items(), key=lambda item: item[1])
+    blame = "width" if spec.width > max(spec.vocab, spec.dim) else "vocab"
+    blame = "dim" if spec.dim > max(spec.vocab, spec.width) else blame
+    raise SpecError(
+        blame,
+        f"expected a size that fits in the {_readable(free)} free, got "
+        f"{getattr(spec, blame):,}, which needs {_readable(total)} ({_readable(most)} for {part})",
+    )
 
 
 def _readable(count: float) -> str:

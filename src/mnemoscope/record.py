@@ -73,7 +73,7 @@ class Trial:
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON: numbers that are not finite become None."""
         steps = [{**dataclasses.asdict(step), "ratio": step.ratio} for step in self.steps]
-        end = steps[-1] if self._end else dict.fromkeys((f.name for f in dataclasses.fields(Step)))
+        end = steps[-1] if self._end else dict.fromkeys(f.name for f in dataclasses.fields(Step))
         return _finite(
             {
                 "seed": self.seed,

@@ -13,7 +13,7 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
 from mnemoscope.fields import nearest, one_of, positive, step_size, whole
 
@@ -27,6 +27,7 @@ Then = Literal["none", "gd", "adamw"]
 MOST_SAMPLES = 2**32 - 1
 
 Size = Annotated[int, BeforeValidator(whole(1, 2**31 - 1))]
+Rate = Annotated[float | None, BeforeValidator(lambda v: None if v is None else positive(v))]
 StepSize = Annotated[float | Literal["limit"], BeforeValidator(step_size)]
 
 
@@ -39,7 +40,7 @@ class SpecError(ValueError):
         self.message = message
 
 
-class Retrieval(BaseModel):
+class Retrieval(BaseModel, frozen=True, extra="forbid"):
     """One setting of the retrieval task, its model and its training.
 
     A sequence of `length` tokens out of `vocab` has one informative position; the label is a
@@ -50,7 +51,6 @@ class Retrieval(BaseModel):
     equals its default, so an option added later does not rename an earlier experiment.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     kind: ClassVar[str] = "retrieval"
 
     vocab: Annotated[int, BeforeValidator(whole(2, 2**31 - 1))] = Field(
@@ -62,36 +62,40 @@ class Retrieval(BaseModel):
         description="N: training sequences, the same in all steps"
     )
     width: Annotated[int, BeforeValidator(whole(0, 2**31 - 1))] = Field(
-        0, description="m: hidden units of the fixed random MLP; 0 leaves the MLP out"
+        default=0, description="m: hidden units of the fixed random MLP; 0 leaves the MLP out"
     )
     activation: Annotated[Activation, BeforeValidator(one_of(*get_args(Activation)))] = Field(
-        "relu", description="the MLP's activation"
+        default="relu", description="the MLP's activation"
     )
     embedding: Annotated[Embedding, BeforeValidator(one_of(*get_args(Embedding)))] = Field(
-        "gaussian", description="law of the embeddings; orthonormal needs dim >= vocab"
+        default="gaussian", description="law of the embeddings; orthonormal needs dim >= vocab"
     )
     trigger: Annotated[Trigger, BeforeValidator(one_of(*get_args(Trigger)))] = Field(
-        "keys", description="where the trigger vector enters: the keys alone, or keys and values"
+        default="keys",
+        description="where the trigger vector enters: the keys alone, or keys and values",
     )
-    eta: StepSize = Field("limit", description="first step's size; limit means towards 0")
+    eta: StepSize = Field(default="limit", description="first step's size; limit means towards 0")
     gamma: StepSize = Field(
-        "limit", description="size of the second and third step; limit means towards infinity"
+        default="limit",
+        description="size of the second and third step; limit means towards infinity",
     )
     attention: Annotated[Attention, BeforeValidator(one_of(*get_args(Attention)))] = Field(
-        "learned",
+        default="learned",
         description="learned by the second step, or locked on the informative token throughout",
     )
     then: Annotated[Then, BeforeValidator(one_of(*get_args(Then)))] = Field(
-        "none", description="full-batch training that goes on after the three steps"
+        default="none", description="full-batch training that goes on after the three steps"
     )
     steps: Annotated[int, BeforeValidator(whole(0, 10**9))] = Field(
-        0, description="how many such steps"
+        default=0, description="how many such steps"
     )
     lr: Annotated[float | None, BeforeValidator(lambda v: None if v is None else positive(v))] = (
-        Field(None, description="their learning rate; by default 1 for gd and 0.01 for adamw")
+        Field(
+            default=None, description="their learning rate; by default 1 for gd and 0.01 for adamw"
+        )
     )
     test_samples: Annotated[int, BeforeValidator(whole(1, MOST_SAMPLES))] = Field(
-        4096, description="fresh sequences on which accuracy is measured"
+        default=4096, description="fresh sequences on which accuracy is measured"
     )
 
     @model_validator(mode="after")

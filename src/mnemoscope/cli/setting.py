@@ -16,7 +16,6 @@ from mnemoscope.fields import one_of, whole
 from mnemoscope.numerics import Device
 from mnemoscope.spec import Retrieval, SpecError, read_toml
 
-
 SETTING = Group("Setting", sort_key=1)
 GOING_ON = Group("Going on after the three steps", sort_key=2)
 
