@@ -4,6 +4,7 @@ import sys
 
 import cyclopts
 
+from mnemoscope.cli.bench import bench
 from mnemoscope.cli.output import complain
 from mnemoscope.cli.run import run
 from mnemoscope.spec import SpecError
@@ -14,6 +15,7 @@ app = cyclopts.App(
     version_flags=["--version"],
 )
 app.command(run)
+app.command(bench)
 
 
 def main(words: list[str] | None = None) -> int:

@@ -1,0 +1,132 @@
+"""A case of the benchmark: ours and autodiff at one setting, and how near ours is to the limit."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mnemoscope.spec import Retrieval
+
+# float32 on both sides, sums in different orders: results further apart than this are not equal.
+AGREE = 1e-3
+
+
+class WorkerError(RuntimeError):
+    """One side of a case did not come back with an answer."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What one setting took. `ratio` is None where autodiff was not run or did not agree."""
+
+    spec: dict[str, Any]
+    seconds: float
+    autodiff_seconds: float | None
+    ratio: float | None
+    peak_bytes: int
+    autodiff_peak_bytes: int | None
+    tokens_per_second: float
+    limit_fraction: float
+    first_seconds: float
+    difference: float | None
+    note: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return asdict(self)
+
+
+def run_case(
+    spec: Retrieval, bandwidth: float, device: str, *, with_autodiff: bool, repeats: int
+) -> Case:
+    """Both sides in one go, each in its own process, one after the other."""
+    with tempfile.TemporaryDirectory() as folder:
+        ours, ours_result = _ask(spec, "ours", device, repeats, Path(folder))
+        theirs, difference, note = None, None, ""
+        if with_autodiff:
+            try:
+                theirs, their_result = _ask(spec, "autodiff", device, min(3, repeats), Path(folder))
+                difference = max(
+                    float(np.linalg.norm(ours_result[k] - their_result[k]))
+                    / float(np.linalg.norm(their_result[k]))
+                    for k in ("V1", "alpha", "V2")
+                )
+            except WorkerError as error:
+                note = f"autodiff failed: {error}"
+    agrees = difference is not None and difference < AGREE
+    if difference is not None and not agrees:
+        note = f"results differ by {difference:.1e}: no ratio"
+    return Case(
+        spec=spec.model_dump(),
+        seconds=ours["seconds"],
+        autodiff_seconds=theirs["seconds"] if theirs else None,
+        ratio=theirs["seconds"] / ours["seconds"] if theirs and agrees else None,
+        peak_bytes=ours["peak_bytes"],
+        autodiff_peak_bytes=theirs["peak_bytes"] if theirs else None,
+        tokens_per_second=spec.samples * spec.length / ours["seconds"],
+        limit_fraction=must_move(spec) / bandwidth / ours["seconds"],
+        first_seconds=ours["first_seconds"],
+        difference=difference,
+        note=note,
+    )
+
+
+def _ask(
+    spec: Retrieval, side: str, device: str, repeats: int, folder: Path
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    results = folder / f"{side}.npz"
+    request = {"spec": spec.model_dump(), "side": side, "repeats": repeats, "device": device,
+               "results": str(results)}  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "mnemoscope.bench.worker"],
+        input=json.dumps(request),
+        capture_output=True,
+        text=True,
+        check=False,
+        # So that a GPU's peak is what was needed, not what was set aside.
+        env={**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
+    )
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines()
+        reason = lines[-1][:200] if lines else f"status {done.returncode}"
+        raise WorkerError(f"{side}: {reason}")
+    with np.load(results) as arrays:
+        return json.loads(done.stdout), dict(arrays)
+
+
+def must_move(spec: Retrieval) -> int:
+    """Bytes that the three steps cannot help moving, were memory the only limit.
+
+    Three passes read every token (4 bytes). Without an MLP, as eta -> 0, the tables by pair of
+    tokens are each written and read once: K, R and the winners. Otherwise two passes and, at
+    finite gamma, a third read a d-vector for every token. The embeddings are read once a pass.
+    """
+    tokens = spec.samples * spec.length
+    total = 3 * 4 * tokens + 3 * 2 * 4 * spec.vocab * spec.dim
+    if spec.width == 0 and spec.eta == "limit":
+        return total + 3 * 2 * 4 * spec.vocab**2
+    passes = (spec.width > 0) + 1 + (spec.gamma != "limit")
+    return total + passes * 4 * tokens * spec.dim
+
+
+def measure_bandwidth(place: Any, size: int = 2**28) -> float:
+    """Bytes a second that a large copy reads and writes on this device."""
+    with jax.default_device(place):
+        copy = jax.jit(lambda x: x + 1)
+        x = jnp.zeros(size // 4, jnp.float32)
+        jax.block_until_ready(copy(x))
+        best = float("inf")
+        for _ in range(7):
+            began = time.perf_counter()
+            jax.block_until_ready(copy(x))
+            best = min(best, time.perf_counter() - began)
+    return 2 * size / best

@@ -1,0 +1,116 @@
+"""One side of one case, in a process of its own so that its peak of memory is its own.
+
+Reads one JSON request on standard input, answers with one JSON object on standard output. What is
+timed is the three steps on the training samples, and the samples' own making with them; the frozen
+vectors are drawn before.
+"""
+
+import json
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mnemoscope import keys
+from mnemoscope.models.transformer import Frozen, draw_frozen
+from mnemoscope.numerics import find_device, numerics
+from mnemoscope.spec import Retrieval
+from mnemoscope.tasks.retrieval import sample
+from mnemoscope.training.reference import train_by_autodiff
+from mnemoscope.training.streaming import Source
+from mnemoscope.training.three_step import ThreeSteps, train_three_steps
+
+SEED = 0
+
+
+def main() -> None:
+    """Answer one request: {spec, side, repeats, device, results}."""
+    request: dict[str, Any] = json.load(sys.stdin)
+    spec = Retrieval.read(request["spec"])
+    place = find_device(request["device"])
+    with numerics("float32", place):
+        streams = {name: jnp.asarray(keys.stream(spec, SEED, name)) for name in keys.STREAMS}
+        frozen = draw_frozen(spec.program(), spec.embedding, streams)
+        go = SIDES[request["side"]](spec, frozen, Source(streams["train"], frozen.permutation))
+        began = time.perf_counter()
+        learned = jax.block_until_ready(go())
+        first_seconds = time.perf_counter() - began
+        np.savez(request["results"], **{k: np.asarray(v) for k, v in learned._asdict().items()})
+        del learned
+        peak = Peak(place)
+        seconds = []
+        for _ in range(request["repeats"]):
+            began = time.perf_counter()
+            jax.block_until_ready(go())
+            seconds.append(time.perf_counter() - began)
+        answer = {
+            "seconds": statistics.median(seconds),
+            "first_seconds": first_seconds,
+            "peak_bytes": peak.above(),
+        }
+    print(json.dumps(answer))
+
+
+def ours(spec: Retrieval, frozen: Frozen, source: Source) -> Callable[[], ThreeSteps]:
+    """The fast path."""
+    return partial(train_three_steps, spec, frozen, source)
+
+
+def autodiff(spec: Retrieval, frozen: Frozen, source: Source) -> Callable[[], ThreeSteps]:
+    """The plain reference, jitted as a whole, samples and all."""
+
+    @jax.jit
+    def go(frozen: Frozen, source: Source) -> ThreeSteps:
+        index = jnp.arange(spec.samples, dtype=jnp.uint32)
+        batch = sample(source.key, index, source.permutation, spec.length)
+        return train_by_autodiff(spec, frozen, batch)
+
+    return partial(go, frozen, source)
+
+
+SIDES = {"ours": ours, "autodiff": autodiff}
+
+
+class Peak:
+    """The most memory in use from now on, above what is in use now.
+
+    On a GPU, what JAX's allocator counts. On a CPU, resident memory: Linux lets a process start
+    its high-water mark afresh; elsewhere the mark of the whole run has to do.
+    """
+
+    def __init__(self, place: Any) -> None:
+        self.place = place
+        if place.platform != "cpu":
+            self.before = 0
+            return
+        try:
+            Path("/proc/self/clear_refs").write_text("5")
+            self.before = self._mark()
+        except OSError:
+            self.before = 0
+
+    def above(self) -> int:
+        """Bytes at the peak, less those in use when the watch began."""
+        if self.place.platform != "cpu":
+            return int(self.place.memory_stats()["peak_bytes_in_use"])
+        return self._mark() - self.before
+
+    @staticmethod
+    def _mark() -> int:
+        try:
+            lines = Path("/proc/self/status").read_text().splitlines()
+            return 1024 * int(next(x for x in lines if x.startswith("VmHWM")).split()[1])
+        except (OSError, StopIteration):
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""`mnemoscope bench`: speed and memory beside autodiff, for anyone to check."""
+
+import datetime
+import importlib.metadata
+import os
+import platform
+from typing import Annotated, Any
+
+import jax
+from cyclopts import Parameter
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from mnemoscope.bench.compare import Case, measure_bandwidth, run_case
+from mnemoscope.bench.growth import growth_exponents
+from mnemoscope.cli.output import Watch, number, print_json
+from mnemoscope.cli.setting import Setting, read_device
+from mnemoscope.numerics import find_device
+from mnemoscope.spec import Retrieval
+
+QUICK = [dict(vocab=256, dim=64, length=16, samples=4096)]
+CPU = [
+    dict(vocab=1024, dim=128, length=64, samples=32768),
+    dict(vocab=1024, dim=64, length=64, samples=32768, width=1024, activation="hermite3"),
+]
+GPU = [dict(vocab=4096, dim=256, length=256, samples=131072)]
+
+
+def bench(
+    setting: Annotated[Setting | None, Parameter(name="*")] = None,
+    *,
+    quick: Annotated[
+        bool, Parameter(negative="", help="one small case, one doubling: about a minute")
+    ] = False,
+    growth: Annotated[bool, Parameter(help="also fit how time grows with N, L, V and d")] = True,
+    autodiff: Annotated[bool, Parameter(help="run autodiff beside ours")] = True,
+    device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
+    json: Annotated[
+        bool, Parameter(negative="", help="print one JSON object instead of tables")
+    ] = False,
+) -> int:
+    """Time the three steps against jitted automatic differentiation on this machine.
+
+    Both sides make their own samples, in the same run on the same device, each in a process of
+    its own. A ratio is given only where the two results agree. With a setting (--vocab, --dim,
+    --length, --samples, ...) that one case is timed; without, the standing ones.
+    """
+    where = read_device(device)
+    place = find_device(where)
+    chosen = QUICK if quick else CPU if place.platform == "cpu" else GPU
+    given = setting is not None and any(value is not None for value in vars(setting).values())
+    specs = [setting.read()] if setting is not None and given else [*map(Retrieval.read, chosen)]
+    repeats = 3 if quick else 9
+    with Watch("cases", len(specs) + growth) as watch:
+        bandwidth = measure_bandwidth(place)
+        cases = []
+        for spec in specs:
+            cases.append(run_case(spec, bandwidth, where, with_autodiff=autodiff, repeats=repeats))
+            watch.advance(1)
+        doublings = 1 if quick else 2
+        exponents = growth_exponents(specs[0], where, doublings, repeats) if growth else None
+    told = {
+        "device": describe(place),
+        "bandwidth": bandwidth,
+        "cases": [case.as_dict() for case in cases],
+        "growth": exponents,
+    }
+    if json:
+        print_json(told)
+    else:
+        show(told, cases)
+    return 0
+
+
+def describe(place: Any) -> dict[str, Any]:
+    """The device and the versions behind a measurement."""
+    return {
+        "kind": place.device_kind,
+        "platform": place.platform,
+        "cores": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
+        "python": platform.python_version(),
+        "jax": jax.__version__,
+        "mnemoscope": importlib.metadata.version("mnemoscope"),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+    }
+
+
+def show(told: dict[str, Any], cases: list[Case]) -> None:
+    """The measurement as tables."""
+    console = Console()
+    device = told["device"]
+    console.print(
+        f"{device['kind']} ({device['platform']}, {device['cores']} cores), "
+        f"Python {device['python']}, JAX {device['jax']}, {device['date']}, "
+        f"copy bandwidth {told['bandwidth'] / 1e9:.1f} GB/s",
+        highlight=False,
+    )
+    table = Table(box=box.SIMPLE)
+    for name in ("setting", "ours ms", "autodiff ms", "ratio", "ours MB", "autodiff MB",
+                 "Mtokens/s", "of limit"):  # fmt: skip
+        table.add_column(name, justify="left" if name == "setting" else "right")
+    for case in cases:
+        table.add_row(
+            _name(case.spec),
+            number(case.seconds * 1e3, 2),
+            number(case.autodiff_seconds and case.autodiff_seconds * 1e3, 1),
+            number(case.ratio, 1),
+            number(case.peak_bytes / 1e6, 1),
+            number(case.autodiff_peak_bytes and case.autodiff_peak_bytes / 1e6, 1),
+            number(case.tokens_per_second / 1e6, 1),
+            f"{case.limit_fraction:.1%}",
+        )
+    console.print(table)
+    for case in cases:
+        if case.note:
+            console.print(f"{_name(case.spec)}: {case.note}")
+    if told["growth"]:
+        powers = ", ".join(f"{axis} {power:.2f}" for axis, power in told["growth"].items())
+        console.print(f"time grows with the power: {powers}", highlight=False)
+
+
+def _name(spec: dict[str, Any]) -> str:
+    name = f"V={spec['vocab']} d={spec['dim']} L={spec['length']} N={spec['samples']}"
+    if spec["width"]:
+        name += f" m={spec['width']} {spec['activation']}"
+    if spec["eta"] != "limit":
+        name += f" eta={spec['eta']:g} gamma={spec['gamma']}"
+    return name
