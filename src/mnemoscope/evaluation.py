@@ -12,21 +12,25 @@ margin               signal z_trig^T alpha, by which the trigger lifts the infor
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, UInt32
 
-from mnemoscope.models.transformer import Frozen, attention_scores, hidden, pool
+from mnemoscope.models.transformer import Frozen, Margin, attention_scores, hidden, margin, pool
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.by_sample import uniform_pool
 from mnemoscope.training.by_token import hard_attention, token_features
-from mnemoscope.training.streaming import Source, chunk_by_sample, chunk_by_token, fold
+from mnemoscope.training.streaming import Count, Source, Span, chunk_by_sample, chunk_by_token, fold
+from mnemoscope.training.three_step import Rates, ThreeSteps, query_scale
 
 Attend = Literal["uniform", "softmax", "argmax", "locked"]
+
+# Fresh sequences, at most, for the accuracy after the first step: attention is still uniform then,
+# every sequence costs a product with the whole vocabulary, and the answer is close to chance.
+UNIFORM_SAMPLES = 1024
 
 
 class Hits(NamedTuple):
@@ -44,7 +48,6 @@ class Answers(NamedTuple):
     informative: UInt32[Array, "V"]
 
 
-@partial(jax.jit, static_argnames=("spec",))
 def answers_by_token(spec: Retrieval, frozen: Frozen, Vmat: Float[Array, "d h"]) -> Answers:
     """argmax_y u_y^T Vmat h for every token."""
 
@@ -62,10 +65,9 @@ def map_accuracy(frozen: Frozen, answers: Answers) -> Float[Array, ""]:
     return jnp.mean((answers.informative == frozen.permutation).astype(frozen.Z.dtype))
 
 
-@partial(jax.jit, static_argnames=("spec", "attend"))
 def hits_by_token(
     spec: Retrieval, frozen: Frozen, source: Source, attend: Literal["argmax", "locked"],
-    answers: Answers, w: Float[Array, "d"], samples: Array,
+    answers: Answers, w: Float[Array, "d"], count: Count,
 ) -> Hits:  # fmt: skip
     """Hits over the first `samples` of a stream where attention rests on one token."""
     s, s_trig = frozen.Z @ w, frozen.trigger @ w
@@ -76,13 +78,12 @@ def hits_by_token(
         answer = jnp.where(attended, answers.informative[batch.informative], answers.noise[noise])
         return answer == batch.label, attended
 
-    return _count_hits(judge, source, samples, spec.length, chunk_by_token(spec))
+    return _count_hits(judge, source, count, spec.length, chunk_by_token(spec))
 
 
-@partial(jax.jit, static_argnames=("spec", "attend"))
 def hits_by_sample(
     spec: Retrieval, frozen: Frozen, source: Source, attend: Literal["uniform", "softmax"],
-    Vmat: Float[Array, "d h"], w: Float[Array, "d"], samples: Array,
+    Vmat: Float[Array, "d h"], w: Float[Array, "d"], count: Count,
 ) -> Hits:  # fmt: skip
     """Hits over the first `samples` of a stream where attention mixes tokens; w = W_KQ z_EOS."""
     M = frozen.U @ Vmat
@@ -98,13 +99,54 @@ def hits_by_sample(
         answer = jnp.argmax(hidden(spec, frozen, pooled) @ M.T, axis=1)
         return answer.astype(jnp.uint32) == batch.label, attended
 
-    return _count_hits(judge, source, samples, spec.length, chunk_by_sample(spec))
+    return _count_hits(judge, source, count, spec.length, chunk_by_sample(spec))
+
+
+class Look(NamedTuple):
+    """All that is measured of a model, as arrays; `Step` in `record` is its readable form."""
+
+    hits: Hits
+    samples: UInt32[Array, ""]
+    map_accuracy: Float[Array, ""]
+    margin: Margin
+
+
+def look(
+    spec: Retrieval, frozen: Frozen, test: Source, attend: Attend,
+    Vmat: Float[Array, "d h"], w: Float[Array, "d"], count: Count,
+) -> Look:  # fmt: skip
+    """The model with Vmat and W_KQ z_EOS = w (its direction, for argmax) on fresh sequences."""
+    answers = answers_by_token(spec, frozen, Vmat)
+    if attend == "argmax" or attend == "locked":
+        hits = hits_by_token(spec, frozen, test, attend, answers, w, count)
+    else:
+        if attend == "uniform":
+            count = Count(*(jnp.minimum(part, UNIFORM_SAMPLES) for part in count))
+        hits = hits_by_sample(spec, frozen, test, attend, Vmat, w, count)
+    return Look(hits, count.samples, map_accuracy(frozen, answers), margin(frozen, w))
+
+
+def look_at_steps(
+    spec: Retrieval, frozen: Frozen, test: Source, learned: ThreeSteps, rates: Rates, count: Count,
+    every: bool,
+) -> dict[str, Look]:  # fmt: skip
+    """The model after each of the three steps, or after the last alone."""
+    if spec.attention == "locked":
+        return {"V2": look(spec, frozen, test, "locked", learned.V2, learned.alpha, count)}
+    attend: Attend = "argmax" if spec.gamma == "limit" else "softmax"
+    w = learned.alpha if attend == "argmax" else query_scale(frozen, rates) * learned.alpha
+    looks = {}
+    if every:
+        looks["V1"] = look(spec, frozen, test, "uniform", learned.V1, w, count)
+        looks["W1"] = look(spec, frozen, test, attend, learned.V1, w, count)
+    looks["V2"] = look(spec, frozen, test, attend, learned.V2, w, count)
+    return looks
 
 
 def _count_hits(
     judge: Callable[[Batch], tuple[Bool[Array, "B"], Bool[Array, "B"]]],
     source: Source,
-    samples: Array,
+    count: Count,
     length: int,
     chunk: int,
 ) -> Hits:
@@ -114,4 +156,5 @@ def _count_hits(
         return jax.tree.map(lambda old, new: old + jnp.sum(new, dtype=jnp.uint32), hits, more)
 
     zero = Hits(*(jnp.zeros((), jnp.uint32) for _ in Hits._fields))
-    return fold(body, zero, source, jnp.uint32(0), samples, length=length, chunk=chunk)
+    span = Span(jnp.uint32(0), count.samples, count.most)
+    return fold(body, zero, source, span, length=length, chunk=chunk)

@@ -9,32 +9,25 @@ computed, in `training.by_token` and `training.by_sample`.
 import math
 import time
 from collections.abc import Iterator
-from functools import partial
 
 import jax
 import jax.numpy as jnp
 
 from mnemoscope import keys
-from mnemoscope.evaluation import (
-    Attend,
-    answers_by_token,
-    hits_by_sample,
-    hits_by_token,
-    map_accuracy,
-)
-from mnemoscope.models.transformer import Frozen, draw_frozen, margin
+from mnemoscope.evaluation import Look, look, look_at_steps
+from mnemoscope.models.transformer import Frozen, draw_frozen
 from mnemoscope.numerics import Device, Precision, check_memory, find_device, numerics
 from mnemoscope.record import Step, Trial
 from mnemoscope.spec import Retrieval
-from mnemoscope.training import full
-from mnemoscope.training.streaming import Progress, Source
-from mnemoscope.training.three_step import ThreeSteps, query_scale, train_three_steps
+from mnemoscope.training import full, three_step
+from mnemoscope.training.streaming import Count, Progress, Source
+from mnemoscope.training.three_step import Rates, ThreeSteps, train_three_steps
 
 # Measurements taken during training that goes on after the three steps.
 CHECKPOINTS = 10
-# Fresh sequences, at most, for the accuracy after the first step: attention is still uniform then,
-# every sequence costs a product with the whole vocabulary, and the answer is close to chance.
-UNIFORM_SAMPLES = 1024
+
+_look = jax.jit(look, static_argnames=("spec", "attend"))
+_look_at_steps = jax.jit(look_at_steps, static_argnames=("spec", "every"))
 
 
 def simulate(
@@ -59,7 +52,9 @@ def simulate(
         train = Source(streams["train"], frozen.permutation)
         test = Source(streams["test"], frozen.permutation)
         learned = train_three_steps(spec, frozen, train, progress)
-        steps = [*_measure_three_steps(spec, frozen, test, learned)]
+        fresh = Count.of(spec.test_samples)
+        looks = _look_at_steps(spec.program(), frozen, test, learned, Rates.of(spec), fresh, True)
+        steps = read_steps(spec, looks)
         if spec.then != "none":
             steps += _train_on(spec, frozen, train, test, learned, progress)
         finite = bool(jnp.all(jnp.isfinite(learned.V2))) and all(
@@ -78,26 +73,7 @@ def simulate(
 
 def passes(spec: Retrieval) -> int:
     """How often the training samples are gone through, for a progress bar."""
-    return (1 if spec.attention == "locked" else 3) + spec.steps
-
-
-def _measure_three_steps(
-    spec: Retrieval, frozen: Frozen, test: Source, learned: ThreeSteps
-) -> Iterator[Step]:
-    """The model before training and after each step."""
-    look = partial(_look, spec, frozen, test)
-    if spec.attention == "locked":
-        yield look("V2", "locked", learned.V2, learned.alpha)
-        return
-    attend: Attend = "argmax" if spec.gamma == "limit" else "softmax"
-    w = learned.alpha
-    if spec.gamma != "limit":
-        w = query_scale(spec, frozen) * w
-    chance = 1 / spec.vocab
-    yield Step("start", chance, 1 / spec.length, chance)
-    yield look("V1", "uniform", learned.V1, w)
-    yield look("W1", attend, learned.V1, w)
-    yield look("V2", attend, learned.V2, w)
+    return three_step.passes(spec) + spec.steps
 
 
 def _train_on(
@@ -120,36 +96,34 @@ def _train_on(
         if taken % every == 0 or taken == spec.steps:
             w = state.parameters.key_query @ frozen.query
             name, loss = f"{spec.then} {taken}", float(info.loss)
-            yield _look(spec, frozen, test, name, "softmax", state.parameters.value, w, loss)
+            fresh = Count.of(spec.test_samples)
+            seen = _look(spec.program(), frozen, test, "softmax", state.parameters.value, w, fresh)
+            yield _step(spec, name, seen, loss)
         if progress is not None and taken < spec.steps:
             jax.block_until_ready(after)
             progress(1.0)
         state = after
 
 
-def _look(
-    spec: Retrieval, frozen: Frozen, test: Source, name: str, attend: Attend, Vmat: jax.Array,
-    w: jax.Array, loss: float | None = None,
-) -> Step:  # fmt: skip
-    """One line of the record: how the model with Vmat and W_KQ z_EOS = w does on `test`."""
-    program, samples = spec.program(), spec.test_samples
-    answers = answers_by_token(program, frozen, Vmat)
-    if attend == "argmax" or attend == "locked":
-        hits = hits_by_token(program, frozen, test, attend, answers, w, jnp.uint32(samples))
-    else:
-        if attend == "uniform":
-            samples = min(samples, UNIFORM_SAMPLES)
-        hits = hits_by_sample(program, frozen, test, attend, Vmat, w, jnp.uint32(samples))
-    answered, attended, both = (int(count) for count in hits)
-    signal, std = margin(frozen, w)
-    has_scores = attend in ("argmax", "softmax")
+def read_steps(spec: Retrieval, looks: dict[str, Look]) -> list[Step]:
+    """Measurements as lines of a record, from before training on."""
+    chance = 1 / spec.vocab
+    before = [Step("start", chance, 1 / spec.length, chance)] if "V1" in looks else []
+    # In the order of training: a dictionary that went through JAX comes back sorted by name.
+    return before + [_step(spec, name, looks[name]) for name in ("V1", "W1", "V2") if name in looks]
+
+
+def _step(spec: Retrieval, name: str, seen: Look, loss: float | None = None) -> Step:
+    answered, attended, both = (int(count) for count in seen.hits)
+    samples = int(seen.samples)
+    scored = name != "V1" and spec.attention == "learned"
     return Step(
         name=name,
         accuracy=answered / samples,
-        attention_accuracy=1 / spec.length if attend == "uniform" else attended / samples,
-        map_accuracy=float(map_accuracy(frozen, answers)),
+        attention_accuracy=1 / spec.length if name == "V1" else attended / samples,
+        map_accuracy=float(seen.map_accuracy),
         recall=both / attended if attended else None,
-        signal=float(signal) if has_scores else None,
-        std=float(std) if has_scores else None,
+        signal=float(seen.margin.signal) if scored else None,
+        std=float(seen.margin.std) if scored else None,
         loss=loss,
     )

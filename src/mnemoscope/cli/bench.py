@@ -4,6 +4,7 @@ import datetime
 import importlib.metadata
 import os
 import platform
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import jax
@@ -99,33 +100,36 @@ def show(told: dict[str, Any], cases: list[Case]) -> None:
         highlight=False,
     )
     table = Table(box=box.SIMPLE)
-    for name in ("setting", "ours ms", "autodiff ms", "ratio", "ours MB", "autodiff MB",
-                 "Mtokens/s", "of limit"):  # fmt: skip
-        table.add_column(name, justify="left" if name == "setting" else "right")
+    table.add_column("")
     for case in cases:
-        table.add_row(
-            _name(case.spec),
-            number(case.seconds * 1e3, 2),
-            number(case.autodiff_seconds and case.autodiff_seconds * 1e3, 1),
-            number(case.ratio, 1),
-            number(case.peak_bytes / 1e6, 1),
-            number(case.autodiff_peak_bytes and case.autodiff_peak_bytes / 1e6, 1),
-            number(case.tokens_per_second / 1e6, 1),
-            f"{case.limit_fraction:.1%}",
-        )
+        table.add_column(_name(case.spec), justify="right")
+    rows: list[tuple[str, Callable[[Case], str]]] = [
+        ("ours, ms", lambda c: number(c.seconds * 1e3, 2)),
+        ("autodiff, ms", lambda c: number(c.autodiff_seconds and c.autodiff_seconds * 1e3, 1)),
+        ("ratio", lambda c: number(c.ratio, 1)),
+        ("ours, peak MB", lambda c: number(c.peak_bytes / 1e6, 1)),
+        ("autodiff, peak MB",
+         lambda c: number(c.autodiff_peak_bytes and c.autodiff_peak_bytes / 1e6, 1)),
+        ("million tokens/s", lambda c: number(c.tokens_per_second / 1e6, 1)),
+        ("of the memory limit", lambda c: f"{c.limit_fraction:.1%}"),
+        ("first call, s", lambda c: number(c.first_seconds, 1)),
+        ("results differ by", lambda c: "–" if c.difference is None else f"{c.difference:.0e}"),
+    ]  # fmt: skip
+    for name, read in rows:
+        table.add_row(name, *(read(case) for case in cases))
     console.print(table)
     for case in cases:
         if case.note:
-            console.print(f"{_name(case.spec)}: {case.note}")
+            console.print(f"{_name(case.spec)}: {case.note}".replace("\n", " "))
     if told["growth"]:
         powers = ", ".join(f"{axis} {power:.2f}" for axis, power in told["growth"].items())
         console.print(f"time grows with the power: {powers}", highlight=False)
 
 
 def _name(spec: dict[str, Any]) -> str:
-    name = f"V={spec['vocab']} d={spec['dim']} L={spec['length']} N={spec['samples']}"
+    name = f"V={spec['vocab']} d={spec['dim']}\nL={spec['length']} N={spec['samples']}"
     if spec["width"]:
-        name += f" m={spec['width']} {spec['activation']}"
+        name += f"\nm={spec['width']} {spec['activation']}"
     if spec["eta"] != "limit":
-        name += f" eta={spec['eta']:g} gamma={spec['gamma']}"
+        name += f"\neta={spec['eta']:g} gamma={spec['gamma']}"
     return name

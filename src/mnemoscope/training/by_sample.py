@@ -15,7 +15,16 @@ from jaxtyping import Array, Bool, Float
 from mnemoscope.models.transformer import Frozen, attention_scores, hidden, pool
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
-from mnemoscope.training.streaming import Progress, Source, chunk_by_sample, fold, in_segments
+from mnemoscope.training.streaming import (
+    Count,
+    Progress,
+    Source,
+    Span,
+    as_float,
+    chunk_by_sample,
+    fold,
+    over_samples,
+)
 
 
 def uniform_pool(spec: Retrieval, frozen: Frozen, batch: Batch) -> Float[Array, "B d"]:
@@ -33,7 +42,7 @@ def _by_label(
     return total.at[batch.label].add(features)
 
 
-def _work(spec: Retrieval) -> int:
+def work(spec: Retrieval) -> int:
     """Scalars that one sample moves, to pace the progress reports."""
     return spec.length * spec.dim + spec.width + spec.vocab
 
@@ -43,27 +52,27 @@ def _work(spec: Retrieval) -> int:
 
 @partial(jax.jit, static_argnames=("spec",), donate_argnames=("total",))
 def _add_hidden(
-    spec: Retrieval, frozen: Frozen, source: Source, total: Array, first: Array, stop: Array
+    spec: Retrieval, frozen: Frozen, source: Source, total: Array, span: Span
 ) -> Float[Array, "V h"]:
     def body(total: Array, batch: Batch, live: Bool[Array, "B"]) -> Array:
         features = hidden(spec, frozen, uniform_pool(spec, frozen, batch))
         return _by_label(total, batch, jnp.where(live[:, None], features, 0))
 
-    return fold(body, total, source, first, stop, length=spec.length, chunk=chunk_by_sample(spec))
+    return fold(body, total, source, span, length=spec.length, chunk=chunk_by_sample(spec))
 
 
 def first_gradient(
     spec: Retrieval,
     frozen: Frozen,
     source: Source,
-    samples: int,
+    samples: int | Count,
     progress: Progress | None = None,
 ) -> Float[Array, "d h"]:
     r"""-grad_V Lhat(0, 0) = U^T C,  C = (1/N) sum_i (e_{y_i} - 1/V) phi(W_in xbar_i)^T."""
     empty = jnp.zeros((spec.vocab, spec.width), frozen.Z.dtype)
     run = partial(_add_hidden, spec, frozen, source)
-    total = in_segments(run, empty, samples, _work(spec), chunk_by_sample(spec), progress)
-    return frozen.U.T @ (total - total.mean(axis=0)) / samples
+    total = over_samples(run, empty, samples, work(spec), chunk_by_sample(spec), progress)
+    return frozen.U.T @ (total - total.mean(axis=0)) / as_float(samples)
 
 
 # --- step 2: attention at (V1, 0) -------------------------------------------------------------
@@ -72,7 +81,7 @@ def first_gradient(
 @partial(jax.jit, static_argnames=("spec",), donate_argnames=("sums",))
 def _pull(
     spec: Retrieval, frozen: Frozen, source: Source, V1: Array, sums: tuple[Array, Array],
-    first: Array, stop: Array,
+    span: Span,
 ) -> tuple[Float[Array, "V"], Float[Array, ""]]:  # fmt: skip
     M = frozen.U @ V1
 
@@ -93,7 +102,7 @@ def _pull(
         beta = beta + jnp.zeros_like(beta).at[batch.tokens].add(weight)
         return beta, tau + jnp.sum(jnp.where(batch.at_position, weight, 0))
 
-    return fold(body, sums, source, first, stop, length=spec.length, chunk=chunk_by_sample(spec))
+    return fold(body, sums, source, span, length=spec.length, chunk=chunk_by_sample(spec))
 
 
 def attention_direction(
@@ -101,7 +110,7 @@ def attention_direction(
     frozen: Frozen,
     source: Source,
     V1: Float[Array, "d h"],
-    samples: int,
+    samples: int | Count,
     progress: Progress | None = None,
 ) -> Float[Array, "d"]:
     r"""alpha, with -grad_W Lhat(V1, 0) = alpha z_EOS^T.
@@ -113,8 +122,8 @@ def attention_direction(
     """
     empty = (jnp.zeros(spec.vocab, frozen.Z.dtype), jnp.zeros((), frozen.Z.dtype))
     run = partial(_pull, spec, frozen, source, V1)
-    beta, tau = in_segments(run, empty, samples, _work(spec), chunk_by_sample(spec), progress)
-    return (frozen.Z.T @ beta + tau * frozen.trigger) / (float(samples) * spec.length)
+    beta, tau = over_samples(run, empty, samples, work(spec), chunk_by_sample(spec), progress)
+    return (frozen.Z.T @ beta + tau * frozen.trigger) / (as_float(samples) * spec.length)
 
 
 # --- step 3: the values where attention is a softmax ------------------------------------------
@@ -123,7 +132,7 @@ def attention_direction(
 @partial(jax.jit, static_argnames=("spec",), donate_argnames=("total",))
 def _add_errors(
     spec: Retrieval, frozen: Frozen, source: Source, V1: Array, w: Array, total: Array,
-    first: Array, stop: Array,
+    span: Span,
 ) -> Float[Array, "V h"]:  # fmt: skip
     M = frozen.U @ V1
 
@@ -134,7 +143,7 @@ def _add_errors(
         predicted = jax.nn.softmax(features @ M.T, axis=1)
         return _by_label(total, batch, features) - predicted.T @ features
 
-    return fold(body, total, source, first, stop, length=spec.length, chunk=chunk_by_sample(spec))
+    return fold(body, total, source, span, length=spec.length, chunk=chunk_by_sample(spec))
 
 
 def last_gradient(
@@ -143,7 +152,7 @@ def last_gradient(
     source: Source,
     V1: Float[Array, "d h"],
     w: Float[Array, "d"],
-    samples: int,
+    samples: int | Count,
     progress: Progress | None = None,
 ) -> Float[Array, "d h"]:
     r"""-grad_V Lhat(V1, W1) = U^T (1/N) sum_i (e_{y_i} - p_i) h_i^T, for w = W1 z_EOS.
@@ -152,5 +161,5 @@ def last_gradient(
     """
     empty = jnp.zeros((spec.vocab, V1.shape[1]), frozen.Z.dtype)
     run = partial(_add_errors, spec, frozen, source, V1, w)
-    total = in_segments(run, empty, samples, _work(spec), chunk_by_sample(spec), progress)
-    return frozen.U.T @ total / samples
+    total = over_samples(run, empty, samples, work(spec), chunk_by_sample(spec), progress)
+    return frozen.U.T @ total / as_float(samples)

@@ -5,6 +5,9 @@ the samples then moves scalars: it counts, looks up and adds, and never forms a 
 position. This covers the attention-only model's first two steps as eta -> 0, and the third step of
 both models as gamma -> infinity, where attention is an argmax.
 
+The passes are compiled on their own, so that a long run can be cut into segments; the matrix work
+between them is plain code, compiled as part of whatever calls it.
+
 Symbols: K[y, v] how often token v stands in sequences of label y; n[y] sequences of label y; a bar
 is a mean; primes on U and Z mean that the rows' mean was taken off.
 """
@@ -19,7 +22,16 @@ from jaxtyping import Array, Bool, Float, Int32, UInt32
 from mnemoscope.models.transformer import Frozen, hidden
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
-from mnemoscope.training.streaming import Progress, Source, chunk_by_token, fold, in_segments
+from mnemoscope.training.streaming import (
+    Count,
+    Progress,
+    Source,
+    Span,
+    as_float,
+    chunk_by_token,
+    fold,
+    over_samples,
+)
 
 
 class Counts(NamedTuple):
@@ -50,7 +62,7 @@ def inverse(permutation: Array) -> Array:
 
 
 @partial(jax.jit, static_argnames=("spec",), donate_argnames=("counts",))
-def _count(spec: Retrieval, source: Source, counts: Counts, first: Array, stop: Array) -> Counts:
+def _count(spec: Retrieval, source: Source, counts: Counts, span: Span) -> Counts:
     def body(counts: Counts, batch: Batch, live: Bool[Array, "B"]) -> Counts:
         # The dead rows of the last chunk are counted in a cell of their own, at the end.
         cell = jnp.where(live[:, None], cells(spec, batch), jnp.uint32(spec.vocab**2))
@@ -58,23 +70,22 @@ def _count(spec: Retrieval, source: Source, counts: Counts, first: Array, stop: 
         labels = counts.labels.at[batch.label].add(live.astype(jnp.int32))
         return Counts(pairs, labels)
 
-    return fold(body, counts, source, first, stop, length=spec.length, chunk=chunk_by_token(spec))
+    return fold(body, counts, source, span, length=spec.length, chunk=chunk_by_token(spec))
 
 
 def count_pairs(
-    spec: Retrieval, source: Source, samples: int, progress: Progress | None = None
+    spec: Retrieval, source: Source, samples: int | Count, progress: Progress | None = None
 ) -> Counts:
     """K and n over all samples."""
     V = spec.vocab
     empty = Counts(jnp.zeros(V * V + 1, jnp.int32), jnp.zeros(V, jnp.int32))
     run = partial(_count, spec, source)
-    counts = in_segments(run, empty, samples, spec.length, chunk_by_token(spec), progress)
+    counts = over_samples(run, empty, samples, spec.length, chunk_by_token(spec), progress)
     return counts._replace(pairs=counts.pairs[:-1].reshape(V, V))
 
 
-@partial(jax.jit, static_argnames=("spec",))
 def first_gradient(
-    spec: Retrieval, frozen: Frozen, counts: Counts, samples: Array | float
+    spec: Retrieval, frozen: Frozen, counts: Counts, samples: int | Count
 ) -> Float[Array, "d d"]:
     r"""-grad_V Lhat(0, 0) = U^T C, with attention and predictions uniform.
 
@@ -87,7 +98,7 @@ def first_gradient(
     C = (K - K.mean(axis=0)) @ frozen.Z
     if spec.trigger == "additive":
         C = C + jnp.outer(n - n.mean(), frozen.trigger)
-    return frozen.U.T @ C / (samples * spec.length)
+    return frozen.U.T @ C / (as_float(samples) * spec.length)
 
 
 # --- step 2: attention at (V1, 0), predictions still uniform ----------------------------------
@@ -95,7 +106,7 @@ def first_gradient(
 
 @partial(jax.jit, static_argnames=("spec",), donate_argnames=("q",))
 def _spread(
-    spec: Retrieval, source: Source, R: Array, R_trig: Array, q: Array, first: Array, stop: Array
+    spec: Retrieval, source: Source, R: Array, R_trig: Array, q: Array, span: Span
 ) -> Float[Array, "V"]:
     def body(q: Array, batch: Batch, live: Bool[Array, "B"]) -> Array:
         r = R.reshape(-1).at[cells(spec, batch)].get(mode="promise_in_bounds")
@@ -105,7 +116,7 @@ def _spread(
         # A chunk's own sum first: float32 would lose small terms against a long running sum.
         return q + jnp.zeros_like(q).at[batch.tokens].add(share, mode="promise_in_bounds")
 
-    return fold(body, q, source, first, stop, length=spec.length, chunk=chunk_by_token(spec))
+    return fold(body, q, source, span, length=spec.length, chunk=chunk_by_token(spec))
 
 
 def attention_direction(
@@ -114,7 +125,7 @@ def attention_direction(
     source: Source,
     counts: Counts,
     V1: Float[Array, "d d"],
-    samples: int,
+    samples: int | Count,
     progress: Progress | None = None,
 ) -> Float[Array, "d"]:
     r"""alpha, with -grad_W Lhat(V1, 0) = alpha z_EOS^T.
@@ -132,11 +143,10 @@ def attention_direction(
     R, R_trig = _value_table(spec, frozen, V1)
     run = partial(_spread, spec, source, R, R_trig)
     empty = jnp.zeros_like(R_trig)
-    q = in_segments(run, empty, samples, spec.length, chunk_by_token(spec), progress)
-    return _assemble_alpha(spec, frozen, counts, R, R_trig, q, float(samples))
+    q = over_samples(run, empty, samples, spec.length, chunk_by_token(spec), progress)
+    return _assemble_alpha(spec, frozen, counts, R, R_trig, q, samples)
 
 
-@partial(jax.jit, static_argnames=("spec",))
 def _value_table(
     spec: Retrieval, frozen: Frozen, V1: Float[Array, "d d"]
 ) -> tuple[Float[Array, "V V"], Float[Array, "V"]]:
@@ -148,10 +158,9 @@ def _value_table(
     return R, R_trig
 
 
-@partial(jax.jit, static_argnames=("spec",))
 def _assemble_alpha(
     spec: Retrieval, frozen: Frozen, counts: Counts, R: Array, R_trig: Array, q: Array,
-    samples: Array | float,
+    samples: int | Count,
 ) -> Float[Array, "d"]:  # fmt: skip
     token = inverse(frozen.permutation)
     K = counts.pairs.astype(R.dtype)
@@ -162,7 +171,7 @@ def _assemble_alpha(
     r_informative = n @ (R[jnp.arange(spec.vocab), token] + R_trig)
     rbar_total = (KR.sum() + n @ R_trig) / spec.length
     tau = r_informative - rbar_total
-    return (frozen.Z.T @ beta + tau * frozen.trigger) / (samples * spec.length)
+    return (frozen.Z.T @ beta + tau * frozen.trigger) / (as_float(samples) * spec.length)
 
 
 # --- step 3: the values where attention is an argmax ------------------------------------------
@@ -186,8 +195,7 @@ def hard_attention(
 
 @partial(jax.jit, static_argnames=("spec",), donate_argnames=("winners",))
 def _attend(
-    spec: Retrieval, source: Source, s: Array, s_trig: Array, winners: Winners, first: Array,
-    stop: Array,
+    spec: Retrieval, source: Source, s: Array, s_trig: Array, winners: Winners, span: Span,
 ) -> Winners:  # fmt: skip
     def body(winners: Winners, batch: Batch, live: Bool[Array, "B"]) -> Winners:
         noise, wins = hard_attention(batch, s, s_trig)
@@ -197,7 +205,7 @@ def _attend(
             winners.informative.at[batch.label].add((live & wins).astype(jnp.int32)),
         )
 
-    return fold(body, winners, source, first, stop, length=spec.length, chunk=chunk_by_token(spec))
+    return fold(body, winners, source, span, length=spec.length, chunk=chunk_by_token(spec))
 
 
 def count_winners(
@@ -205,14 +213,14 @@ def count_winners(
     frozen: Frozen,
     source: Source,
     alpha: Float[Array, "d"],
-    samples: int,
+    samples: int | Count,
     progress: Progress | None = None,
 ) -> Winners:
     """Where argmax_j k_ij^T alpha falls, over all samples."""
     V = spec.vocab
     empty = Winners(jnp.zeros((V, V), jnp.int32), jnp.zeros(V, jnp.int32))
     run = partial(_attend, spec, source, frozen.Z @ alpha, frozen.trigger @ alpha)
-    return in_segments(run, empty, samples, spec.length, chunk_by_token(spec), progress)
+    return over_samples(run, empty, samples, spec.length, chunk_by_token(spec), progress)
 
 
 def token_features(
@@ -226,13 +234,12 @@ def token_features(
     return noise, noise
 
 
-@partial(jax.jit, static_argnames=("spec",))
 def last_gradient(
     spec: Retrieval,
     frozen: Frozen,
     winners: Winners,
     V1: Float[Array, "d h"],
-    samples: Array | float,
+    samples: int | Count,
 ) -> Float[Array, "d h"]:
     r"""-grad_V Lhat(V1, W1) = U^T (1/N) sum_i (e_{y_i} - p_i) h_i^T, h_i of the winning token.
 
@@ -245,11 +252,11 @@ def last_gradient(
     n = winners.informative.astype(noise.dtype)
     D = K @ noise + n[:, None] * informative[token]
     if spec.eta == "limit":
-        return frozen.U.T @ (D - D.mean(axis=0)) / samples
+        return frozen.U.T @ (D - D.mean(axis=0)) / as_float(samples)
     by_noise = _predictions(frozen, V1, noise).T @ (K.sum(axis=0)[:, None] * noise)
     by_token = n[frozen.permutation][:, None] * informative
     by_informative = _predictions(frozen, V1, informative).T @ by_token
-    return frozen.U.T @ (D - by_noise - by_informative) / samples
+    return frozen.U.T @ (D - by_noise - by_informative) / as_float(samples)
 
 
 def _predictions(

@@ -27,7 +27,7 @@ from mnemoscope.models.transformer import Frozen, Parameters, forward, margin
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.by_token import token_features
-from mnemoscope.training.streaming import Source, chunk_by_sample, fold
+from mnemoscope.training.streaming import Source, Span, chunk_by_sample, fold
 from mnemoscope.training.three_step import ThreeSteps, parameters_of
 
 FIRST_MOMENT, SECOND_MOMENT, TINY = 0.9, 0.999, 1e-8
@@ -91,9 +91,8 @@ def loss_and_gradient(
         return jax.tree.map(jnp.add, carry, jax.value_and_grad(summed)(parameters, batch, live))
 
     zero = (jnp.zeros((), frozen.Z.dtype), jax.tree.map(jnp.zeros_like, parameters))
-    total = fold(
-        body, zero, source, jnp.uint32(0), samples, length=spec.length, chunk=chunk_by_sample(spec)
-    )
+    span = Span(jnp.uint32(0), samples, samples)
+    total = fold(body, zero, source, span, length=spec.length, chunk=chunk_by_sample(spec))
     return jax.tree.map(lambda part: part / samples.astype(frozen.Z.dtype), total)
 
 

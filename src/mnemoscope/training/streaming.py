@@ -26,7 +26,8 @@ Progress = Callable[[float], None]
 TOKENS_PER_CHUNK = 2**17
 # Bytes of the largest array of a chunk where every sample carries vectors.
 BYTES_PER_CHUNK = 2**24
-# Scalars handled between two reports of progress, which is also how soon Ctrl-C is heard.
+# Scalars handled between two reports of progress, which is also how soon Ctrl-C is heard. Work of
+# no more than this is one compiled call.
 WORK_PER_SEGMENT = 2**28
 
 
@@ -35,6 +36,35 @@ class Source(NamedTuple):
 
     key: UInt32[Array, "2"]
     permutation: UInt32[Array, "V"]
+
+
+class Count(NamedTuple):
+    """How many samples, inside a compiled program.
+
+    In a batch every trial has its own number of `samples`, while the loop over chunks is shared
+    and runs to `most`, the largest of them.
+    """
+
+    samples: UInt32[Array, ""]
+    most: UInt32[Array, ""]
+
+    @classmethod
+    def of(cls, samples: int) -> "Count":
+        """The count of a trial that runs alone."""
+        return cls(jnp.uint32(samples), jnp.uint32(samples))
+
+
+class Span(NamedTuple):
+    """Samples first..stop-1 of a stream, in a loop that runs to `most`."""
+
+    first: UInt32[Array, ""]
+    stop: UInt32[Array, ""]
+    most: UInt32[Array, ""]
+
+
+def as_float(samples: int | Count) -> Array | float:
+    """N as a number to divide by."""
+    return float(samples) if isinstance(samples, int) else samples.samples.astype(float)
 
 
 def chunk_by_token(spec: Retrieval) -> int:
@@ -49,51 +79,55 @@ def chunk_by_sample(spec: Retrieval) -> int:
 
 
 def fold(
-    body: Body[Carry], carry: Carry, source: Source, first: Array, stop: Array, *,
-    length: int, chunk: int,
-) -> Carry:  # fmt: skip
-    """body(carry, batch, live) over samples first..stop-1; dead rows pad the last chunk."""
+    body: Body[Carry], carry: Carry, source: Source, span: Span, *, length: int, chunk: int
+) -> Carry:
+    """body(carry, batch, live) over the samples of a span; dead rows pad the last chunk."""
 
     def one(number: Array | int, carry: Carry) -> Carry:
-        index = first + jnp.uint32(number) * jnp.uint32(chunk) + lax.iota(jnp.uint32, chunk)
+        start = span.first + jnp.uint32(number) * jnp.uint32(chunk)
+        index = start + lax.iota(jnp.uint32, chunk)
         # An index that wrapped past 2**32 is dead too.
-        live = (index >= first) & (index < stop)
-        batch = _held(partial(sample, source.key, index, source.permutation, length), live[0])
-        return body(carry, batch, live)
+        live = (index >= span.first) & (index < span.stop)
+        make = partial(sample, source.key, index, source.permutation, length)
+        return body(carry, _held(make, start < span.most), live)
 
-    chunks = (stop - first + jnp.uint32(chunk - 1)) // jnp.uint32(chunk)
+    chunks = (span.most - span.first + jnp.uint32(chunk - 1)) // jnp.uint32(chunk)
     return lax.fori_loop(0, chunks.astype(jnp.int32), one, carry)
 
 
-def _held(make: Callable[[], Batch], live: Bool[Array, ""]) -> Batch:
+def _held(make: Callable[[], Batch], needed: Bool[Array, ""]) -> Batch:
     """make(), computed once and kept in memory before anything reads it.
 
     Left to itself, XLA's CPU compiler repeats the random generator inside every loop that reads a
-    token, and then no longer vectorises it: three times slower. It does not look through a branch
-    that it cannot decide, so the chunk is drawn in one (the first row of a chunk is always live).
+    token, and then no longer vectorises it. It does not look through a branch that it cannot
+    decide, so the chunk is drawn in one. (Every chunk of the loop is needed; XLA cannot know.)
     """
     nothing = jax.tree.map(lambda made: jnp.zeros(made.shape, made.dtype), jax.eval_shape(make))
     return lax.platform_dependent(
-        cpu=lambda: lax.cond(live, make, lambda: nothing), default=lambda: make()
+        cpu=lambda: lax.cond(needed, make, lambda: nothing), default=lambda: make()
     )
 
 
-def in_segments(
-    run: Callable[[Carry, Array, Array], Carry],
+def over_samples(
+    run: Callable[[Carry, Span], Carry],
     carry: Carry,
-    samples: int,
+    samples: int | Count,
     work_per_sample: int,
     chunk: int,
     progress: Progress | None,
 ) -> Carry:
-    """run(carry, first, stop) over segments of 0..samples-1, with word of progress between them.
+    """run(carry, span) over all samples.
 
-    A segment is a whole number of chunks, so cutting the samples up changes no sum.
+    Inside a compiled program that is one span. Called from Python it is one span a segment, with
+    word of progress after each. A segment is a whole number of chunks, so cutting the samples up
+    changes no sum.
     """
+    if isinstance(samples, Count):
+        return run(carry, Span(jnp.uint32(0), samples.samples, samples.most))
     size = max(1, WORK_PER_SEGMENT // (work_per_sample * chunk)) * chunk
     for first in range(0, samples, size):
         stop = min(first + size, samples)
-        carry = run(carry, jnp.uint32(first), jnp.uint32(stop))
+        carry = run(carry, Span(jnp.uint32(first), jnp.uint32(stop), jnp.uint32(stop)))
         if progress is not None:
             jax.block_until_ready(carry)
             progress((stop - first) / samples)

@@ -17,13 +17,14 @@ Each step has a cheap form by token id (`by_token`) where that is exact, and a f
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mnemoscope.models.transformer import Frozen, Parameters
 from mnemoscope.spec import Retrieval
 from mnemoscope.training import by_sample, by_token
-from mnemoscope.training.streaming import Progress, Source
+from mnemoscope.training.streaming import WORK_PER_SEGMENT, Count, Progress, Source
 
 
 class ThreeSteps(NamedTuple):
@@ -37,43 +38,90 @@ class ThreeSteps(NamedTuple):
     V2: Float[Array, "d h"]
 
 
+class Rates(NamedTuple):
+    """eta and gamma as numbers; 1 where the limit takes the scale away."""
+
+    eta: Array | float
+    gamma: Array | float
+
+    @classmethod
+    def of(cls, spec: Retrieval) -> "Rates":
+        """The spec's step sizes."""
+        eta, gamma = (1.0 if rate == "limit" else rate for rate in (spec.eta, spec.gamma))
+        return cls(eta, gamma)
+
+
 def train_three_steps(
     spec: Retrieval, frozen: Frozen, source: Source, progress: Progress | None = None
 ) -> ThreeSteps:
-    """The three steps for this spec: exact, in memory that does not grow with N."""
-    program, N = spec.program(), spec.samples
-    eta = 1.0 if spec.eta == "limit" else spec.eta
+    """The three steps for this spec: exact, in memory that does not grow with N.
 
+    One compiled call where that is short; a call for every segment of every pass where it is long.
+    """
+    program, rates = spec.program(), Rates.of(spec)
+    if spec.samples * work_per_sample(spec) > WORK_PER_SEGMENT:
+        return three_steps(program, frozen, source, spec.samples, rates, progress)
+    learned = _in_one_call(program, frozen, source, Count.of(spec.samples), rates)
+    if progress is not None:
+        jax.block_until_ready(learned)
+        progress(passes(spec))
+    return learned
+
+
+def three_steps(
+    spec: Retrieval,
+    frozen: Frozen,
+    source: Source,
+    samples: int | Count,
+    rates: Rates,
+    progress: Progress | None = None,
+) -> ThreeSteps:
+    """The steps themselves. `samples` and `rates` stand apart from the spec: a compiled program
+    takes them as arguments."""
+    go_on = (samples, progress)
     if spec.attention == "locked":
         V1 = jnp.zeros((spec.dim, spec.width or spec.dim), frozen.Z.dtype)
         alpha = jnp.zeros(spec.dim, frozen.Z.dtype)
     elif spec.width == 0:
-        counts = by_token.count_pairs(program, source, N, progress)
-        V1 = eta * by_token.first_gradient(program, frozen, counts, float(N))
+        counts = by_token.count_pairs(spec, source, *go_on)
+        V1 = rates.eta * by_token.first_gradient(spec, frozen, counts, samples)
         if spec.eta == "limit":
-            alpha = by_token.attention_direction(program, frozen, source, counts, V1, N, progress)
+            alpha = by_token.attention_direction(spec, frozen, source, counts, V1, *go_on)
         else:
-            alpha = by_sample.attention_direction(program, frozen, source, V1, N, progress)
+            alpha = by_sample.attention_direction(spec, frozen, source, V1, *go_on)
     else:
-        V1 = eta * by_sample.first_gradient(program, frozen, source, N, progress)
-        alpha = by_sample.attention_direction(program, frozen, source, V1, N, progress)
+        V1 = rates.eta * by_sample.first_gradient(spec, frozen, source, *go_on)
+        alpha = by_sample.attention_direction(spec, frozen, source, V1, *go_on)
 
     if spec.gamma == "limit":
-        winners = by_token.count_winners(program, frozen, source, alpha, N, progress)
-        V2 = by_token.last_gradient(program, frozen, winners, V1, float(N))
+        winners = by_token.count_winners(spec, frozen, source, alpha, *go_on)
+        V2 = by_token.last_gradient(spec, frozen, winners, V1, samples)
     else:
-        w = query_scale(spec, frozen) * alpha
-        V2 = V1 + spec.gamma * by_sample.last_gradient(program, frozen, source, V1, w, N, progress)
+        w = query_scale(frozen, rates) * alpha
+        V2 = V1 + rates.gamma * by_sample.last_gradient(spec, frozen, source, V1, w, *go_on)
     return ThreeSteps(V1, alpha, V2)
 
 
-def query_scale(spec: Retrieval, frozen: Frozen) -> Float[Array, ""]:
+_in_one_call = jax.jit(three_steps, static_argnames=("spec", "progress"))
+
+
+def query_scale(frozen: Frozen, rates: Rates) -> Array:
     """gamma |z_EOS|^2: attention scores are k_j^T W1 z_EOS = gamma |z_EOS|^2 k_j^T alpha."""
-    assert spec.gamma != "limit"
-    return spec.gamma * (frozen.query @ frozen.query)
+    return rates.gamma * (frozen.query @ frozen.query)
+
+
+def work_per_sample(spec: Retrieval) -> int:
+    """About how many scalars a pass moves for one sample."""
+    if spec.width == 0 and spec.eta == "limit":
+        return spec.length
+    return by_sample.work(spec)
+
+
+def passes(spec: Retrieval) -> int:
+    """How often the samples are gone through."""
+    return 1 if spec.attention == "locked" else 3
 
 
 def parameters_of(spec: Retrieval, frozen: Frozen, learned: ThreeSteps) -> Parameters:
     """V2 and W1 as matrices, at finite step sizes."""
-    assert spec.gamma != "limit"
-    return Parameters(learned.V2, spec.gamma * jnp.outer(learned.alpha, frozen.query))
+    return Parameters(learned.V2, Rates.of(spec).gamma * jnp.outer(learned.alpha, frozen.query))

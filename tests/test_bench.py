@@ -1,0 +1,52 @@
+"""`bench`: both sides are run, compared, and never given a ratio when they disagree."""
+
+import json
+
+import numpy as np
+import pytest
+
+from mnemoscope.bench import compare
+from mnemoscope.cli import main
+from mnemoscope.spec import Retrieval
+
+SMALL = ["--vocab", "16", "--dim", "12", "--length", "4", "--samples", "500"]
+SPEC = Retrieval(vocab=16, dim=12, length=4, samples=500)
+
+
+def test_json_has_the_promised_keys(capsys: pytest.CaptureFixture[str]):
+    assert main(["bench", *SMALL, "--quick", "--no-growth", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["device"]["platform"] == "cpu"
+    (case,) = told["cases"]
+    assert case["spec"]["samples"] == 500
+    assert case["ratio"] == pytest.approx(case["autodiff_seconds"] / case["seconds"])
+    assert case["tokens_per_second"] == pytest.approx(2000 / case["seconds"])
+    assert case["difference"] < 1e-4
+    assert case["peak_bytes"] >= 0
+    assert 0 < case["limit_fraction"] < 1
+
+
+def test_no_ratio_where_the_results_differ(monkeypatch: pytest.MonkeyPatch):
+    def ask(spec: Retrieval, side: str, *_: object) -> tuple[dict[str, float], dict]:
+        off = 1.01 if side == "autodiff" else 1.0
+        result = {name: np.full(3, off) for name in ("V1", "alpha", "V2")}
+        return {"seconds": 1.0, "peak_bytes": 1, "first_seconds": 2.0}, result
+
+    monkeypatch.setattr(compare, "_ask", ask)
+    case = compare.run_case(SPEC, 1e9, "cpu", with_autodiff=True, repeats=1)
+    assert case.ratio is None
+    assert case.note == "results differ by 9.9e-03: no ratio"
+
+
+def test_a_side_that_fails_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(compare.sys, "executable", "/bin/false")
+    with pytest.raises(compare.WorkerError, match="ours: status 1"):
+        compare.run_case(SPEC, 1e9, "cpu", with_autodiff=True, repeats=1)
+
+
+def test_bytes_that_must_move():
+    # Three passes over 4-byte tokens, three tables of V x V and the embeddings three times.
+    assert compare.must_move(SPEC) == 12 * 2000 + 24 * 16 * 12 + 24 * 16 * 16
+    # With an MLP two passes read a d-vector a token in place of the tables.
+    wide = compare.must_move(SPEC.replace(width=8))
+    assert wide == 12 * 2000 + 24 * 16 * 12 + 2 * 4 * 2000 * 12
