@@ -39,7 +39,7 @@ def test_no_ratio_where_the_results_differ(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_side_that_fails_is_named(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(compare.sys, "executable", "/bin/false")
+    monkeypatch.setattr("sys.executable", "/bin/false")
     with pytest.raises(compare.WorkerError, match="ours: status 1"):
         compare.run_case(SPEC, 1e9, "cpu", with_autodiff=True, repeats=1)
 
