@@ -128,9 +128,9 @@ def test_chunks_and_segments_change_rounding_alone(monkeypatch: pytest.MonkeyPat
     }
     for name, values in cases.items():
         whole[name] = fast(Retrieval.read(values), 1, "float64")
-    monkeypatch.setattr(streaming, "TOKENS_PER_CHUNK", 4 * 37)
-    monkeypatch.setattr(streaming, "BYTES_PER_CHUNK", 4 * 24 * 37)
-    monkeypatch.setattr(streaming, "WORK_PER_SEGMENT", 3 * 37 * 4)
+    monkeypatch.setitem(streaming.TOKENS_PER_CHUNK, "cpu", 4 * 37)
+    monkeypatch.setitem(streaming.BYTES_PER_CHUNK, "cpu", 4 * 24 * 37)
+    monkeypatch.setitem(streaming.WORK_PER_SEGMENT, "cpu", 3 * 37 * 4)
     jax.clear_caches()  # chunk sizes are read while tracing
     for name, values in cases.items():
         spec = Retrieval.read(values)

@@ -43,6 +43,19 @@ def numerics(precision: Precision, device: Place) -> Iterator[None]:
         yield
 
 
+def keep_compiled_programs() -> None:
+    """Keep what XLA compiles in the user's cache folder, for the next run to find."""
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    folder = Path(home) / "mnemoscope" / "compiled"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return  # a home that cannot be written to costs compile time, nothing else
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+
+
 def free_bytes(device: Place) -> int | None:
     """Memory that is free on the device, or None where that cannot be told."""
     if device.platform != "cpu":
@@ -56,16 +69,19 @@ def free_bytes(device: Place) -> int | None:
     return None
 
 
-def needed_bytes(spec: Retrieval, precision: Precision = "float32") -> dict[str, int]:
+def needed_bytes(
+    spec: Retrieval, precision: Precision = "float32", place: Place = None
+) -> dict[str, int]:
     """The large arrays of a trial, in bytes, by what they are for."""
     size = 8 if precision == "float64" else 4
+    here = "cpu" if place is None or place.platform == "cpu" else "gpu"
     hidden = spec.width or spec.dim
     needed = {
         "embeddings": 2 * spec.vocab * spec.dim * size,
         # Counts, and two tables of the same shape in flight beside them.
         "tables by pair of tokens": spec.vocab**2 * (4 + 2 * size),
         "value matrices": 4 * spec.dim * hidden * size,
-        "one chunk": 4 * max(BYTES_PER_CHUNK, 4 * TOKENS_PER_CHUNK, 4 * spec.length),
+        "one chunk": 4 * max(BYTES_PER_CHUNK[here], 4 * TOKENS_PER_CHUNK[here], 4 * spec.length),
     }
     if spec.width:
         needed["hidden units"] = (3 * spec.vocab + spec.dim) * spec.width * size
@@ -77,7 +93,7 @@ def needed_bytes(spec: Retrieval, precision: Precision = "float32") -> dict[str,
 def check_memory(spec: Retrieval, precision: Precision, device: Place) -> None:
     """Refuse a setting that cannot fit, before anything is allocated."""
     free = free_bytes(device)
-    needed = needed_bytes(spec, precision)
+    needed = needed_bytes(spec, precision, device)
     total = sum(needed.values())
     if free is None or total <= free:
         return

@@ -7,6 +7,7 @@ import cyclopts
 from mnemoscope.cli.bench import bench
 from mnemoscope.cli.output import complain
 from mnemoscope.cli.run import run
+from mnemoscope.numerics import keep_compiled_programs
 from mnemoscope.spec import SpecError
 
 app = cyclopts.App(
@@ -20,6 +21,7 @@ app.command(bench)
 
 def main(words: list[str] | None = None) -> int:
     """Run one command. Exit status: 0 done, 2 the request is wrong, 1 anything else."""
+    keep_compiled_programs()
     try:
         status = app(words, exit_on_error=False, print_error=False, result_action="return_value")
     except SpecError as error:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Bool, Float, Int32, UInt32
 
 from mnemoscope.models.transformer import Frozen, hidden
@@ -31,13 +32,14 @@ from mnemoscope.training.streaming import (
     chunk_by_token,
     fold,
     over_samples,
+    platform,
 )
 
 
 class Counts(NamedTuple):
     """K and n: all that the first step needs to know of the samples."""
 
-    pairs: Int32[Array, "V V"] | Int32[Array, "VV+1"]
+    pairs: Int32[Array, "V V"]
     labels: Int32[Array, "V"]
 
 
@@ -64,9 +66,10 @@ def inverse(permutation: Array) -> Array:
 @partial(jax.jit, static_argnames=("spec",), donate_argnames=("counts",))
 def _count(spec: Retrieval, source: Source, counts: Counts, span: Span) -> Counts:
     def body(counts: Counts, batch: Batch, live: Bool[Array, "B"]) -> Counts:
-        # The dead rows of the last chunk are counted in a cell of their own, at the end.
+        # Dead rows point past the table's end, where an addition is dropped.
         cell = jnp.where(live[:, None], cells(spec, batch), jnp.uint32(spec.vocab**2))
-        pairs = counts.pairs.at[cell.reshape(-1)].add(1, mode="promise_in_bounds")
+        flat = counts.pairs.reshape(-1).at[cell.reshape(-1)].add(1, mode="drop")
+        pairs = flat.reshape(counts.pairs.shape)
         labels = counts.labels.at[batch.label].add(live.astype(jnp.int32))
         return Counts(pairs, labels)
 
@@ -78,10 +81,9 @@ def count_pairs(
 ) -> Counts:
     """K and n over all samples."""
     V = spec.vocab
-    empty = Counts(jnp.zeros(V * V + 1, jnp.int32), jnp.zeros(V, jnp.int32))
+    empty = Counts(jnp.zeros((V, V), jnp.int32), jnp.zeros(V, jnp.int32))
     run = partial(_count, spec, source)
-    counts = over_samples(run, empty, samples, spec.length, chunk_by_token(spec), progress)
-    return counts._replace(pairs=counts.pairs[:-1].reshape(V, V))
+    return over_samples(run, empty, samples, spec.length, chunk_by_token(spec), progress)
 
 
 def first_gradient(
@@ -108,13 +110,19 @@ def first_gradient(
 def _spread(
     spec: Retrieval, source: Source, R: Array, R_trig: Array, q: Array, span: Span
 ) -> Float[Array, "V"]:
+    # On a GPU the threads that add to one token's sum wait for each other: give them more sums.
+    copies = 1 if platform() == "cpu" else 64
+
     def body(q: Array, batch: Batch, live: Bool[Array, "B"]) -> Array:
         r = R.reshape(-1).at[cells(spec, batch)].get(mode="promise_in_bounds")
         rbar = (r.sum(axis=1) + R_trig[batch.label]) / spec.length
         rbar = jnp.where(live, rbar, 0)
         share = jnp.broadcast_to(rbar[:, None], batch.tokens.shape)
+        copy = lax.iota(jnp.uint32, rbar.shape[0]) % jnp.uint32(copies)
         # A chunk's own sum first: float32 would lose small terms against a long running sum.
-        return q + jnp.zeros_like(q).at[batch.tokens].add(share, mode="promise_in_bounds")
+        part = jnp.zeros((copies, spec.vocab), q.dtype)
+        part = part.at[copy[:, None], batch.tokens].add(share, mode="promise_in_bounds")
+        return q + part.sum(axis=0)
 
     return fold(body, q, source, span, length=spec.length, chunk=chunk_by_token(spec))
 

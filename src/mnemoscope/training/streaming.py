@@ -21,14 +21,23 @@ Carry = TypeVar("Carry")
 Body = Callable[[Carry, Batch, Bool[Array, "B"]], Carry]
 Progress = Callable[[float], None]
 
-# Tokens to a chunk where a token costs a few scalars: enough to hide a loop's overhead, and small
-# enough for the caches.
-TOKENS_PER_CHUNK = 2**17
+# Tokens to a chunk where a token costs a few scalars. On a CPU: enough to hide a loop's overhead,
+# and small enough for the caches. On a GPU: enough to fill it.
+TOKENS_PER_CHUNK = {"cpu": 2**17, "gpu": 2**23}
 # Bytes of the largest array of a chunk where every sample carries vectors.
-BYTES_PER_CHUNK = 2**24
+BYTES_PER_CHUNK = {"cpu": 2**24, "gpu": 2**28}
+# The same in samples, at most: what the last chunk may waste on dead rows.
+SAMPLES_PER_CHUNK = {"cpu": 2**12, "gpu": 2**16}
 # Scalars handled between two reports of progress, which is also how soon Ctrl-C is heard. Work of
 # no more than this is one compiled call.
-WORK_PER_SEGMENT = 2**28
+WORK_PER_SEGMENT = {"cpu": 2**28, "gpu": 2**33}
+
+
+def platform() -> str:
+    """`gpu` or `cpu`: what the code that is being traced or called will run on."""
+    device = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+    name = jax.default_backend() if device is None else getattr(device, "platform", str(device))
+    return "cpu" if name == "cpu" else "gpu"
 
 
 class Source(NamedTuple):
@@ -69,13 +78,15 @@ def as_float(samples: int | Count) -> Array | float:
 
 def chunk_by_token(spec: Retrieval) -> int:
     """Samples to a chunk when each token is a table look-up."""
-    return max(1, min(4096, TOKENS_PER_CHUNK // spec.length))
+    here = platform()
+    return max(1, min(SAMPLES_PER_CHUNK[here], TOKENS_PER_CHUNK[here] // spec.length))
 
 
 def chunk_by_sample(spec: Retrieval) -> int:
     """Samples to a chunk when each sample carries its values (L x d), hidden units and logits."""
     widest = max(spec.length * spec.dim, spec.width, spec.vocab)
-    return int(np.clip(BYTES_PER_CHUNK // (4 * widest), 8, 4096))
+    here = platform()
+    return int(np.clip(BYTES_PER_CHUNK[here] // (4 * widest), 8, SAMPLES_PER_CHUNK[here]))
 
 
 def fold(
@@ -124,7 +135,7 @@ def over_samples(
     """
     if isinstance(samples, Count):
         return run(carry, Span(jnp.uint32(0), samples.samples, samples.most))
-    size = max(1, WORK_PER_SEGMENT // (work_per_sample * chunk)) * chunk
+    size = max(1, WORK_PER_SEGMENT[platform()] // (work_per_sample * chunk)) * chunk
     for first in range(0, samples, size):
         stop = min(first + size, samples)
         carry = run(carry, Span(jnp.uint32(first), jnp.uint32(stop), jnp.uint32(stop)))

@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 from mnemoscope.models.transformer import Frozen, Parameters
 from mnemoscope.spec import Retrieval
 from mnemoscope.training import by_sample, by_token
-from mnemoscope.training.streaming import WORK_PER_SEGMENT, Count, Progress, Source
+from mnemoscope.training.streaming import WORK_PER_SEGMENT, Count, Progress, Source, platform
 
 
 class ThreeSteps(NamedTuple):
@@ -59,7 +59,7 @@ def train_three_steps(
     One compiled call where that is short; a call for every segment of every pass where it is long.
     """
     program, rates = spec.program(), Rates.of(spec)
-    if spec.samples * work_per_sample(spec) > WORK_PER_SEGMENT:
+    if spec.samples * work_per_sample(spec) > WORK_PER_SEGMENT[platform()]:
         return three_steps(program, frozen, source, spec.samples, rates, progress)
     learned = _in_one_call(program, frozen, source, Count.of(spec.samples), rates)
     if progress is not None:
