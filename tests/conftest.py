@@ -1,6 +1,12 @@
 """Shapes and types in signatures are checked while testing, and only then."""
 
+import os
+import tempfile
+
 from jaxtyping import install_import_hook
+
+# Commands keep what they compile in the user's cache folder: not in that of whoever runs tests.
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="mnemoscope-tests-")
 
 # Before anything imports the package, so that every annotated function is checked.
 install_import_hook("mnemoscope", "type_checks.check")

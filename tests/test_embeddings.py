@@ -20,9 +20,9 @@ def draw(law: str, vocab: int, dim: int) -> embeddings.Embeddings:
 def test_worked_example_of_the_docstring():
     normal = jnp.array([[3.0, 4.0], [0.0, -2.0], [1.0, 1.0]])
     root = np.sqrt(2)
-    np.testing.assert_allclose(embeddings.gaussian(normal), normal / root, rtol=1e-6)
+    np.testing.assert_allclose(embeddings.gaussian(normal, 2), normal / root, rtol=1e-6)
     np.testing.assert_allclose(
-        embeddings.sphere(normal), [[0.6, 0.8], [0, -1], [1 / root, 1 / root]], rtol=1e-6
+        embeddings.sphere(normal, 2), [[0.6, 0.8], [0, -1], [1 / root, 1 / root]], rtol=1e-6
     )
 
 
@@ -61,3 +61,15 @@ def test_laws_share_their_directions():
     gaussian, sphere = draw("gaussian", 5, 9).Z, draw("sphere", 5, 9).Z
     norms = jnp.linalg.norm(gaussian, axis=1, keepdims=True)
     np.testing.assert_allclose(gaussian / norms, sphere, rtol=1e-5)
+
+
+@pytest.mark.parametrize("law", ["gaussian", "sphere"])
+@pytest.mark.parametrize("dim", [1, 8, 9, 12])
+def test_a_padded_draw_is_the_draw_with_zeros_beside_it(law: str, dim: int):
+    spec = Retrieval(vocab=6, dim=dim, length=2, samples=2)
+    streams = {name: jnp.asarray(keys.stream(spec, 3, name)) for name in keys.STREAMS}
+    plain = embeddings.draw_embeddings(law, 6, dim, streams)
+    padded = embeddings.draw_embeddings(law, 6, 12, streams, jnp.uint32(dim))
+    for small, large in zip(plain, padded, strict=True):
+        np.testing.assert_allclose(large[..., :dim], small, rtol=1e-6)
+        assert not np.any(large[..., dim:])

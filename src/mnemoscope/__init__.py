@@ -1,8 +1,9 @@
 """Mnemoscope: an instrument that shows how much a transformer can learn to recall."""
 
+from mnemoscope.batch import simulate_many
 from mnemoscope.experiments.trials import Run, run
 from mnemoscope.record import Step, Trial
 from mnemoscope.simulate import simulate
 from mnemoscope.spec import Retrieval, SpecError
 
-__all__ = ["Retrieval", "Run", "SpecError", "Step", "Trial", "run", "simulate"]
+__all__ = ["Retrieval", "Run", "SpecError", "Step", "Trial", "run", "simulate", "simulate_many"]

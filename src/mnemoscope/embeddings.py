@@ -1,7 +1,8 @@
 """Token geometry: where the vectors z_v, u_y, z_trig and z_EOS come from.
 
-A law turns a V x d matrix of standard normal numbers into V embeddings of norm about 1. To add a
-law, write its function here and add its name to `Embedding` in `spec`.
+A law turns a V x d matrix of standard normal numbers into V embeddings of norm about 1. The matrix
+may have more columns than d, filled with zeros (so that one program serves many d); a law leaves
+them zero. To add a law, write its function here and add its name to `Embedding` in `spec`.
 
 With V = 3 and d = 2, the normal draw ((3, 4), (0, -2), (1, 1)) becomes
 
@@ -28,17 +29,17 @@ class Embeddings(NamedTuple):
     query: Float[Array, "d"]
 
 
-def gaussian(draw: Float[Array, "n d"]) -> Float[Array, "n d"]:
+def gaussian(draw: Float[Array, "n D"], dim: Array | int) -> Float[Array, "n D"]:
     """z ~ N(0, I/d): squared norm 1 on average, overlaps of size 1/sqrt(d)."""
-    return draw / jnp.sqrt(draw.shape[1])
+    return draw / jnp.sqrt(jnp.asarray(dim, draw.dtype))
 
 
-def sphere(draw: Float[Array, "n d"]) -> Float[Array, "n d"]:
+def sphere(draw: Float[Array, "n D"], dim: Array | int) -> Float[Array, "n D"]:
     """z uniform on the unit sphere: the same directions as `gaussian`, norms exactly 1."""
     return draw / jnp.linalg.norm(draw, axis=1, keepdims=True)
 
 
-def orthonormal(draw: Float[Array, "n d"]) -> Float[Array, "n d"]:
+def orthonormal(draw: Float[Array, "n D"], dim: Array | int) -> Float[Array, "n D"]:
     """The first n rows of a random orthogonal matrix: no overlap at all.
 
     Gram-Schmidt of the draw. With the signs fixed so that R has a positive diagonal, Q is uniform
@@ -49,20 +50,26 @@ def orthonormal(draw: Float[Array, "n d"]) -> Float[Array, "n d"]:
 
 
 def draw_embeddings(
-    law: str, vocab: int, dim: int, streams: dict[str, UInt32[Array, "2"]]
+    law: str,
+    vocab: int,
+    columns: int,
+    streams: dict[str, UInt32[Array, "2"]],
+    dim: UInt32[Array, ""] | None = None,
 ) -> Embeddings:
     """All four under one law; U, the trigger and the query are independent of Z.
 
-    Under `orthonormal` the trigger joins the frame of Z where there is room for it (d > V), so
+    The dimension is `columns`, or `dim` with zeros in the columns past it. Under `orthonormal`,
+    which is never padded, the trigger joins the frame of Z where there is room for it (d > V), so
     that nothing overlaps; at d = V it is uniform on the sphere. The query enters only through its
     norm, so it always stands alone.
     """
+    d = columns if dim is None else dim
     make = getattr(sys.modules[__name__], law)
     tokens, labels, trigger, query = (
-        normal(streams[name], rows, dim).astype(float)
+        normal(streams[name], rows, columns, dim).astype(float)
         for name, rows in (("input", vocab), ("output", vocab), ("trigger", 1), ("query", 1))
     )
-    if law == "orthonormal" and dim > vocab:
-        frame = make(jnp.concatenate([tokens, trigger]))
-        return Embeddings(frame[:vocab], make(labels), frame[vocab], make(query)[0])
-    return Embeddings(make(tokens), make(labels), make(trigger)[0], make(query)[0])
+    if law == "orthonormal" and columns > vocab:
+        frame = make(jnp.concatenate([tokens, trigger]), d)
+        return Embeddings(frame[:vocab], make(labels, d), frame[vocab], make(query, d)[0])
+    return Embeddings(make(tokens, d), make(labels, d), make(trigger, d)[0], make(query, d)[0])

@@ -93,13 +93,38 @@ def below(words: UInt32[Array, "*n"], bound: int) -> UInt32[Array, "*n"]:
     return word_high * bound_high + (middle >> sixteen) + carry
 
 
-def normal(key: UInt32[Array, "2"], rows: int, columns: int) -> Float32[Array, "{rows} {columns}"]:
+def padded_words(
+    key: UInt32[Array, "2"], rows: UInt32[Array, "n"], columns: int, count: UInt32[Array, ""]
+) -> UInt32[Array, "n {columns}"]:
+    """`random_words` of `count` columns, inside an array of `columns`; the rest means nothing.
+
+    Here the count may be known only when the program runs, so both words of a counter are made
+    for every column and one is taken: twice the work, for one program that serves many counts.
+    """
+    half = (count + jnp.uint32(1)) // jnp.uint32(2)
+    column = lax.iota(jnp.uint32, columns)
+    second = column >= half
+    high, low = jnp.broadcast_arrays(rows[:, None], (column - jnp.where(second, half, 0))[None, :])
+    return jnp.where(second[None, :], *reversed(threefry(key, high, low)))
+
+
+def normal(
+    key: UInt32[Array, "2"], rows: int, columns: int, count: UInt32[Array, ""] | None = None
+) -> Float32[Array, "{rows} {columns}"]:
     """Standard normal numbers by the inverse distribution function, always drawn in float32.
 
     x = sqrt(2) erfinv(u), with u the middle of one of 2**24 equal cells of (-1, 1). Drawing in one
-    precision keeps the draw the same whatever precision the training is run in.
+    precision keeps the draw the same whatever precision the training is run in. With a `count`,
+    the draw is that of `count` columns, and zeros fill the others.
     """
-    words = random_words(key, lax.iota(jnp.uint32, rows), columns)
+    numbers = lax.iota(jnp.uint32, rows)
+    if count is None:
+        return _normal_of(random_words(key, numbers, columns))
+    drawn = _normal_of(padded_words(key, numbers, columns, count))
+    return jnp.where(lax.iota(jnp.uint32, columns)[None, :] < count, drawn, 0)
+
+
+def _normal_of(words: UInt32[Array, "*n"]) -> Float32[Array, "*n"]:
     cell = (words >> jnp.uint32(8)).astype(jnp.float32)
     # (2 cell + 1) / 2**24 - 1, arranged so that float32 holds both ends exactly.
     uniform = (cell - jnp.float32(2**23) + jnp.float32(0.5)) * jnp.float32(2.0**-23)

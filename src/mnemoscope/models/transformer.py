@@ -51,12 +51,22 @@ class Parameters(NamedTuple):
 
 
 @partial(jax.jit, static_argnames=("spec", "law"))
-def draw_frozen(spec: Retrieval, law: str, streams: dict[str, UInt32[Array, "2"]]) -> Frozen:
-    """Embeddings of that law, W_in and the permutation from their streams."""
-    made = draw_embeddings(law, spec.vocab, spec.dim, streams)
-    W_in = keys.normal(streams["hidden"], spec.width, spec.dim).astype(float)
+def draw_frozen(
+    spec: Retrieval,
+    law: str,
+    streams: dict[str, UInt32[Array, "2"]],
+    dim: UInt32[Array, ""] | None = None,
+) -> Frozen:
+    """Embeddings of that law, W_in and the permutation from their streams.
+
+    With `dim`, the dimension is that and spec.dim only the columns of the arrays.
+    """
+    made = draw_embeddings(law, spec.vocab, spec.dim, streams, dim)
     permutation = keys.permutation(streams["permutation"], spec.vocab)
-    return Frozen(*made, W_in if spec.width else None, permutation)
+    if spec.width == 0:
+        return Frozen(*made, None, permutation)
+    W_in = keys.normal(streams["hidden"], spec.width, spec.dim, dim).astype(float)
+    return Frozen(*made, W_in, permutation)
 
 
 def hidden(spec: Retrieval, frozen: Frozen, pooled: Float[Array, "*n d"]) -> Float[Array, "*n h"]:

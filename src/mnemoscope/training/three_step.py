@@ -59,7 +59,7 @@ def train_three_steps(
     One compiled call where that is short; a call for every segment of every pass where it is long.
     """
     program, rates = spec.program(), Rates.of(spec)
-    if spec.samples * work_per_sample(spec) > WORK_PER_SEGMENT[platform()]:
+    if not train_in_one_call(spec, platform()):
         return three_steps(program, frozen, source, spec.samples, rates, progress)
     learned = _in_one_call(program, frozen, source, Count.of(spec.samples), rates)
     if progress is not None:
@@ -115,6 +115,12 @@ def work_per_sample(spec: Retrieval) -> int:
     if spec.width == 0 and spec.eta == "limit":
         return spec.length
     return by_sample.work(spec)
+
+
+def train_in_one_call(spec: Retrieval, where: str) -> bool:
+    """Whether the work is short enough to need no word of progress and no chance to stop."""
+    most = WORK_PER_SEGMENT["cpu" if where == "cpu" else "gpu"]
+    return spec.samples * work_per_sample(spec) <= most
 
 
 def passes(spec: Retrieval) -> int:

@@ -1,0 +1,202 @@
+"""Many trials in few compiled calls, for phase diagrams and searches.
+
+Trials that differ in seed, N, d and step sizes share a program: it takes those as arguments, with
+d rounded up to a bucket and the spare columns of the embeddings filled with zeros, which changes
+no inner product. A batch of them is one call. Its trials have about the same N, since the loop
+over samples runs to the largest. A trial's result is the same to rounding as when it runs alone.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mnemoscope import keys
+from mnemoscope.evaluation import Look, look_at_steps
+from mnemoscope.models.transformer import draw_frozen
+from mnemoscope.numerics import (
+    Device,
+    Place,
+    Precision,
+    check_memory,
+    find_device,
+    free_bytes,
+    needed_bytes,
+    numerics,
+)
+from mnemoscope.record import Trial
+from mnemoscope.simulate import read_steps, simulate
+from mnemoscope.spec import Retrieval
+from mnemoscope.training.streaming import Count, Source
+from mnemoscope.training.three_step import Rates, three_steps, train_in_one_call
+
+Job = tuple[Retrieval, int]
+Message = Callable[[str], None]
+
+# Trials to a call, at most: more only wait for each other.
+MOST_AT_ONCE = {"cpu": 8, "gpu": 256}
+# The share of free memory that a batch may plan to use, unless a budget is given.
+SHARE = 0.5
+
+
+def simulate_many(
+    jobs: Sequence[Job],
+    *,
+    precision: Precision = "float32",
+    device: Device = "auto",
+    every_step: bool = False,
+    budget: int | None = None,
+    say: Message | None = None,
+) -> list[Trial]:
+    """One trial for each (spec, seed), in the order asked for. `budget` is in bytes.
+
+    With `every_step` a trial tells of all three steps, as `simulate` does; without, of the end.
+    """
+    done: dict[int, Trial] = {}
+    for number, trial in iterate_many(
+        jobs, precision=precision, device=device, every_step=every_step, budget=budget, say=say
+    ):
+        done[number] = trial
+    return [done[number] for number in range(len(jobs))]
+
+
+def iterate_many(
+    jobs: Sequence[Job],
+    *,
+    precision: Precision = "float32",
+    device: Device = "auto",
+    every_step: bool = False,
+    budget: int | None = None,
+    say: Message | None = None,
+) -> Iterator[tuple[int, Trial]]:
+    """(number of the job, its trial), a batch at a time, as they come."""
+    place = find_device(device)
+    groups: dict[tuple[Retrieval, str], list[int]] = {}
+    for number, (spec, seed) in enumerate(jobs):
+        check_memory(spec, precision, place)
+        if spec.then != "none" or not train_in_one_call(spec, place.platform):
+            yield number, simulate(spec, seed, precision=precision, device=device)
+        else:
+            groups.setdefault((bucket(spec), spec.embedding), []).append(number)
+    for (program, law), numbers in groups.items():
+        numbers.sort(key=lambda number: jobs[number][0].samples)
+        size = batch_size(program, len(numbers), precision, place, budget)
+        while numbers:
+            part = [jobs[number] for number in numbers[:size]]
+            try:
+                trials = _run_batch(program, law, part, size, precision, place, every_step)
+            except jax.errors.JaxRuntimeError as error:
+                if size == 1 or "RESOURCE_EXHAUSTED" not in str(error):
+                    raise
+                size //= 2
+                if say is not None:
+                    say(f"out of memory: going on with {size} trials at a time")
+                continue
+            yield from zip(numbers, trials, strict=False)
+            numbers = numbers[size:]
+
+
+def bucket(spec: Retrieval) -> Retrieval:
+    """The program that serves this spec: d goes up to the next of 16, 32, 64, ...
+
+    Orthonormal embeddings keep their d, since a frame cannot be padded.
+    """
+    program = spec.program()
+    if spec.embedding == "orthonormal":
+        return program
+    return program.replace(dim=max(16, 2 ** math.ceil(math.log2(spec.dim))))
+
+
+def batch_size(
+    program: Retrieval, jobs: int, precision: Precision, place: Place, budget: int | None
+) -> int:
+    """Trials to a call: a power of two, as many as the memory budget holds."""
+    free = free_bytes(place)
+    if budget is None:
+        budget = int(SHARE * free) if free is not None else 2**30
+    each = sum(needed_bytes(program, precision, place).values())
+    here = "cpu" if place.platform == "cpu" else "gpu"
+    fits = max(1, min(MOST_AT_ONCE[here], budget // each))
+    return min(2 ** int(math.log2(fits)), 2 ** math.ceil(math.log2(jobs)))
+
+
+def _run_batch(
+    program: Retrieval,
+    law: str,
+    jobs: Sequence[Job],
+    size: int,
+    precision: Precision,
+    place: Place,
+    every_step: bool,
+) -> list[Trial]:
+    began = time.perf_counter()
+    # A short batch is filled up with trials of no samples, so that its shape is compiled already.
+    filled = [*jobs, *[jobs[-1]] * (size - len(jobs))]
+    with numerics(precision, place):
+        streams = {
+            name: jnp.asarray(np.stack([keys.stream(spec, seed, name) for spec, seed in filled]))
+            for name in keys.STREAMS
+        }
+        alive = np.arange(size) < len(jobs)
+        samples = np.where(alive, [spec.samples for spec, _ in filled], 0)
+        fresh = np.where(alive, [spec.test_samples for spec, _ in filled], 0)
+        rates = [Rates.of(spec) for spec, _ in filled]
+        looks = _trials(
+            program,
+            law,
+            every_step,
+            streams,
+            jnp.asarray([spec.dim for spec, _ in filled], jnp.uint32),
+            Count(jnp.asarray(samples, jnp.uint32), jnp.uint32(samples.max())),
+            Count(jnp.asarray(fresh, jnp.uint32), jnp.uint32(fresh.max())),
+            Rates(*(jnp.asarray(column, float) for column in zip(*rates, strict=True))),
+        )
+        looks = jax.device_get(looks)
+    seconds = (time.perf_counter() - began) / len(jobs)
+    trials = []
+    for at, (spec, seed) in enumerate(jobs):
+        own = jax.tree.map(lambda part, at=at: part[at], looks)
+        steps = read_steps(spec, own)
+        finite = all(math.isfinite(step.signal or 0.0) for step in steps)
+        trials.append(
+            Trial(
+                spec=spec,
+                seed=seed,
+                status="ok" if finite else "diverged",
+                steps=tuple(steps),
+                seconds=seconds,
+                precision=precision,
+                device=place.device_kind,
+            )
+        )
+    return trials
+
+
+@partial(jax.jit, static_argnames=("program", "law", "every_step"))
+def _trials(
+    program: Retrieval, law: str, every_step: bool, streams: dict[str, jax.Array], dims: jax.Array,
+    samples: Count, fresh: Count, rates: Rates,
+) -> dict[str, Look]:  # fmt: skip
+    def one(
+        streams: dict[str, jax.Array], dim: jax.Array, samples: Count, fresh: Count, rates: Rates
+    ) -> dict[str, Look]:
+        exact = None if law == "orthonormal" else dim
+        frozen = draw_frozen(program, law, streams, exact)
+        train = Source(streams["train"], frozen.permutation)
+        test = Source(streams["test"], frozen.permutation)
+        learned = three_steps(program, frozen, train, samples, rates)
+        return look_at_steps(program, frozen, test, learned, rates, fresh, every_step)
+
+    def split(
+        streams: dict[str, jax.Array], dim: jax.Array, own: jax.Array, tests: jax.Array,
+        rates: Rates,
+    ) -> dict[str, Look]:  # fmt: skip
+        # Every trial counts its own samples; the loop over chunks, and its end, is shared.
+        count, test_count = Count(own, samples.most), Count(tests, fresh.most)
+        return one(streams, dim, count, test_count, rates)
+
+    return jax.vmap(split)(streams, dims, samples.samples, fresh.samples, rates)

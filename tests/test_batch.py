@@ -1,0 +1,93 @@
+"""Batches: the same trials as alone, whatever they share a call with."""
+
+from typing import Any
+
+import jax
+import pytest
+
+import mnemoscope.batch
+from mnemoscope import Retrieval, simulate, simulate_many
+from mnemoscope.batch import batch_size, bucket
+from mnemoscope.numerics import needed_bytes
+
+BASE = Retrieval(vocab=32, dim=20, length=4, samples=2000, test_samples=500)
+CPU = jax.devices("cpu")[0]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        dict(),
+        dict(trigger="additive", embedding="sphere"),
+        dict(width=12, activation="hermite3", eta=1.0),
+        dict(eta=1.0, gamma=1e6),
+        dict(embedding="orthonormal", dim=40),
+    ],
+)
+def test_a_trial_is_the_same_alone_and_in_a_batch(values: dict[str, Any]):
+    spec = BASE.replace(**values)
+    dims = [spec.dim, spec.dim + 3] if spec.embedding == "orthonormal" else [17, 20, 32]
+    jobs = [(spec.replace(dim=d, samples=n), seed)
+            for d in dims for n in (300, 2000) for seed in (0, 1)]  # fmt: skip
+    together = simulate_many(jobs, every_step=True)
+    for (one, seed), trial in zip(jobs, together, strict=True):
+        assert (trial.spec, trial.seed) == (one, seed)
+    for at in (0, len(jobs) // 2, len(jobs) - 1):
+        alone, batched = simulate(*jobs[at]), together[at]
+        assert [step.name for step in alone.steps] == [step.name for step in batched.steps]
+        for one, other in zip(alone.steps, batched.steps, strict=True):
+            # Rounding may turn a tie over, on a sequence or two.
+            assert abs(one.accuracy - other.accuracy) <= 2 / spec.test_samples
+            assert abs(one.attention_accuracy - other.attention_accuracy) <= 2 / spec.test_samples
+            if one.signal is not None:
+                assert other.signal == pytest.approx(one.signal, rel=1e-4)
+                assert other.std == pytest.approx(one.std, rel=1e-4)
+
+
+def test_without_every_step_only_the_end_is_told():
+    (trial,) = simulate_many([(BASE, 0)])
+    assert [step.name for step in trial.steps] == ["V2"]
+    assert trial.accuracy == simulate(BASE, 0).accuracy
+
+
+def test_dimensions_share_buckets():
+    assert bucket(BASE).dim == bucket(BASE.replace(dim=32)).dim == 32
+    assert bucket(BASE) == bucket(BASE.replace(samples=7, eta="limit", test_samples=9))
+    assert bucket(BASE.replace(dim=33)).dim == 64
+    assert bucket(BASE.replace(dim=3)).dim == 16
+    assert bucket(BASE.replace(dim=40, embedding="orthonormal")).dim == 40
+
+
+def test_the_budget_sets_the_batch():
+    each = sum(needed_bytes(BASE).values())
+    assert batch_size(BASE, 100, "float32", CPU, each) == 1
+    assert batch_size(BASE, 100, "float32", CPU, 5 * each) == 4
+    assert batch_size(BASE, 3, "float32", CPU, 100 * each) == 4
+    assert batch_size(BASE, 100, "float32", CPU, 10**15) == mnemoscope.batch.MOST_AT_ONCE["cpu"]
+
+
+def test_out_of_memory_halves_the_batch_and_says_so_once(monkeypatch: pytest.MonkeyPatch):
+    real = mnemoscope.batch._run_batch
+    tried: list[int] = []
+
+    def tight(program: Any, law: Any, jobs: Any, size: int, *rest: Any) -> Any:
+        tried.append(size)
+        if size > 2:
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of memory")
+        return real(program, law, jobs, size, *rest)
+
+    monkeypatch.setattr(mnemoscope.batch, "_run_batch", tight)
+    said: list[str] = []
+    jobs = [(BASE, seed) for seed in range(4)]
+    trials = simulate_many(jobs, say=said.append)
+    assert [trial.seed for trial in trials] == [0, 1, 2, 3]
+    assert tried == [4, 2, 2]
+    assert said == ["out of memory: going on with 2 trials at a time"]
+    monkeypatch.setattr(mnemoscope.batch, "_run_batch", real)
+    assert [one.accuracy for one in simulate_many(jobs)] == [one.accuracy for one in trials]
+
+
+def test_training_that_goes_on_runs_alone():
+    spec = BASE.replace(then="gd", steps=2)
+    (trial,) = simulate_many([(spec, 0)])
+    assert trial.steps[-1].name == "gd 2"
