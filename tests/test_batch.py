@@ -70,11 +70,11 @@ def test_out_of_memory_halves_the_batch_and_says_so_once(monkeypatch: pytest.Mon
     real = mnemoscope.batch._run_batch
     tried: list[int] = []
 
-    def tight(program: Any, law: Any, jobs: Any, size: int, *rest: Any) -> Any:
-        tried.append(size)
-        if size > 2:
+    def tight(call: Any, jobs: Any) -> Any:
+        tried.append(call.size)
+        if call.size > 2:
             raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of memory")
-        return real(program, law, jobs, size, *rest)
+        return real(call, jobs)
 
     monkeypatch.setattr(mnemoscope.batch, "_run_batch", tight)
     said: list[str] = []

@@ -7,9 +7,12 @@ over samples runs to the largest. A trial's result is the same to rounding as wh
 """
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -82,22 +85,63 @@ def iterate_many(
             yield number, simulate(spec, seed, precision=precision, device=device)
         else:
             groups.setdefault((bucket(spec), spec.embedding), []).append(number)
-    for (program, law), numbers in groups.items():
+    for numbers in groups.values():
         numbers.sort(key=lambda number: jobs[number][0].samples)
-        size = batch_size(program, len(numbers), precision, place, budget)
-        while numbers:
-            part = [jobs[number] for number in numbers[:size]]
-            try:
-                trials = _run_batch(program, law, part, size, precision, place, every_step)
-            except jax.errors.JaxRuntimeError as error:
-                if size == 1 or "RESOURCE_EXHAUSTED" not in str(error):
-                    raise
-                size //= 2
-                if say is not None:
-                    say(f"out of memory: going on with {size} trials at a time")
-                continue
-            yield from zip(numbers, trials, strict=False)
-            numbers = numbers[size:]
+    plans = [
+        (Call(program, law, size, every_step, precision, place), numbers)
+        for (program, law), numbers in groups.items()
+        for size in [batch_size(program, len(numbers), precision, place, budget)]
+    ]
+    # Programs of different shape are compiled side by side, while the first ones run.
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        ready = [pool.submit(compiled, call, jobs[numbers[0]]) for call, numbers in plans]
+        for (call, numbers), program in zip(plans, ready, strict=True):
+            program.result()
+            yield from _run_group(call, jobs, numbers, say)
+
+
+def _run_group(
+    call: "Call", jobs: Sequence[Job], numbers: list[int], say: Message | None
+) -> Iterator[tuple[int, Trial]]:
+    """The jobs of one program, batch by batch; out of memory, by half as many at a time."""
+    while numbers:
+        part = numbers[: call.size]
+        try:
+            trials = _run_batch(call, [jobs[number] for number in part])
+        except jax.errors.JaxRuntimeError as error:
+            if call.size == 1 or "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            call = call._replace(size=call.size // 2)
+            if say is not None:
+                say(f"out of memory: going on with {call.size} trials at a time")
+            continue
+        yield from zip(part, trials, strict=True)
+        numbers = numbers[call.size :]
+
+
+class Call(NamedTuple):
+    """What a compiled call is for: everything that its machine code depends on."""
+
+    program: Retrieval
+    law: str
+    size: int
+    every_step: bool
+    precision: Precision
+    place: Place
+
+
+@lru_cache(maxsize=256)
+def _compile_once(call: Call, example: Job) -> Any:
+    with numerics(call.precision, call.place):
+        arguments = _arguments(call, [example])
+        return _trials.lower(call.program, call.law, call.every_step, *arguments).compile()
+
+
+def compiled(call: Call, example: Job) -> Any:
+    """The call's program, compiled if it was not yet. Any job of its kind will do as example."""
+    spec, _ = example
+    # The example only shows shapes: one and the same for all jobs of a call.
+    return _compile_once(call, (call.program.replace(embedding=spec.embedding), 0))
 
 
 def bucket(spec: Retrieval) -> Retrieval:
@@ -124,38 +168,34 @@ def batch_size(
     return min(2 ** int(math.log2(fits)), 2 ** math.ceil(math.log2(jobs)))
 
 
-def _run_batch(
-    program: Retrieval,
-    law: str,
-    jobs: Sequence[Job],
-    size: int,
-    precision: Precision,
-    place: Place,
-    every_step: bool,
-) -> list[Trial]:
+def _arguments(call: Call, jobs: Sequence[Job]) -> tuple[Any, ...]:
+    """Streams, dimensions, counts and rates of a batch, filled up to its size.
+
+    A short batch is filled with trials of no samples, so that its shape is compiled already.
+    """
+    filled = [*jobs, *[jobs[-1]] * (call.size - len(jobs))]
+    streams = {
+        name: jnp.asarray(np.stack([keys.stream(spec, seed, name) for spec, seed in filled]))
+        for name in keys.STREAMS
+    }
+    alive = np.arange(call.size) < len(jobs)
+    samples = np.where(alive, [spec.samples for spec, _ in filled], 0)
+    fresh = np.where(alive, [spec.test_samples for spec, _ in filled], 0)
+    rates = [Rates.of(spec) for spec, _ in filled]
+    return (
+        streams,
+        jnp.asarray([spec.dim for spec, _ in filled], jnp.uint32),
+        Count(jnp.asarray(samples, jnp.uint32), jnp.uint32(samples.max())),
+        Count(jnp.asarray(fresh, jnp.uint32), jnp.uint32(fresh.max())),
+        Rates(*(jnp.asarray(column, float) for column in zip(*rates, strict=True))),
+    )
+
+
+def _run_batch(call: Call, jobs: Sequence[Job]) -> list[Trial]:
     began = time.perf_counter()
-    # A short batch is filled up with trials of no samples, so that its shape is compiled already.
-    filled = [*jobs, *[jobs[-1]] * (size - len(jobs))]
-    with numerics(precision, place):
-        streams = {
-            name: jnp.asarray(np.stack([keys.stream(spec, seed, name) for spec, seed in filled]))
-            for name in keys.STREAMS
-        }
-        alive = np.arange(size) < len(jobs)
-        samples = np.where(alive, [spec.samples for spec, _ in filled], 0)
-        fresh = np.where(alive, [spec.test_samples for spec, _ in filled], 0)
-        rates = [Rates.of(spec) for spec, _ in filled]
-        looks = _trials(
-            program,
-            law,
-            every_step,
-            streams,
-            jnp.asarray([spec.dim for spec, _ in filled], jnp.uint32),
-            Count(jnp.asarray(samples, jnp.uint32), jnp.uint32(samples.max())),
-            Count(jnp.asarray(fresh, jnp.uint32), jnp.uint32(fresh.max())),
-            Rates(*(jnp.asarray(column, float) for column in zip(*rates, strict=True))),
-        )
-        looks = jax.device_get(looks)
+    program = compiled(call, jobs[0])
+    with numerics(call.precision, call.place):
+        looks = jax.device_get(program(*_arguments(call, jobs)))
     seconds = (time.perf_counter() - began) / len(jobs)
     trials = []
     for at, (spec, seed) in enumerate(jobs):
@@ -169,8 +209,8 @@ def _run_batch(
                 status="ok" if finite else "diverged",
                 steps=tuple(steps),
                 seconds=seconds,
-                precision=precision,
-                device=place.device_kind,
+                precision=call.precision,
+                device=call.place.device_kind,
             )
         )
     return trials

@@ -5,13 +5,10 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from mnemoscope.spec import Retrieval
@@ -80,27 +77,40 @@ def run_case(
     )
 
 
+def measure_bandwidth(device: str) -> float:
+    """Bytes a second that a large copy reads and writes on this device."""
+    return _call_worker({"side": "bandwidth", "device": device})["bandwidth"]
+
+
 def _ask(
     spec: Retrieval, side: str, device: str, repeats: int, folder: Path
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     results = folder / f"{side}.npz"
     request = {"spec": spec.model_dump(), "side": side, "repeats": repeats, "device": device,
                "results": str(results)}  # fmt: skip
+    answer = _call_worker(request)
+    with np.load(results) as arrays:
+        return answer, dict(arrays)
+
+
+def _call_worker(request: dict[str, Any]) -> dict[str, Any]:
+    side = request["side"]
     done = subprocess.run(
         [sys.executable, "-m", "mnemoscope.bench.worker"],
         input=json.dumps(request),
         capture_output=True,
         text=True,
         check=False,
-        # So that a GPU's peak is what was needed, not what was set aside.
-        env={**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
-    )
+        # A GPU is the worker's alone, so that memory in pieces does not stop the larger side. The
+        # peak it reports is what was in use, not what was set aside.
+        env={**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "true",
+             "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.92", "JAX_TRACEBACK_FILTERING": "off"},
+    )  # fmt: skip
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()
         reason = lines[-1][:200] if lines else f"status {done.returncode}"
         raise WorkerError(f"{side}: {reason}")
-    with np.load(results) as arrays:
-        return json.loads(done.stdout), dict(arrays)
+    return json.loads(done.stdout)
 
 
 def must_move(spec: Retrieval) -> int:
@@ -116,17 +126,3 @@ def must_move(spec: Retrieval) -> int:
         return total + 3 * 2 * 4 * spec.vocab**2
     passes = (spec.width > 0) + 1 + (spec.gamma != "limit")
     return total + passes * 4 * tokens * spec.dim
-
-
-def measure_bandwidth(place: Any, size: int = 2**28) -> float:
-    """Bytes a second that a large copy reads and writes on this device."""
-    with jax.default_device(place):
-        copy = jax.jit(lambda x: x + 1)
-        x = jnp.zeros(size // 4, jnp.float32)
-        jax.block_until_ready(copy(x))
-        best = float("inf")
-        for _ in range(7):
-            began = time.perf_counter()
-            jax.block_until_ready(copy(x))
-            best = min(best, time.perf_counter() - began)
-    return 2 * size / best

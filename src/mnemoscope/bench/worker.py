@@ -34,8 +34,11 @@ SEED = 0
 
 
 def main() -> None:
-    """Answer one request: {spec, side, repeats, device, results}."""
+    """Answer one request: {spec, side, repeats, device, results}, or {side: bandwidth, device}."""
     request: dict[str, Any] = json.load(sys.stdin)
+    if request["side"] == "bandwidth":
+        print(json.dumps({"bandwidth": copy_bandwidth(find_device(request["device"]))}))
+        return
     spec = Retrieval.read(request["spec"])
     place = find_device(request["device"])
     with numerics("float32", place):
@@ -78,6 +81,21 @@ def autodiff(spec: Retrieval, frozen: Frozen, source: Source) -> Callable[[], Th
         return train_by_autodiff(spec, frozen, batch)
 
     return partial(go, frozen, source)
+
+
+def copy_bandwidth(place: Any) -> float:
+    """Bytes a second, read and written, of the fastest of ten copies of a large array."""
+    size = 2**28 if place.platform == "cpu" else 2**32
+    with jax.default_device(place):
+        copy = jax.jit(lambda x: x + 1)
+        x = jnp.zeros(size // 4, jnp.float32)
+        jax.block_until_ready(copy(x))
+        best = float("inf")
+        for _ in range(10):
+            began = time.perf_counter()
+            jax.block_until_ready(copy(x))
+            best = min(best, time.perf_counter() - began)
+    return 2 * size / best
 
 
 SIDES = {"ours": ours, "autodiff": autodiff}

@@ -47,6 +47,8 @@ def bench(
     its own. A ratio is given only where the two results agree. With a setting (--vocab, --dim,
     --length, --samples, ...) that one case is timed; without, the standing ones.
     """
+    # This process only asks which device there is; its memory is for the workers.
+    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
     where = read_device(device)
     place = find_device(where)
     chosen = QUICK if quick else CPU if place.platform == "cpu" else GPU
@@ -54,7 +56,7 @@ def bench(
     specs = [setting.read()] if setting is not None and given else [*map(Retrieval.read, chosen)]
     repeats = 3 if quick else 9
     with Watch("cases", len(specs) + growth) as watch:
-        bandwidth = measure_bandwidth(place)
+        bandwidth = measure_bandwidth(where)
         cases = []
         for spec in specs:
             cases.append(run_case(spec, bandwidth, where, with_autodiff=autodiff, repeats=repeats))
