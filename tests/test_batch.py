@@ -8,7 +8,7 @@ import pytest
 import mnemoscope.batch
 from mnemoscope import Retrieval, simulate, simulate_many
 from mnemoscope.batch import batch_size, bucket
-from mnemoscope.numerics import needed_bytes
+from mnemoscope.memory import needed_bytes
 
 BASE = Retrieval(vocab=32, dim=20, length=4, samples=2000, test_samples=500)
 CPU = jax.devices("cpu")[0]

@@ -9,7 +9,7 @@ HOUSE = Path(mnemoscope.__file__).parent
 # The order of the rooms, as ARCHITECTURE.md draws it.
 ROOMS = [
     "fields", "spec", "keys", "tasks", "embeddings", "models", "training", "evaluation",
-    "numerics", "record", "simulate", "batch", "analysis", "experiments", "bench", "cli",
+    "numerics", "memory", "record", "simulate", "batch", "analysis", "experiments", "bench", "cli",
 ]  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """`mnemoscope run`: its outputs, its refusals, word for word, and its exit status."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -84,11 +85,11 @@ def test_a_toml_file_gives_settings_and_options_win(
         ),
         (
             [*SMALL, "--eta", "nan"],
-            "--eta: expected 'limit' or a finite number above 0, got 'nan'",
+            "--eta: expected 'limit' or a number from 1e-12 to 1e+12, got 'nan'",
         ),
         (
             [*SMALL, "--eta", "1", "--gamma", "inf"],
-            "--gamma: expected 'limit' or a finite number above 0, got 'inf'",
+            "--gamma: expected 'limit' or a number from 1e-12 to 1e+24, got 'inf'",
         ),
         (
             [*SMALL, "--width", "4", "--activation", "hermit3"],
@@ -100,13 +101,26 @@ def test_a_toml_file_gives_settings_and_options_win(
             "--test-samples: expected a whole number of at least 1 and at most 4,294,967,295, "
             "got '0'",
         ),
-        ([*SMALL, "--seeds", "0"], "--seeds: expected a whole number of at least 1, got '0'"),
-        ([*SMALL, "--seed", "-1"], "--seed: expected a whole number of at least 0, got '-1'"),
+        (
+            [*SMALL, "--seeds", "0"],
+            "--seeds: expected a whole number of at least 1 and at most 1,000,000, got '0'",
+        ),
+        (
+            [*SMALL, "--seed", "-1"],
+            "--seed: expected a whole number of at least 0 and at most "
+            "9,223,372,036,854,775,807, got '-1'",
+        ),
         (
             [*SMALL, "--device", "gpy"],
             "--device: expected one of auto, cpu, gpu, got 'gpy'; did you mean 'gpu'?",
         ),
-        ([*SMALL, "--vocb", "3"], "Unknown option: --vocb. Did you mean --vocab?"),
+        (
+            [*SMALL, "--vocb", "3"],
+            "--vocb: expected a known option, got '--vocb'; did you mean --vocab?",
+        ),
+        ([*SMALL, "--dim", "3"], "--dim: expected it once, got it several times"),
+        ([*SMALL, "--eta"], "--eta: expected a value, got none"),
+        ([*SMALL, "more"], "expected options, which start with --, got ['more']"),
         (SMALL[2:], "--vocab: expected a value, got none"),
     ],
 )
@@ -118,14 +132,51 @@ def test_a_typo_in_a_toml_key_is_named(tmp_path: Path, capsys: pytest.CaptureFix
     file = tmp_path / "typo.toml"
     file.write_text("vocab = 16\nlenght = 4\n")
     assert refused(capsys, "--spec", str(file)) == (
-        f"--spec: expected known settings, got 'lenght' in {file}; did you mean 'length'?"
+        f"--spec: expected known settings, got 'lenght' in '{file}'; did you mean 'length'?"
     )
+
+
+def test_a_wrong_value_in_a_toml_file_names_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    file = tmp_path / "wrong.toml"
+    file.write_text("vocab = 16\ndim = [1]\nlength = 4\nsamples = 100\n")
+    assert refused(capsys, "--spec", str(file)) == (
+        "--dim: expected a whole number of at least 1 and at most 2,147,483,647, got [1] "
+        f"(in '{file}')"
+    )
+
+
+def test_an_unknown_command_is_told_the_known_ones(capsys: pytest.CaptureFixture[str]):
+    assert main(["rnu"]) == 2
+    text = capsys.readouterr().err
+    assert text.startswith("mnemoscope: expected a command out of run, bench, got 'rnu'")
+
+
+def test_large_seeds_are_kept_to_the_last_digit(capsys: pytest.CaptureFixture[str]):
+    assert main(["run", *SMALL, "--seeds", "1", "--seed", "9007199254740993", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["trials"][0]["seed"] == 9007199254740993
+
+
+def test_output_survives_a_reader_that_leaves_and_a_terminal_without_our_letters():
+    words = [sys.executable, "-m", "mnemoscope", "run", *SMALL, "--seeds", "1"]
+    plain = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(words, capture_output=True, text=True, env=plain, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.isascii()
+    with subprocess.Popen(
+        [*words, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as job:
+        assert job.stdout is not None
+        assert job.stderr is not None
+        job.stdout.close()
+        assert "Traceback" not in job.stderr.read()
 
 
 def test_a_size_that_cannot_fit_says_how_much_it_needs(capsys: pytest.CaptureFixture[str]):
     text = refused(capsys, *but("vocab", "1e7"))
     assert text.startswith("--vocab: expected a size that fits in the ")
-    assert "which needs 1.2 PB" in text
+    assert "which needs 1.6 PB" in text
 
 
 def test_ctrl_c_keeps_what_was_finished():

@@ -3,15 +3,23 @@
 import subprocess
 import sys
 import textwrap
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import mnemoscope.numerics
-from mnemoscope import Retrieval, SpecError, run, simulate
+import mnemoscope.memory
+from mnemoscope import Retrieval, SpecError, keys, run, simulate
+from mnemoscope.evaluation import look_at_steps
 from mnemoscope.experiments import trials
+from mnemoscope.models.transformer import draw_frozen
 from mnemoscope.record import Step, Trial
+from mnemoscope.simulate import judge, passes
+from mnemoscope.tasks.retrieval import Batch
+from mnemoscope.training.streaming import Count, Source, Span, fold
+from mnemoscope.training.three_step import Rates, three_steps
 
 SPEC = Retrieval(vocab=32, dim=24, length=4, samples=2000, test_samples=500)
 
@@ -81,8 +89,6 @@ def test_training_can_go_on(then: str):
 
 
 def test_progress_adds_up_to_the_passes():
-    from mnemoscope.simulate import passes
-
     for spec in (SPEC, SPEC.replace(attention="locked"), SPEC.replace(then="gd", steps=3)):
         shares: list[float] = []
         simulate(spec, 0, progress=shares.append)
@@ -118,15 +124,66 @@ def test_a_size_that_cannot_fit_is_refused_before_anything_is_allocated():
         simulate(spec, 0)
     text = str(caught.value)
     assert text.startswith("vocab: expected a size that fits in the ")
-    assert "got 10,000,000, which needs 1.2 PB (1.2 PB for tables by pair of tokens)" in text
+    assert "got 10,000,000, which needs 1.6 PB (1.6 PB for tables by pair of tokens)" in text
 
 
 def test_the_option_to_blame_is_named(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(mnemoscope.numerics, "free_bytes", lambda device: 10**9)
-    for field, values in (("width", {"width": 10**7}), ("dim", {"dim": 10**6})):
+    monkeypatch.setattr(mnemoscope.memory, "free_bytes", lambda device: 10**9)
+    for field, values in (
+        ("width", {"width": 10**7}),
+        ("dim", {"dim": 10**6}),
+        ("length", {"length": 10**8}),
+        ("vocab", {"vocab": 20_000}),
+    ):
         with pytest.raises(SpecError) as caught:
             simulate(SPEC.replace(**values), 0)
         assert caught.value.field == field
+
+
+def test_tables_too_large_for_their_index_are_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(mnemoscope.memory, "free_bytes", lambda device: None)
+    with pytest.raises(SpecError, match=r"^vocab: expected at most 46,340, got 70,000$"):
+        simulate(SPEC.replace(vocab=70_000), 0)
+
+
+@pytest.mark.parametrize(
+    "values", [{"vocab": 3000}, {"length": 30_000}, {"width": 20_000, "eta": 1.0}]
+)
+def test_the_memory_estimate_is_about_what_xla_plans_for(values: dict[str, Any]):
+    """Enough, and not much more than enough: between one and eight times XLA's own figure."""
+    spec = SPEC.replace(**values)
+    streams = {name: jnp.asarray(keys.stream(spec, 0, name)) for name in keys.STREAMS}
+
+    def trial(streams: dict[str, Any], count: Count) -> Any:
+        frozen = draw_frozen(spec.program(), spec.embedding, streams)
+        source = Source(streams["train"], frozen.permutation)
+        rates = Rates(1.0, 1.0)
+        learned = three_steps(spec.program(), frozen, source, count, rates)
+        return look_at_steps(spec.program(), frozen, source, learned, rates, count, True)
+
+    plan = jax.jit(trial).lower(streams, Count.of(2000)).compile().memory_analysis()
+    assert plan is not None
+    needed = sum(mnemoscope.memory.needed_bytes(spec).values())
+    assert plan.temp_size_in_bytes < needed < 8 * plan.temp_size_in_bytes
+
+
+def test_test_samples_up_to_the_last_are_looked_at():
+    """A count near 2**32 must not wrap to no chunks at all."""
+    most = jnp.uint32(2**32 - 1)
+
+    def body(total: jax.Array, batch: Batch, live: jax.Array) -> jax.Array:
+        return total + live.sum(dtype=jnp.uint32)
+
+    source = Source(jnp.zeros(2, jnp.uint32), jnp.arange(2, dtype=jnp.uint32))
+    span = Span(jnp.uint32(2**32 - 5000), most, most)
+    counted = fold(body, jnp.uint32(0), source, span, length=1, chunk=4096)
+    assert int(counted) == 4999
+
+
+def test_attention_that_did_not_move_is_not_a_result():
+    still = Step("V2", 1.0, 1.0, 1.0, signal=0.0, std=0.0)
+    assert judge(SPEC, [still], finite=True)[0] == "diverged"
+    assert judge(SPEC.replace(length=1), [still], finite=True) == ("ok", "")
 
 
 def test_memory_does_not_grow_with_the_samples():

@@ -44,10 +44,10 @@ def test_numbers_may_be_written_as_people_write_them():
             {"vocab": True},
             "vocab: expected a whole number of at least 2 and at most 2,147,483,647, got True",
         ),
-        ({"eta": "nan"}, "eta: expected 'limit' or a finite number above 0, got 'nan'"),
+        ({"eta": "nan"}, "eta: expected 'limit' or a number from 1e-12 to 1e+12, got 'nan'"),
         ({"eta": 1, "gamma": float("inf")},
-         "gamma: expected 'limit' or a finite number above 0, got inf"),
-        ({"eta": -1}, "eta: expected 'limit' or a finite number above 0, got -1"),
+         "gamma: expected 'limit' or a number from 1e-12 to 1e+24, got inf"),
+        ({"eta": -1}, "eta: expected 'limit' or a number from 1e-12 to 1e+12, got -1"),
         (
             {"gamma": 5},
             "gamma: expected 'limit' while eta is 'limit' (attention moves by gamma * eta, which "
@@ -62,7 +62,13 @@ def test_numbers_may_be_written_as_people_write_them():
             {"embedding": "orthonormal"},
             "dim: expected at least vocab = 8 for orthonormal embeddings, got 4",
         ),
-        ({"vocap": 3}, "vocap: expected a known setting, got 'vocap'; did you mean 'vocab'?"),
+        ({"vocap": 3}, "expected known settings, got 'vocap'; did you mean 'vocab'?"),
+        ({"lr": 0, "then": "gd", "steps": 1}, "lr: expected a number from 1e-30 to 1e+38, got 0"),
+        (
+            {"vocab": 2, "samples": 2**32 - 1, "length": 100},
+            "samples: expected few enough for 32-bit counts, about 1% of this at vocab = 2 and "
+            "length = 100, got 4,294,967,295",
+        ),
         (
             {"then": "gd"},
             "steps: expected 0 unless `then` names an optimiser, and at least 1 when it does, "
@@ -113,7 +119,7 @@ def test_the_id_leaves_out_defaults_and_what_has_no_effect():
 
 @given(
     st.fixed_dictionaries(
-        {name: st.integers(2, 10**6) for name in ("vocab", "dim", "length", "samples", "width")},
+        {name: st.integers(500, 10**6) for name in ("vocab", "dim", "length", "samples", "width")},
         optional={
             "activation": st.sampled_from(["tanh", "hermite3"]),
             "trigger": st.sampled_from(["keys", "additive"]),
@@ -138,11 +144,11 @@ def test_toml_settings_and_their_typos(tmp_path: Path):
     with pytest.raises(SpecError) as caught:
         read_toml(typo)
     assert str(caught.value) == (
-        f"spec: expected known settings, got 'lenght' in {typo}; did you mean 'length'?"
+        f"spec: expected known settings, got 'lenght' in '{typo}'; did you mean 'length'?"
     )
     broken = tmp_path / "broken.toml"
     broken.write_text("vocab =")
-    with pytest.raises(SpecError, match=r"^spec: expected TOML, got .*broken\.toml: "):
+    with pytest.raises(SpecError, match=r"^spec: expected TOML, got '.*broken\.toml': "):
         read_toml(broken)
     with pytest.raises(SpecError, match=r"^spec: expected a readable TOML file, got .*No such"):
         read_toml(tmp_path / "absent.toml")

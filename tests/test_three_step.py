@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from settings import draw_pieces, specs
 
+from mnemoscope.models.transformer import hard_attention
 from mnemoscope.numerics import Precision, numerics
 from mnemoscope.spec import Retrieval
 from mnemoscope.training import by_token, streaming
@@ -158,7 +159,7 @@ def test_hard_attention_is_the_argmax_of_the_scores():
     for lift in (-3.0, 0.4, 3.0):
         s = frozen.Z[:, 0]
         scores = s[batch.tokens] + lift * batch.at_position
-        noise, wins = by_token.hard_attention(batch, s, jnp.asarray(lift))
+        noise, wins = hard_attention(batch, s, jnp.asarray(lift))
         np.testing.assert_array_equal(wins, jnp.argmax(scores, axis=1) == batch.position)
         without = np.where(batch.at_position, -np.inf, s[batch.tokens])
         np.testing.assert_array_equal(s[noise], without.max(axis=1))

@@ -20,19 +20,11 @@ import numpy as np
 
 from mnemoscope import keys
 from mnemoscope.evaluation import Look, look_at_steps
+from mnemoscope.memory import check_memory, free_bytes, needed_bytes
 from mnemoscope.models.transformer import draw_frozen
-from mnemoscope.numerics import (
-    Device,
-    Place,
-    Precision,
-    check_memory,
-    find_device,
-    free_bytes,
-    needed_bytes,
-    numerics,
-)
+from mnemoscope.numerics import Device, Place, Precision, find_device, numerics
 from mnemoscope.record import Trial
-from mnemoscope.simulate import read_steps, simulate
+from mnemoscope.simulate import judge, read_steps, simulate
 from mnemoscope.spec import Retrieval
 from mnemoscope.training.streaming import Count, Source
 from mnemoscope.training.three_step import Rates, three_steps, train_in_one_call
@@ -80,7 +72,8 @@ def iterate_many(
     place = find_device(device)
     groups: dict[tuple[Retrieval, str], list[int]] = {}
     for number, (spec, seed) in enumerate(jobs):
-        check_memory(spec, precision, place)
+        with numerics(precision, place):
+            check_memory(spec, precision, place)
         if spec.then != "none" or not train_in_one_call(spec, place.platform):
             yield number, simulate(spec, seed, precision=precision, device=device)
         else:
@@ -162,7 +155,8 @@ def batch_size(
     free = free_bytes(place)
     if budget is None:
         budget = int(SHARE * free) if free is not None else 2**30
-    each = sum(needed_bytes(program, precision, place).values())
+    with numerics(precision, place):
+        each = sum(needed_bytes(program, precision).values())
     here = "cpu" if place.platform == "cpu" else "gpu"
     fits = max(1, min(MOST_AT_ONCE[here], budget // each))
     return min(2 ** int(math.log2(fits)), 2 ** math.ceil(math.log2(jobs)))
@@ -201,12 +195,13 @@ def _run_batch(call: Call, jobs: Sequence[Job]) -> list[Trial]:
     for at, (spec, seed) in enumerate(jobs):
         own = jax.tree.map(lambda part, at=at: part[at], looks)
         steps = read_steps(spec, own)
-        finite = all(math.isfinite(step.signal or 0.0) for step in steps)
+        status, message = judge(spec, steps, finite=True)
         trials.append(
             Trial(
                 spec=spec,
                 seed=seed,
-                status="ok" if finite else "diverged",
+                status=status,
+                message=message,
                 steps=tuple(steps),
                 seconds=seconds,
                 precision=call.precision,

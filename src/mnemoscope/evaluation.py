@@ -18,11 +18,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, UInt32
 
-from mnemoscope.models.transformer import Frozen, Margin, attention_scores, hidden, margin, pool
+from mnemoscope.models.transformer import (
+    Frozen,
+    Margin,
+    attention_scores,
+    hard_attention,
+    hidden,
+    margin,
+    pool,
+    token_features,
+    uniform_pool,
+)
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
-from mnemoscope.training.by_sample import uniform_pool
-from mnemoscope.training.by_token import hard_attention, token_features
 from mnemoscope.training.streaming import Count, Source, Span, chunk_by_sample, chunk_by_token, fold
 from mnemoscope.training.three_step import Rates, ThreeSteps, query_scale
 
@@ -48,14 +56,14 @@ class Answers(NamedTuple):
     informative: UInt32[Array, "V"]
 
 
-def answers_by_token(spec: Retrieval, frozen: Frozen, Vmat: Float[Array, "d h"]) -> Answers:
+def answers_by_token(program: Retrieval, frozen: Frozen, Vmat: Float[Array, "d h"]) -> Answers:
     """argmax_y u_y^T Vmat h for every token."""
 
     def best(features: Float[Array, "V h"]) -> UInt32[Array, "V"]:
         return jnp.argmax(features @ Vmat.T @ frozen.U.T, axis=1).astype(jnp.uint32)
 
-    noise, informative = token_features(spec, frozen)
-    if spec.trigger == "keys":
+    noise, informative = token_features(program, frozen)
+    if program.trigger == "keys":
         return Answers((same := best(noise)), same)
     return Answers(best(noise), best(informative))
 
@@ -66,7 +74,7 @@ def map_accuracy(frozen: Frozen, answers: Answers) -> Float[Array, ""]:
 
 
 def hits_by_token(
-    spec: Retrieval, frozen: Frozen, source: Source, attend: Literal["argmax", "locked"],
+    program: Retrieval, frozen: Frozen, source: Source, attend: Literal["argmax", "locked"],
     answers: Answers, w: Float[Array, "d"], count: Count,
 ) -> Hits:  # fmt: skip
     """Hits over the first `samples` of a stream where attention rests on one token."""
@@ -78,11 +86,11 @@ def hits_by_token(
         answer = jnp.where(attended, answers.informative[batch.informative], answers.noise[noise])
         return answer == batch.label, attended
 
-    return _count_hits(judge, source, count, spec.length, chunk_by_token(spec))
+    return _count_hits(judge, source, count, program.length, chunk_by_token(program))
 
 
 def hits_by_sample(
-    spec: Retrieval, frozen: Frozen, source: Source, attend: Literal["uniform", "softmax"],
+    program: Retrieval, frozen: Frozen, source: Source, attend: Literal["uniform", "softmax"],
     Vmat: Float[Array, "d h"], w: Float[Array, "d"], count: Count,
 ) -> Hits:  # fmt: skip
     """Hits over the first `samples` of a stream where attention mixes tokens; w = W_KQ z_EOS."""
@@ -90,16 +98,16 @@ def hits_by_sample(
 
     def judge(batch: Batch) -> tuple[Bool[Array, "B"], Bool[Array, "B"]]:
         if attend == "uniform":
-            pooled = uniform_pool(spec, frozen, batch)
+            pooled = uniform_pool(program, frozen, batch)
             attended = jnp.zeros(batch.label.shape, bool)
         else:
             scores = attention_scores(frozen, batch, w)
-            pooled = pool(spec, frozen, batch, jax.nn.softmax(scores, axis=1))
+            pooled = pool(program, frozen, batch, jax.nn.softmax(scores, axis=1))
             attended = jnp.argmax(scores, axis=1).astype(jnp.uint32) == batch.position
-        answer = jnp.argmax(hidden(spec, frozen, pooled) @ M.T, axis=1)
+        answer = jnp.argmax(hidden(program, frozen, pooled) @ M.T, axis=1)
         return answer.astype(jnp.uint32) == batch.label, attended
 
-    return _count_hits(judge, source, count, spec.length, chunk_by_sample(spec))
+    return _count_hits(judge, source, count, program.length, chunk_by_sample(program))
 
 
 class Look(NamedTuple):
@@ -112,34 +120,34 @@ class Look(NamedTuple):
 
 
 def look(
-    spec: Retrieval, frozen: Frozen, test: Source, attend: Attend,
+    program: Retrieval, frozen: Frozen, test: Source, attend: Attend,
     Vmat: Float[Array, "d h"], w: Float[Array, "d"], count: Count,
 ) -> Look:  # fmt: skip
     """The model with Vmat and W_KQ z_EOS = w (its direction, for argmax) on fresh sequences."""
-    answers = answers_by_token(spec, frozen, Vmat)
+    answers = answers_by_token(program, frozen, Vmat)
     if attend == "argmax" or attend == "locked":
-        hits = hits_by_token(spec, frozen, test, attend, answers, w, count)
+        hits = hits_by_token(program, frozen, test, attend, answers, w, count)
     else:
         if attend == "uniform":
             count = Count(*(jnp.minimum(part, UNIFORM_SAMPLES) for part in count))
-        hits = hits_by_sample(spec, frozen, test, attend, Vmat, w, count)
+        hits = hits_by_sample(program, frozen, test, attend, Vmat, w, count)
     return Look(hits, count.samples, map_accuracy(frozen, answers), margin(frozen, w))
 
 
 def look_at_steps(
-    spec: Retrieval, frozen: Frozen, test: Source, learned: ThreeSteps, rates: Rates, count: Count,
+    program: Retrieval, frozen: Frozen, test: Source, learned: ThreeSteps, rates: Rates, count: Count,
     every: bool,
 ) -> dict[str, Look]:  # fmt: skip
     """The model after each of the three steps, or after the last alone."""
-    if spec.attention == "locked":
-        return {"V2": look(spec, frozen, test, "locked", learned.V2, learned.alpha, count)}
-    attend: Attend = "argmax" if spec.gamma == "limit" else "softmax"
+    if program.attention == "locked":
+        return {"V2": look(program, frozen, test, "locked", learned.V2, learned.alpha, count)}
+    attend: Attend = "argmax" if program.gamma == "limit" else "softmax"
     w = learned.alpha if attend == "argmax" else query_scale(frozen, rates) * learned.alpha
     looks = {}
     if every:
-        looks["V1"] = look(spec, frozen, test, "uniform", learned.V1, w, count)
-        looks["W1"] = look(spec, frozen, test, attend, learned.V1, w, count)
-    looks["V2"] = look(spec, frozen, test, attend, learned.V2, w, count)
+        looks["V1"] = look(program, frozen, test, "uniform", learned.V1, w, count)
+        looks["W1"] = look(program, frozen, test, attend, learned.V1, w, count)
+    looks["V2"] = look(program, frozen, test, attend, learned.V2, w, count)
     return looks
 
 

@@ -4,6 +4,7 @@ Values may come from Python, from a TOML file or from a command line, so whole n
 read from text such as `4096`, `1e5` or `16_384`.
 """
 
+import contextlib
 import difflib
 import math
 from collections.abc import Callable, Iterable
@@ -26,6 +27,18 @@ def _number(value: Any) -> float | None:
         return None
 
 
+def _whole_number(value: Any) -> int | None:
+    """The whole number that `value` stands for. Digits are read as they are: going through a
+    float, as `1e5` must, would round what is above 2**53."""
+    if isinstance(value, str) and len(value) < 100:
+        with contextlib.suppress(ValueError):
+            return int(value)
+    number = _number(value)
+    if number is None or not math.isfinite(number) or number != int(number):
+        return None
+    return value if isinstance(value, int) else int(number)
+
+
 def whole(at_least: int, at_most: int | None = None) -> Callable[[Any], int]:
     """A validator for whole numbers in [at_least, at_most]."""
     expected = f"a whole number of at least {at_least}"
@@ -33,34 +46,30 @@ def whole(at_least: int, at_most: int | None = None) -> Callable[[Any], int]:
         expected += f" and at most {at_most:,}"
 
     def read(value: Any) -> int:
-        number = _number(value)
-        if number is None or not math.isfinite(number) or number != int(number):
-            raise ValueError(f"expected {expected}, got {value!r}")
-        # Integers pass through untouched: a float would round those above 2**53.
-        exact = value if isinstance(value, int) else int(number)
-        if exact < at_least or (at_most is not None and exact > at_most):
+        exact = _whole_number(value)
+        if exact is None or exact < at_least or (at_most is not None and exact > at_most):
             raise ValueError(f"expected {expected}, got {value!r}")
         return exact
 
     return read
 
 
-def positive(value: Any) -> float:
-    """A validator for finite numbers above zero."""
-    number = _number(value)
-    if number is None or not math.isfinite(number) or number <= 0:
-        raise ValueError(f"expected a finite number above 0, got {value!r}")
-    return number
+def between(low: float, high: float, or_else: str = "") -> Callable[[Any], float]:
+    """A validator for numbers in [low, high]; `or_else` names what else the option takes."""
+
+    def read(value: Any) -> float:
+        number = _number(value)
+        if number is None or not low <= number <= high:
+            raise ValueError(f"expected {or_else}a number from {low:g} to {high:g}, got {value!r}")
+        return number
+
+    return read
 
 
-def step_size(value: Any) -> float | Literal["limit"]:
-    """A validator for step sizes: `limit`, or a finite number above zero."""
-    if value == "limit":
-        return "limit"
-    number = _number(value)
-    if number is None or not math.isfinite(number) or number <= 0:
-        raise ValueError(f"expected 'limit' or a finite number above 0, got {value!r}")
-    return number
+def step_size(low: float, high: float) -> Callable[[Any], float | Literal["limit"]]:
+    """A validator for step sizes: `limit`, or a number in [low, high]."""
+    read_number = between(low, high, "'limit' or ")
+    return lambda value: "limit" if value == "limit" else read_number(value)
 
 
 def one_of(*names: str) -> Callable[[Any], str]:

@@ -15,9 +15,10 @@ import jax.numpy as jnp
 
 from mnemoscope import keys
 from mnemoscope.evaluation import Look, look, look_at_steps
+from mnemoscope.memory import check_memory
 from mnemoscope.models.transformer import Frozen, draw_frozen
-from mnemoscope.numerics import Device, Precision, check_memory, find_device, numerics
-from mnemoscope.record import Step, Trial
+from mnemoscope.numerics import Device, Precision, find_device, numerics
+from mnemoscope.record import Status, Step, Trial
 from mnemoscope.spec import Retrieval
 from mnemoscope.training import full, three_step
 from mnemoscope.training.streaming import Count, Progress, Source
@@ -26,8 +27,8 @@ from mnemoscope.training.three_step import Rates, ThreeSteps, train_three_steps
 # Measurements taken during training that goes on after the three steps.
 CHECKPOINTS = 10
 
-_look = jax.jit(look, static_argnames=("spec", "attend"))
-_look_at_steps = jax.jit(look_at_steps, static_argnames=("spec", "every"))
+_look = jax.jit(look, static_argnames=("program", "attend"))
+_look_at_steps = jax.jit(look_at_steps, static_argnames=("program", "every"))
 
 
 def simulate(
@@ -45,8 +46,8 @@ def simulate(
     """
     began = time.perf_counter()
     place = find_device(device)
-    check_memory(spec, precision, place)
     with numerics(precision, place):
+        check_memory(spec, precision, place)
         streams = {name: jnp.asarray(keys.stream(spec, seed, name)) for name in keys.STREAMS}
         frozen = draw_frozen(spec.program(), spec.embedding, streams)
         train = Source(streams["train"], frozen.permutation)
@@ -57,13 +58,13 @@ def simulate(
         steps = read_steps(spec, looks)
         if spec.then != "none":
             steps += _train_on(spec, frozen, train, test, learned, progress)
-        finite = bool(jnp.all(jnp.isfinite(learned.V2))) and all(
-            step.loss is None or math.isfinite(step.loss) for step in steps
-        )
+        finite = bool(jnp.all(jnp.isfinite(learned.V2)))
+    status, message = judge(spec, steps, finite)
     return Trial(
         spec=spec,
         seed=seed,
-        status="ok" if finite else "diverged",
+        status=status,
+        message=message,
         steps=tuple(steps),
         seconds=time.perf_counter() - began,
         precision=precision,
@@ -86,7 +87,7 @@ def _train_on(
 ) -> Iterator[Step]:
     """Further training, looked at about CHECKPOINTS times, first where it starts from."""
     state = full.start(spec, frozen, learned)
-    every = max(1, spec.steps // CHECKPOINTS)
+    every = -(-spec.steps // CHECKPOINTS)
     for taken in range(spec.steps + 1):
         # The loss belongs to the parameters before the step, so the last look needs one step more.
         after, info = full.step(
@@ -103,6 +104,20 @@ def _train_on(
             jax.block_until_ready(after)
             progress(1.0)
         state = after
+
+
+def judge(spec: Retrieval, steps: list[Step], finite: bool) -> tuple[Status, str]:
+    """Whether these are results: numbers that stayed numbers, and attention that moved."""
+    for step in steps:
+        told = (step.loss, step.signal, step.std)
+        if not all(math.isfinite(value) for value in told if value is not None):
+            return "diverged", f"numbers overflowed by {step.name}"
+    if not finite:
+        return "diverged", "numbers overflowed by V2"
+    end = steps[-1]
+    if spec.length > 1 and end.signal == 0 and end.std == 0:
+        return "diverged", "attention did not move: the step sizes are too small for float32"
+    return "ok", ""
 
 
 def read_steps(spec: Retrieval, looks: dict[str, Look]) -> list[Step]:

@@ -10,12 +10,13 @@ The same object goes to the simulator and to the theory, and it is all that the 
 import hashlib
 import json
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
 
-from mnemoscope.fields import nearest, one_of, positive, step_size, whole
+from mnemoscope.fields import between, nearest, one_of, step_size, whole
 
 Activation = Literal["relu", "gelu", "tanh", "linear", "hermite2", "hermite3"]
 Embedding = Literal["gaussian", "sphere", "orthonormal"]
@@ -27,8 +28,11 @@ Then = Literal["none", "gd", "adamw"]
 MOST_SAMPLES = 2**32 - 1
 
 Size = Annotated[int, BeforeValidator(whole(1, 2**31 - 1))]
-Rate = Annotated[float | None, BeforeValidator(lambda v: None if v is None else positive(v))]
-StepSize = Annotated[float | Literal["limit"], BeforeValidator(step_size)]
+# Step sizes within which float32 neither overflows nor loses the signal, whatever the setting.
+RATE = between(1e-30, 1e38)
+Rate = Annotated[float | None, BeforeValidator(lambda v: None if v is None else RATE(v))]
+Eta = Annotated[float | Literal["limit"], BeforeValidator(step_size(1e-12, 1e12))]
+Gamma = Annotated[float | Literal["limit"], BeforeValidator(step_size(1e-12, 1e24))]
 
 
 class SpecError(ValueError):
@@ -74,8 +78,8 @@ class Retrieval(BaseModel, frozen=True, extra="forbid"):
         default="keys",
         description="where the trigger vector enters: the keys alone, or keys and values",
     )
-    eta: StepSize = Field(default="limit", description="first step's size; limit means towards 0")
-    gamma: StepSize = Field(
+    eta: Eta = Field(default="limit", description="first step's size; limit means towards 0")
+    gamma: Gamma = Field(
         default="limit",
         description="size of the second and third step; limit means towards infinity",
     )
@@ -100,6 +104,13 @@ class Retrieval(BaseModel, frozen=True, extra="forbid"):
 
     @model_validator(mode="after")
     def _check_together(self) -> "Retrieval":
+        most_in_a_cell = self.samples * self.length / self.vocab**2 + self.samples / self.vocab
+        if most_in_a_cell > 2**30:
+            raise SpecError(
+                "samples",
+                f"expected few enough for 32-bit counts, about {2**30 / most_in_a_cell:.0%} of "
+                f"this at vocab = {self.vocab} and length = {self.length}, got {self.samples:,}",
+            )
         if self.embedding == "orthonormal" and self.dim < self.vocab:
             raise SpecError(
                 "dim",
@@ -131,25 +142,20 @@ class Retrieval(BaseModel, frozen=True, extra="forbid"):
             raise SpecError("lr", f"expected none unless `then` names an optimiser, got {self.lr}")
         return self
 
+    if not TYPE_CHECKING:  # type checkers see pydantic's own, with a keyword for every field
+
+        def __init__(self, **values: Any) -> None:
+            """A spec from named values; whatever is wrong becomes one `SpecError`."""
+            _check_names(values, type(self).model_fields)
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                raise _as_spec_error(error) from None
+
     @classmethod
     def read(cls, values: dict[str, Any]) -> "Retrieval":
-        """A spec from named values; whatever is wrong becomes one `SpecError`."""
-        for name in values:
-            if name not in cls.model_fields:
-                raise SpecError(
-                    name, f"expected a known setting, got {name!r}{nearest(name, cls.model_fields)}"
-                )
-        try:
-            return cls(**values)
-        except ValidationError as error:
-            first = error.errors()[0]
-            cause = first.get("ctx", {}).get("error")
-            if isinstance(cause, SpecError):
-                raise SpecError(cause.field, cause.message) from None
-            field = str(first["loc"][0]) if first["loc"] else ""
-            if first["type"] == "missing":
-                raise SpecError(field, "expected a value, got none") from None
-            raise SpecError(field, first["msg"].removeprefix("Value error, ")) from None
+        """A spec from values that still have to be looked at, such as text."""
+        return cls(**values)
 
     @property
     def learning_rate(self) -> float:
@@ -193,23 +199,39 @@ class Retrieval(BaseModel, frozen=True, extra="forbid"):
         return Retrieval.read({**self.model_dump(), **changes})
 
 
+def _check_names(values: dict[str, Any], known: Iterable[str], where: str = "") -> None:
+    for name in values:
+        if name not in known:
+            raise SpecError(
+                where and "spec",
+                f"expected known settings, got {name!r}{where}{nearest(name, known)}",
+            )
+
+
+def _as_spec_error(error: ValidationError) -> SpecError:
+    """The first thing that is wrong, in one line."""
+    first = error.errors()[0]
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, SpecError):
+        return SpecError(cause.field, cause.message)
+    field = str(first["loc"][0]) if first["loc"] else ""
+    if first["type"] == "missing":
+        return SpecError(field, "expected a value, got none")
+    return SpecError(field, first["msg"].removeprefix("Value error, "))
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """The settings in a TOML file, as named values still to be validated."""
+    shown = repr(str(path))
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise SpecError("spec", f"expected a readable TOML file, got {path} ({reason})") from None
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SpecError("spec", f"expected TOML, got {path}: {error}") from None
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SpecError(
+            "spec", f"expected a readable TOML file, got {shown} ({error.strerror})"
+        ) from None
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, or past Python's limits
+        reason = str(error).splitlines()[0]
+        raise SpecError("spec", f"expected TOML, got {shown}: {reason}") from None
     values = {name.replace("-", "_"): value for name, value in table.items()}
-    for name in values:
-        if name not in Retrieval.model_fields:
-            raise SpecError(
-                "spec",
-                f"expected known settings, got {name!r} in {path}"
-                f"{nearest(name, Retrieval.model_fields)}",
-            )
+    _check_names(values, Retrieval.model_fields, f" in {shown}")
     return values

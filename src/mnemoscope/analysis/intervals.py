@@ -34,7 +34,7 @@ class Interval:
         return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
-def wilson(share: float, count: int, confidence: float = 0.95) -> tuple[float, float]:
+def wilson(share: float, count: float, confidence: float = 0.95) -> tuple[float, float]:
     """Wilson's interval for a share seen in `count` independent draws."""
     z = float(ndtri((1 + confidence) / 2))
     centre = (share + z * z / (2 * count)) / (1 + z * z / count)
@@ -44,7 +44,7 @@ def wilson(share: float, count: int, confidence: float = 0.95) -> tuple[float, f
     return min(centre - half, share), max(centre + half, share)
 
 
-def mean_interval(values: Sequence[float], draws: int, confidence: float = 0.95) -> Interval:
+def mean_interval(values: Sequence[float], draws: float, confidence: float = 0.95) -> Interval:
     """The mean over seeds of an accuracy that was measured on `draws` sequences for each seed."""
     seeds = len(values)
     if seeds == 0:

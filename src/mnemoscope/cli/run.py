@@ -46,7 +46,7 @@ def run(
     `mnemoscope run --vocab 512 --dim 128 --length 16 --samples 16000`
     """
     spec = (setting or Setting()).read()
-    count, first = read_whole("seeds", seeds, 1), read_whole("seed", seed, 0)
+    count, first = read_whole("seeds", seeds, 1, 10**6), read_whole("seed", seed, 0, 2**63 - 1)
     where = read_device(device)
     trials: list[Trial] = []
     stopped = False
@@ -68,8 +68,8 @@ def run(
     if stopped:
         print(f"stopped: {len(trials)} of {count} seeds are done", file=sys.stderr)
     for trial in trials:
-        if trial.status == "crashed":
-            print(f"seed {trial.seed} crashed: {trial.message}", file=sys.stderr)
+        if trial.status != "ok":
+            print(f"seed {trial.seed} {trial.status}: {trial.message}", file=sys.stderr)
     return 1 if stopped or any(trial.status == "crashed" for trial in trials) else 0
 
 

@@ -61,18 +61,25 @@ class Setting:
 
     def read(self) -> Retrieval:
         """The setting's spec: the file's values, with the options laid over them."""
-        values: dict[str, Any] = {} if self.spec is None else read_toml(self.spec)
+        in_file: dict[str, Any] = {} if self.spec is None else read_toml(self.spec)
+        values = dict(in_file)
         for field in dataclasses.fields(self):
             given = getattr(self, field.name)
             if field.name != "spec" and given is not None:
                 values[field.name] = given
-        return Retrieval.read(values)
+                in_file.pop(field.name, None)
+        try:
+            return Retrieval.read(values)
+        except SpecError as error:
+            if error.field not in in_file:
+                raise
+            raise SpecError(error.field, f"{error.message} (in {str(self.spec)!r})") from None
 
 
-def read_whole(option: str, value: str, at_least: int) -> int:
+def read_whole(option: str, value: str, at_least: int, at_most: int) -> int:
     """A whole number that is not part of the spec, such as how many seeds."""
     try:
-        return whole(at_least)(value)
+        return whole(at_least, at_most)(value)
     except ValueError as error:
         raise SpecError(option, str(error)) from None
 

@@ -1,10 +1,11 @@
 """Several seeds of one setting: the smallest experiment."""
 
+import statistics
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from mnemoscope.analysis.intervals import Interval, mean_interval
-from mnemoscope.numerics import Device, Precision
+from mnemoscope.numerics import Device, Precision, find_device
 from mnemoscope.record import Trial
 from mnemoscope.simulate import simulate
 from mnemoscope.spec import Retrieval, SpecError
@@ -26,8 +27,11 @@ class Run:
 
     def interval(self, metric: str = "accuracy") -> Interval:
         """Mean over seeds, with its interval, of accuracy, attention_accuracy or recall."""
-        values = [getattr(trial, metric) for trial in self.finished]
-        return mean_interval([v for v in values if v is not None], self.spec.test_samples)
+        trials = [one for one in self.finished if getattr(one, metric) is not None]
+        draws = float(self.spec.test_samples)
+        if metric == "recall" and trials:  # measured only where attention is right
+            draws *= statistics.fmean(one.attention_accuracy or 0.0 for one in trials)
+        return mean_interval([getattr(one, metric) for one in trials], draws)
 
 
 def run_trials(
@@ -51,7 +55,8 @@ def run_trials(
             raise
         except Exception as error:
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
-            yield Trial(spec, seed, "crashed", message=reason, precision=precision, device=device)
+            kind = find_device(device).device_kind
+            yield Trial(spec, seed, "crashed", message=reason, precision=precision, device=kind)
 
 
 def run(

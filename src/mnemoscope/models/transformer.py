@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, UInt32
+from jaxtyping import Array, Bool, Float, UInt32
 
 from mnemoscope import keys
 from mnemoscope.embeddings import draw_embeddings
@@ -103,6 +103,41 @@ def pool(
         on_trigger = jnp.sum(jnp.where(batch.at_position, a, 0), axis=1)
         pooled = pooled + on_trigger[:, None] * frozen.trigger
     return pooled
+
+
+def uniform_pool(spec: Retrieval, frozen: Frozen, batch: Batch) -> Float[Array, "B d"]:
+    """xbar_i = (1/L) sum_j v_ij: what attention at zero sees."""
+    pooled = frozen.Z[batch.tokens].mean(axis=1)
+    if spec.trigger == "additive":
+        pooled = pooled + frozen.trigger / spec.length
+    return pooled
+
+
+def hard_attention(
+    batch: Batch, s: Float[Array, "V"], s_trig: Float[Array, ""]
+) -> tuple[UInt32[Array, "B"], Bool[Array, "B"]]:
+    """The best noise token of each sequence, and whether the informative one beats it.
+
+    A position's score is s[x_j], plus s_trig at the informative one. Scores are compared through
+    their ranks, whose maximum names the token at once; equal tokens tie, and have equal values.
+    """
+    order = jnp.argsort(s)
+    rank = jnp.argsort(order).astype(jnp.int32)
+    best = jnp.max(jnp.where(batch.at_position, -1, rank[batch.tokens]), axis=1)
+    noise = order[best].astype(jnp.uint32)
+    wins = (best < 0) | (s[batch.informative] + s_trig >= s[noise])
+    return noise, wins
+
+
+def token_features(
+    spec: Retrieval, frozen: Frozen
+) -> tuple[Float[Array, "V h"], Float[Array, "V h"]]:
+    """What Vmat sees of a token on which all attention rests: as noise, and as the informative
+    one, which carries the trigger where that is in the values."""
+    noise = hidden(spec, frozen, frozen.Z)
+    if spec.trigger == "additive":
+        return noise, hidden(spec, frozen, frozen.Z + frozen.trigger)
+    return noise, noise
 
 
 def forward(

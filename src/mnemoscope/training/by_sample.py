@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from mnemoscope.models.transformer import Frozen, attention_scores, hidden, pool
+from mnemoscope.models.transformer import Frozen, attention_scores, hidden, pool, uniform_pool
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.streaming import (
@@ -27,14 +27,6 @@ from mnemoscope.training.streaming import (
 )
 
 
-def uniform_pool(spec: Retrieval, frozen: Frozen, batch: Batch) -> Float[Array, "B d"]:
-    """xbar_i = (1/L) sum_j v_ij: what attention at zero sees."""
-    pooled = frozen.Z[batch.tokens].mean(axis=1)
-    if spec.trigger == "additive":
-        pooled = pooled + frozen.trigger / spec.length
-    return pooled
-
-
 def _by_label(
     total: Float[Array, "V h"], batch: Batch, features: Float[Array, "B h"]
 ) -> Float[Array, "V h"]:
@@ -42,45 +34,49 @@ def _by_label(
     return total.at[batch.label].add(features)
 
 
-def work(spec: Retrieval) -> int:
-    """Scalars that one sample moves, to pace the progress reports."""
-    return spec.length * spec.dim + spec.width + spec.vocab
+def work(program: Retrieval) -> int:
+    """About how many scalars one sample moves, to pace the progress reports.
+
+    A multiply-add of a matrix product counts as a sixteenth: processors do that many at a time.
+    """
+    products = program.width * program.dim + (program.width or program.dim) * program.vocab
+    return program.length * program.dim + products // 16
 
 
 # --- step 1: the values at zero --------------------------------------------------------------
 
 
-@partial(jax.jit, static_argnames=("spec",), donate_argnames=("total",))
+@partial(jax.jit, static_argnames=("program",), donate_argnames=("total",))
 def _add_hidden(
-    spec: Retrieval, frozen: Frozen, source: Source, total: Array, span: Span
+    program: Retrieval, frozen: Frozen, source: Source, total: Array, span: Span
 ) -> Float[Array, "V h"]:
     def body(total: Array, batch: Batch, live: Bool[Array, "B"]) -> Array:
-        features = hidden(spec, frozen, uniform_pool(spec, frozen, batch))
+        features = hidden(program, frozen, uniform_pool(program, frozen, batch))
         return _by_label(total, batch, jnp.where(live[:, None], features, 0))
 
-    return fold(body, total, source, span, length=spec.length, chunk=chunk_by_sample(spec))
+    return fold(body, total, source, span, length=program.length, chunk=chunk_by_sample(program))
 
 
 def first_gradient(
-    spec: Retrieval,
+    program: Retrieval,
     frozen: Frozen,
     source: Source,
     samples: int | Count,
     progress: Progress | None = None,
 ) -> Float[Array, "d h"]:
     r"""-grad_V Lhat(0, 0) = U^T C,  C = (1/N) sum_i (e_{y_i} - 1/V) phi(W_in xbar_i)^T."""
-    empty = jnp.zeros((spec.vocab, spec.width), frozen.Z.dtype)
-    run = partial(_add_hidden, spec, frozen, source)
-    total = over_samples(run, empty, samples, work(spec), chunk_by_sample(spec), progress)
+    empty = jnp.zeros((program.vocab, program.width), frozen.Z.dtype)
+    run = partial(_add_hidden, program, frozen, source)
+    total = over_samples(run, empty, samples, work(program), chunk_by_sample(program), progress)
     return frozen.U.T @ (total - total.mean(axis=0)) / as_float(samples)
 
 
 # --- step 2: attention at (V1, 0) -------------------------------------------------------------
 
 
-@partial(jax.jit, static_argnames=("spec",), donate_argnames=("sums",))
+@partial(jax.jit, static_argnames=("program",), donate_argnames=("sums",))
 def _pull(
-    spec: Retrieval, frozen: Frozen, source: Source, V1: Array, sums: tuple[Array, Array],
+    program: Retrieval, frozen: Frozen, source: Source, V1: Array, sums: tuple[Array, Array],
     span: Span,
 ) -> tuple[Float[Array, "V"], Float[Array, ""]]:  # fmt: skip
     M = frozen.U @ V1
@@ -88,25 +84,25 @@ def _pull(
     def body(
         sums: tuple[Array, Array], batch: Batch, live: Bool[Array, "B"]
     ) -> tuple[Array, Array]:
-        xbar = uniform_pool(spec, frozen, batch)
-        features, pull_back = jax.vjp(lambda pooled: hidden(spec, frozen, pooled), xbar)
+        xbar = uniform_pool(program, frozen, batch)
+        features, pull_back = jax.vjp(lambda pooled: hidden(program, frozen, pooled), xbar)
         # (e_y - p)^T U V1, with p uniform as eta -> 0.
-        expected = M.mean(axis=0) if spec.eta == "limit" else jax.nn.softmax(features @ M.T) @ M
+        expected = M.mean(axis=0) if program.eta == "limit" else jax.nn.softmax(features @ M.T) @ M
         (pull,) = pull_back(M[batch.label] - expected)
         values = frozen.Z[batch.tokens]
         r = jnp.einsum("bd,bjd->bj", pull, values)
-        if spec.trigger == "additive":
+        if program.trigger == "additive":
             r = r + jnp.where(batch.at_position, (pull @ frozen.trigger)[:, None], 0)
         weight = jnp.where(live[:, None], r - r.mean(axis=1, keepdims=True), 0)
         beta, tau = sums
         beta = beta + jnp.zeros_like(beta).at[batch.tokens].add(weight)
         return beta, tau + jnp.sum(jnp.where(batch.at_position, weight, 0))
 
-    return fold(body, sums, source, span, length=spec.length, chunk=chunk_by_sample(spec))
+    return fold(body, sums, source, span, length=program.length, chunk=chunk_by_sample(program))
 
 
 def attention_direction(
-    spec: Retrieval,
+    program: Retrieval,
     frozen: Frozen,
     source: Source,
     V1: Float[Array, "d h"],
@@ -120,34 +116,34 @@ def attention_direction(
     where r_ij = g_i^T v_ij, and g_i = d logits_i/d pooled_i applied to (e_{y_i} - p_i):
     V1^T U^T (e_{y_i} - p_i) without an MLP, W_in^T (phi'(W_in xbar_i) * that) with one.
     """
-    empty = (jnp.zeros(spec.vocab, frozen.Z.dtype), jnp.zeros((), frozen.Z.dtype))
-    run = partial(_pull, spec, frozen, source, V1)
-    beta, tau = over_samples(run, empty, samples, work(spec), chunk_by_sample(spec), progress)
-    return (frozen.Z.T @ beta + tau * frozen.trigger) / (as_float(samples) * spec.length)
+    empty = (jnp.zeros(program.vocab, frozen.Z.dtype), jnp.zeros((), frozen.Z.dtype))
+    run = partial(_pull, program, frozen, source, V1)
+    beta, tau = over_samples(run, empty, samples, work(program), chunk_by_sample(program), progress)
+    return (frozen.Z.T @ beta + tau * frozen.trigger) / (as_float(samples) * program.length)
 
 
 # --- step 3: the values where attention is a softmax ------------------------------------------
 
 
-@partial(jax.jit, static_argnames=("spec",), donate_argnames=("total",))
+@partial(jax.jit, static_argnames=("program",), donate_argnames=("total",))
 def _add_errors(
-    spec: Retrieval, frozen: Frozen, source: Source, V1: Array, w: Array, total: Array,
+    program: Retrieval, frozen: Frozen, source: Source, V1: Array, w: Array, total: Array,
     span: Span,
 ) -> Float[Array, "V h"]:  # fmt: skip
     M = frozen.U @ V1
 
     def body(total: Array, batch: Batch, live: Bool[Array, "B"]) -> Array:
         a = jax.nn.softmax(attention_scores(frozen, batch, w), axis=1)
-        features = hidden(spec, frozen, pool(spec, frozen, batch, a))
+        features = hidden(program, frozen, pool(program, frozen, batch, a))
         features = jnp.where(live[:, None], features, 0)
         predicted = jax.nn.softmax(features @ M.T, axis=1)
         return _by_label(total, batch, features) - predicted.T @ features
 
-    return fold(body, total, source, span, length=spec.length, chunk=chunk_by_sample(spec))
+    return fold(body, total, source, span, length=program.length, chunk=chunk_by_sample(program))
 
 
 def last_gradient(
-    spec: Retrieval,
+    program: Retrieval,
     frozen: Frozen,
     source: Source,
     V1: Float[Array, "d h"],
@@ -159,7 +155,7 @@ def last_gradient(
 
     a_i = softmax_j(k_ij^T w), h_i = phi(W_in sum_j a_ij v_ij), p_i = softmax(U V1 h_i).
     """
-    empty = jnp.zeros((spec.vocab, V1.shape[1]), frozen.Z.dtype)
-    run = partial(_add_errors, spec, frozen, source, V1, w)
-    total = over_samples(run, empty, samples, work(spec), chunk_by_sample(spec), progress)
+    empty = jnp.zeros((program.vocab, V1.shape[1]), frozen.Z.dtype)
+    run = partial(_add_errors, program, frozen, source, V1, w)
+    total = over_samples(run, empty, samples, work(program), chunk_by_sample(program), progress)
     return frozen.U.T @ total / as_float(samples)

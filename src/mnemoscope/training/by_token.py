@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int32, UInt32
 
-from mnemoscope.models.transformer import Frozen, hidden
+from mnemoscope.models.transformer import Frozen, hard_attention, token_features
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.streaming import (
@@ -43,9 +43,9 @@ class Counts(NamedTuple):
     labels: Int32[Array, "V"]
 
 
-def cells(spec: Retrieval, batch: Batch) -> UInt32[Array, "B L"]:
+def cells(program: Retrieval, batch: Batch) -> UInt32[Array, "B L"]:
     """Where (y_i, x_ij) stands in a flattened V x V table."""
-    return batch.label[:, None] * jnp.uint32(spec.vocab) + batch.tokens
+    return batch.label[:, None] * jnp.uint32(program.vocab) + batch.tokens
 
 
 class Winners(NamedTuple):
@@ -63,31 +63,31 @@ def inverse(permutation: Array) -> Array:
 # --- step 1: the values at zero --------------------------------------------------------------
 
 
-@partial(jax.jit, static_argnames=("spec",), donate_argnames=("counts",))
-def _count(spec: Retrieval, source: Source, counts: Counts, span: Span) -> Counts:
+@partial(jax.jit, static_argnames=("program",), donate_argnames=("counts",))
+def _count(program: Retrieval, source: Source, counts: Counts, span: Span) -> Counts:
     def body(counts: Counts, batch: Batch, live: Bool[Array, "B"]) -> Counts:
         # Dead rows point past the table's end, where an addition is dropped.
-        cell = jnp.where(live[:, None], cells(spec, batch), jnp.uint32(spec.vocab**2))
+        cell = jnp.where(live[:, None], cells(program, batch), jnp.uint32(program.vocab**2))
         flat = counts.pairs.reshape(-1).at[cell.reshape(-1)].add(1, mode="drop")
         pairs = flat.reshape(counts.pairs.shape)
         labels = counts.labels.at[batch.label].add(live.astype(jnp.int32))
         return Counts(pairs, labels)
 
-    return fold(body, counts, source, span, length=spec.length, chunk=chunk_by_token(spec))
+    return fold(body, counts, source, span, length=program.length, chunk=chunk_by_token(program))
 
 
 def count_pairs(
-    spec: Retrieval, source: Source, samples: int | Count, progress: Progress | None = None
+    program: Retrieval, source: Source, samples: int | Count, progress: Progress | None = None
 ) -> Counts:
     """K and n over all samples."""
-    V = spec.vocab
+    V = program.vocab
     empty = Counts(jnp.zeros((V, V), jnp.int32), jnp.zeros(V, jnp.int32))
-    run = partial(_count, spec, source)
-    return over_samples(run, empty, samples, spec.length, chunk_by_token(spec), progress)
+    run = partial(_count, program, source)
+    return over_samples(run, empty, samples, program.length, chunk_by_token(program), progress)
 
 
 def first_gradient(
-    spec: Retrieval, frozen: Frozen, counts: Counts, samples: int | Count
+    program: Retrieval, frozen: Frozen, counts: Counts, samples: int | Count
 ) -> Float[Array, "d d"]:
     r"""-grad_V Lhat(0, 0) = U^T C, with attention and predictions uniform.
 
@@ -98,37 +98,37 @@ def first_gradient(
     K = counts.pairs.astype(frozen.Z.dtype)
     n = counts.labels.astype(frozen.Z.dtype)
     C = (K - K.mean(axis=0)) @ frozen.Z
-    if spec.trigger == "additive":
+    if program.trigger == "additive":
         C = C + jnp.outer(n - n.mean(), frozen.trigger)
-    return frozen.U.T @ C / (as_float(samples) * spec.length)
+    return frozen.U.T @ C / (as_float(samples) * program.length)
 
 
 # --- step 2: attention at (V1, 0), predictions still uniform ----------------------------------
 
 
-@partial(jax.jit, static_argnames=("spec",), donate_argnames=("q",))
+@partial(jax.jit, static_argnames=("program",), donate_argnames=("q",))
 def _spread(
-    spec: Retrieval, source: Source, R: Array, R_trig: Array, q: Array, span: Span
+    program: Retrieval, source: Source, R: Array, R_trig: Array, q: Array, span: Span
 ) -> Float[Array, "V"]:
     # On a GPU the threads that add to one token's sum wait for each other: give them more sums.
     copies = 1 if platform() == "cpu" else 64
 
     def body(q: Array, batch: Batch, live: Bool[Array, "B"]) -> Array:
-        r = R.reshape(-1).at[cells(spec, batch)].get(mode="promise_in_bounds")
-        rbar = (r.sum(axis=1) + R_trig[batch.label]) / spec.length
+        r = R.reshape(-1).at[cells(program, batch)].get(mode="promise_in_bounds")
+        rbar = (r.sum(axis=1) + R_trig[batch.label]) / program.length
         rbar = jnp.where(live, rbar, 0)
         share = jnp.broadcast_to(rbar[:, None], batch.tokens.shape)
         copy = lax.iota(jnp.uint32, rbar.shape[0]) % jnp.uint32(copies)
         # A chunk's own sum first: float32 would lose small terms against a long running sum.
-        part = jnp.zeros((copies, spec.vocab), q.dtype)
+        part = jnp.zeros((copies, program.vocab), q.dtype)
         part = part.at[copy[:, None], batch.tokens].add(share, mode="promise_in_bounds")
         return q + part.sum(axis=0)
 
-    return fold(body, q, source, span, length=spec.length, chunk=chunk_by_token(spec))
+    return fold(body, q, source, span, length=program.length, chunk=chunk_by_token(program))
 
 
 def attention_direction(
-    spec: Retrieval,
+    program: Retrieval,
     frozen: Frozen,
     source: Source,
     counts: Counts,
@@ -148,76 +148,61 @@ def attention_direction(
     The r_ij in beta and tau need only the counts; q_v = sum over {ij: x_ij = v} of rbar_i is what
     the second pass over the samples is for.
     """
-    R, R_trig = _value_table(spec, frozen, V1)
-    run = partial(_spread, spec, source, R, R_trig)
+    R, R_trig = _value_table(program, frozen, V1)
+    run = partial(_spread, program, source, R, R_trig)
     empty = jnp.zeros_like(R_trig)
-    q = over_samples(run, empty, samples, spec.length, chunk_by_token(spec), progress)
-    return _assemble_alpha(spec, frozen, counts, R, R_trig, q, samples)
+    q = over_samples(run, empty, samples, program.length, chunk_by_token(program), progress)
+    return _assemble_alpha(program, frozen, counts, R, R_trig, q, samples)
 
 
 def _value_table(
-    spec: Retrieval, frozen: Frozen, V1: Float[Array, "d d"]
+    program: Retrieval, frozen: Frozen, V1: Float[Array, "d d"]
 ) -> tuple[Float[Array, "V V"], Float[Array, "V"]]:
     back = (frozen.U - frozen.U.mean(axis=0)) @ V1
     zbar = frozen.Z.mean(axis=0)
     R = back @ (frozen.Z - zbar).T
     # Under "keys" the informative value is z_{x_l} alone. Under "additive" it is z_{x_l} + z_trig.
-    R_trig = back @ frozen.trigger if spec.trigger == "additive" else jnp.zeros_like(back[:, 0])
+    R_trig = back @ frozen.trigger if program.trigger == "additive" else jnp.zeros_like(back[:, 0])
     return R, R_trig
 
 
 def _assemble_alpha(
-    spec: Retrieval, frozen: Frozen, counts: Counts, R: Array, R_trig: Array, q: Array,
+    program: Retrieval, frozen: Frozen, counts: Counts, R: Array, R_trig: Array, q: Array,
     samples: int | Count,
 ) -> Float[Array, "d"]:  # fmt: skip
     token = inverse(frozen.permutation)
     K = counts.pairs.astype(R.dtype)
     n = counts.labels.astype(R.dtype)
-    KR = K * R
+    # Columns of R sum to zero, so K may lose its columns' means, and float32 loses less.
+    KR = (K - K.mean(axis=0)) * R
     beta = KR.sum(axis=0) - q
     beta = beta.at[token].add(n * R_trig)
-    r_informative = n @ (R[jnp.arange(spec.vocab), token] + R_trig)
-    rbar_total = (KR.sum() + n @ R_trig) / spec.length
+    r_informative = n @ (R[jnp.arange(program.vocab), token] + R_trig)
+    rbar_total = (KR.sum() + n @ R_trig) / program.length
     tau = r_informative - rbar_total
-    return (frozen.Z.T @ beta + tau * frozen.trigger) / (as_float(samples) * spec.length)
+    return (frozen.Z.T @ beta + tau * frozen.trigger) / (as_float(samples) * program.length)
 
 
 # --- step 3: the values where attention is an argmax ------------------------------------------
 
 
-def hard_attention(
-    batch: Batch, s: Float[Array, "V"], s_trig: Float[Array, ""]
-) -> tuple[UInt32[Array, "B"], Bool[Array, "B"]]:
-    """The best noise token of each sequence, and whether the informative one beats it.
-
-    A position's score is s[x_j], plus s_trig at the informative one. Scores are compared through
-    their ranks, whose maximum names the token at once; equal tokens tie, and have equal values.
-    """
-    order = jnp.argsort(s)
-    rank = jnp.argsort(order).astype(jnp.int32)
-    best = jnp.max(jnp.where(batch.at_position, -1, rank[batch.tokens]), axis=1)
-    noise = order[best].astype(jnp.uint32)
-    wins = (best < 0) | (s[batch.informative] + s_trig >= s[noise])
-    return noise, wins
-
-
-@partial(jax.jit, static_argnames=("spec",), donate_argnames=("winners",))
+@partial(jax.jit, static_argnames=("program",), donate_argnames=("winners",))
 def _attend(
-    spec: Retrieval, source: Source, s: Array, s_trig: Array, winners: Winners, span: Span,
+    program: Retrieval, source: Source, s: Array, s_trig: Array, winners: Winners, span: Span,
 ) -> Winners:  # fmt: skip
     def body(winners: Winners, batch: Batch, live: Bool[Array, "B"]) -> Winners:
         noise, wins = hard_attention(batch, s, s_trig)
-        wins = wins | (spec.attention == "locked")
+        wins = wins | (program.attention == "locked")
         return Winners(
             winners.noise.at[batch.label, noise].add((live & ~wins).astype(jnp.int32)),
             winners.informative.at[batch.label].add((live & wins).astype(jnp.int32)),
         )
 
-    return fold(body, winners, source, span, length=spec.length, chunk=chunk_by_token(spec))
+    return fold(body, winners, source, span, length=program.length, chunk=chunk_by_token(program))
 
 
 def count_winners(
-    spec: Retrieval,
+    program: Retrieval,
     frozen: Frozen,
     source: Source,
     alpha: Float[Array, "d"],
@@ -225,25 +210,14 @@ def count_winners(
     progress: Progress | None = None,
 ) -> Winners:
     """Where argmax_j k_ij^T alpha falls, over all samples."""
-    V = spec.vocab
+    V = program.vocab
     empty = Winners(jnp.zeros((V, V), jnp.int32), jnp.zeros(V, jnp.int32))
-    run = partial(_attend, spec, source, frozen.Z @ alpha, frozen.trigger @ alpha)
-    return over_samples(run, empty, samples, spec.length, chunk_by_token(spec), progress)
-
-
-def token_features(
-    spec: Retrieval, frozen: Frozen
-) -> tuple[Float[Array, "V h"], Float[Array, "V h"]]:
-    """What Vmat sees of a token on which all attention rests: as noise, and as the informative
-    one, which carries the trigger where that is in the values."""
-    noise = hidden(spec, frozen, frozen.Z)
-    if spec.trigger == "additive":
-        return noise, hidden(spec, frozen, frozen.Z + frozen.trigger)
-    return noise, noise
+    run = partial(_attend, program, source, frozen.Z @ alpha, frozen.trigger @ alpha)
+    return over_samples(run, empty, samples, program.length, chunk_by_token(program), progress)
 
 
 def last_gradient(
-    spec: Retrieval,
+    program: Retrieval,
     frozen: Frozen,
     winners: Winners,
     V1: Float[Array, "d h"],
@@ -254,12 +228,12 @@ def last_gradient(
     As eta -> 0 the predictions p_i stay uniform. At finite eta they are softmax(U V1 h_i), which
     is again one row per winning token, weighted by how often it wins.
     """
-    noise, informative = token_features(spec, frozen)
+    noise, informative = token_features(program, frozen)
     token = inverse(frozen.permutation)
     K = winners.noise.astype(noise.dtype)
     n = winners.informative.astype(noise.dtype)
     D = K @ noise + n[:, None] * informative[token]
-    if spec.eta == "limit":
+    if program.eta == "limit":
         return frozen.U.T @ (D - D.mean(axis=0)) / as_float(samples)
     by_noise = _predictions(frozen, V1, noise).T @ (K.sum(axis=0)[:, None] * noise)
     by_token = n[frozen.permutation][:, None] * informative

@@ -23,10 +23,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from mnemoscope.models.transformer import Frozen, Parameters, forward, margin
+from mnemoscope.models.transformer import Frozen, Parameters, forward, margin, token_features
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
-from mnemoscope.training.by_token import token_features
 from mnemoscope.training.streaming import Source, Span, chunk_by_sample, fold
 from mnemoscope.training.three_step import ThreeSteps, parameters_of
 

@@ -86,7 +86,7 @@ def chunk_by_sample(spec: Retrieval) -> int:
     """Samples to a chunk when each sample carries its values (L x d), hidden units and logits."""
     widest = max(spec.length * spec.dim, spec.width, spec.vocab)
     here = platform()
-    return int(np.clip(BYTES_PER_CHUNK[here] // (4 * widest), 8, SAMPLES_PER_CHUNK[here]))
+    return int(np.clip(BYTES_PER_CHUNK[here] // (4 * widest), 1, SAMPLES_PER_CHUNK[here]))
 
 
 def fold(
@@ -102,7 +102,9 @@ def fold(
         make = partial(sample, source.key, index, source.permutation, length)
         return body(carry, _held(make, start < span.most), live)
 
-    chunks = (span.most - span.first + jnp.uint32(chunk - 1)) // jnp.uint32(chunk)
+    total = span.most - span.first
+    # Rounded up without adding to the total, which may be near the end of 32 bits.
+    chunks = total // jnp.uint32(chunk) + (total % jnp.uint32(chunk) != 0)
     return lax.fori_loop(0, chunks.astype(jnp.int32), one, carry)
 
 

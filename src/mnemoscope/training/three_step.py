@@ -69,40 +69,42 @@ def train_three_steps(
 
 
 def three_steps(
-    spec: Retrieval,
+    program: Retrieval,
     frozen: Frozen,
     source: Source,
     samples: int | Count,
     rates: Rates,
     progress: Progress | None = None,
 ) -> ThreeSteps:
-    """The steps themselves. `samples` and `rates` stand apart from the spec: a compiled program
-    takes them as arguments."""
-    go_on = (samples, progress)
-    if spec.attention == "locked":
-        V1 = jnp.zeros((spec.dim, spec.width or spec.dim), frozen.Z.dtype)
-        alpha = jnp.zeros(spec.dim, frozen.Z.dtype)
-    elif spec.width == 0:
-        counts = by_token.count_pairs(spec, source, *go_on)
-        V1 = rates.eta * by_token.first_gradient(spec, frozen, counts, samples)
-        if spec.eta == "limit":
-            alpha = by_token.attention_direction(spec, frozen, source, counts, V1, *go_on)
+    """The steps themselves. The program does not know N, the rates or the seed: those are arguments."""
+    if program.attention == "locked":
+        V1 = jnp.zeros((program.dim, program.width or program.dim), frozen.Z.dtype)
+        alpha = jnp.zeros(program.dim, frozen.Z.dtype)
+    elif program.width == 0:
+        counts = by_token.count_pairs(program, source, samples, progress)
+        V1 = rates.eta * by_token.first_gradient(program, frozen, counts, samples)
+        if program.eta == "limit":
+            alpha = by_token.attention_direction(
+                program, frozen, source, counts, V1, samples, progress
+            )
         else:
-            alpha = by_sample.attention_direction(spec, frozen, source, V1, *go_on)
+            alpha = by_sample.attention_direction(program, frozen, source, V1, samples, progress)
     else:
-        V1 = rates.eta * by_sample.first_gradient(spec, frozen, source, *go_on)
-        alpha = by_sample.attention_direction(spec, frozen, source, V1, *go_on)
+        V1 = rates.eta * by_sample.first_gradient(program, frozen, source, samples, progress)
+        alpha = by_sample.attention_direction(program, frozen, source, V1, samples, progress)
 
-    if spec.gamma == "limit":
-        winners = by_token.count_winners(spec, frozen, source, alpha, *go_on)
-        V2 = by_token.last_gradient(spec, frozen, winners, V1, samples)
+    if program.gamma == "limit":
+        winners = by_token.count_winners(program, frozen, source, alpha, samples, progress)
+        V2 = by_token.last_gradient(program, frozen, winners, V1, samples)
     else:
         w = query_scale(frozen, rates) * alpha
-        V2 = V1 + rates.gamma * by_sample.last_gradient(spec, frozen, source, V1, w, *go_on)
+        V2 = V1 + rates.gamma * by_sample.last_gradient(
+            program, frozen, source, V1, w, samples, progress
+        )
     return ThreeSteps(V1, alpha, V2)
 
 
-_in_one_call = jax.jit(three_steps, static_argnames=("spec", "progress"))
+_in_one_call = jax.jit(three_steps, static_argnames=("program", "progress"))
 
 
 def query_scale(frozen: Frozen, rates: Rates) -> Array:
