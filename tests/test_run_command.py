@@ -180,15 +180,13 @@ def test_a_size_that_cannot_fit_says_how_much_it_needs(capsys: pytest.CaptureFix
 
 
 def test_ctrl_c_keeps_what_was_finished():
-    words = [sys.executable, "-u", "-m", "mnemoscope", "run", *SMALL, "--seeds", "1e6"]
-    with subprocess.Popen(
-        words,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # Whoever runs the tests in the background may have had the interrupt ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    ) as job:
+    # Whoever runs the tests in the background may have had the interrupt ignored.
+    script = (
+        "import signal, sys; from mnemoscope.cli import main; "
+        "signal.signal(signal.SIGINT, signal.default_int_handler); sys.exit(main(sys.argv[1:]))"
+    )
+    words = [sys.executable, "-u", "-c", script, "run", *SMALL, "--seeds", "1e6"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
         try:
             time.sleep(12)  # long enough to import, compile and finish some seeds
             job.send_signal(signal.SIGINT)

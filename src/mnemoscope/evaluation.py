@@ -6,9 +6,10 @@ attention accuracy   share whose largest attention weight is on the informative 
 recall               accuracy among the sequences where attention is right
 map accuracy         share of the V tokens whose label comes first when attention is perfect:
                      argmax_y u_y^T Vmat h(x) = Pi*(x)
-margin               signal z_trig^T alpha, by which the trigger lifts the informative score,
-                     against the standard deviation over tokens of z_v^T alpha, the scores that
-                     compete with it
+margin               signal z_trig^T w, by which the trigger lifts the informative score, against
+                     the standard deviation over tokens of z_v^T w, the scores that compete with
+                     it. w is W_KQ z_EOS, or alpha as gamma -> infinity: only the ratio compares
+                     across step sizes
 """
 
 from collections.abc import Callable
@@ -135,8 +136,8 @@ def look(
 
 
 def look_at_steps(
-    program: Retrieval, frozen: Frozen, test: Source, learned: ThreeSteps, rates: Rates, count: Count,
-    every: bool,
+    program: Retrieval, frozen: Frozen, test: Source, learned: ThreeSteps, rates: Rates,
+    count: Count, every: bool,
 ) -> dict[str, Look]:  # fmt: skip
     """The model after each of the three steps, or after the last alone."""
     if program.attention == "locked":

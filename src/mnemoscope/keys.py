@@ -1,8 +1,9 @@
 """Named random streams: every random number is a pure function of (spec, seed, name, index).
 
-A stream is a Threefry-2x32 key. Word (i, j) of a stream is one hash of the counter pair that
-belongs to (i, j), so it depends on nothing else: not on how many rows are drawn, nor in what
-order, batch or chunk, nor on the device. The first N rows of a longer draw are the shorter draw.
+A stream is a Threefry-2x32 key. Word (i, j) of a row of given width is one hash of the counter
+pair that belongs to (i, j), so it depends on nothing else: not on how many rows are drawn, nor in
+what order, batch or chunk, nor on the device. The first N rows of a longer draw are the shorter
+draw.
 
 Threefry is written out here (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
 1, 2, 3", 2011; 20 rounds) rather than called through `jax.random`: the draws then stay the same
@@ -20,8 +21,8 @@ from jaxtyping import Array, Float32, UInt32
 from mnemoscope.spec import Retrieval
 
 # The spec's fields that each stream depends on. What is not named here shares its draws: the same
-# seed has the same sequences at every d, m and N, and the same directions under every embedding
-# law, so that curves along those axes are smooth and comparisons along them are paired.
+# seed has the same sequences at every d, m and N, and the same directions under the gaussian and
+# the sphere law, so that curves along those axes are smooth and comparisons along them are paired.
 STREAMS: dict[str, tuple[str, ...]] = {
     "input": ("vocab", "dim"),
     "output": ("vocab", "dim"),

@@ -10,7 +10,7 @@ The same object goes to the simulator and to the theory, and it is all that the 
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
@@ -93,10 +93,8 @@ class Retrieval(BaseModel, frozen=True, extra="forbid"):
     steps: Annotated[int, BeforeValidator(whole(0, 10**9))] = Field(
         default=0, description="how many such steps"
     )
-    lr: Annotated[float | None, BeforeValidator(lambda v: None if v is None else positive(v))] = (
-        Field(
-            default=None, description="their learning rate; by default 1 for gd and 0.01 for adamw"
-        )
+    lr: Rate = Field(
+        default=None, description="their learning rate; by default 1 for gd and 0.01 for adamw"
     )
     test_samples: Annotated[int, BeforeValidator(whole(1, MOST_SAMPLES))] = Field(
         default=4096, description="fresh sequences on which accuracy is measured"
@@ -199,7 +197,7 @@ class Retrieval(BaseModel, frozen=True, extra="forbid"):
         return Retrieval.read({**self.model_dump(), **changes})
 
 
-def _check_names(values: dict[str, Any], known: Iterable[str], where: str = "") -> None:
+def _check_names(values: dict[str, Any], known: Mapping[str, Any], where: str = "") -> None:
     for name in values:
         if name not in known:
             raise SpecError(

@@ -61,7 +61,9 @@ def in_our_words(error: cyclopts.CycloptsError) -> str:
         case cyclopts.RepeatArgumentError():
             return f"{option}: expected it once, got it several times"
         case cyclopts.UnusedCliTokensError():
-            return f"expected options, which start with --, got {text.partition(': ')[2]}"
+            return (
+                f"expected options, which start with --, got {text.partition(': ')[2].rstrip('.')}"
+            )
         case cyclopts.CoercionError():
             return f"{option}: expected a value of its kind: {text}"
         case cyclopts.UnknownCommandError():

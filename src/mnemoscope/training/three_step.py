@@ -76,7 +76,8 @@ def three_steps(
     rates: Rates,
     progress: Progress | None = None,
 ) -> ThreeSteps:
-    """The steps themselves. The program does not know N, the rates or the seed: those are arguments."""
+    """The steps themselves. N, the rates and the seed are arguments: any of them will do for the
+    one compiled program."""
     if program.attention == "locked":
         V1 = jnp.zeros((program.dim, program.width or program.dim), frozen.Z.dtype)
         alpha = jnp.zeros(program.dim, frozen.Z.dtype)
