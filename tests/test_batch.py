@@ -26,13 +26,13 @@ CPU = jax.devices("cpu")[0]
 )
 def test_a_trial_is_the_same_alone_and_in_a_batch(values: dict[str, Any]):
     spec = BASE.replace(**values)
-    dims = [spec.dim, spec.dim + 3] if spec.embedding == "orthonormal" else [17, 20, 32]
+    dims = [spec.dim] if spec.embedding == "orthonormal" else [17, 20, 32]
     jobs = [(spec.replace(dim=d, samples=n), seed)
             for d in dims for n in (300, 2000) for seed in (0, 1)]  # fmt: skip
     together = simulate_many(jobs, every_step=True)
     for (one, seed), trial in zip(jobs, together, strict=True):
         assert (trial.spec, trial.seed) == (one, seed)
-    for at in (0, len(jobs) // 2, len(jobs) - 1):
+    for at in (0, 3):  # the smallest d, at both N
         alone, batched = simulate(*jobs[at]), together[at]
         assert [step.name for step in alone.steps] == [step.name for step in batched.steps]
         for one, other in zip(alone.steps, batched.steps, strict=True):

@@ -127,7 +127,13 @@ class Call(NamedTuple):
 def _compile_once(call: Call, example: Job) -> Any:
     with numerics(call.precision, call.place):
         arguments = _arguments(call, [example])
-        return _trials.lower(call.program, call.law, call.every_step, *arguments).compile()
+        lowered = _trials.lower(call.program, call.law, call.every_step, *arguments)
+        # Trying out matrix kernels on the GPU takes most of its compile time and gains little on
+        # matrices this small.
+        options: Any = {}
+        if call.place.platform != "cpu":
+            options["xla_gpu_autotune_level"] = "0"
+        return lowered.compile(compiler_options=options)
 
 
 def compiled(call: Call, example: Job) -> Any:

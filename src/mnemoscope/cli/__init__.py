@@ -61,13 +61,12 @@ def in_our_words(error: cyclopts.CycloptsError) -> str:
         case cyclopts.RepeatArgumentError():
             return f"{option}: expected it once, got it several times"
         case cyclopts.UnusedCliTokensError():
-            return (
-                f"expected options, which start with --, got {text.partition(': ')[2].rstrip('.')}"
-            )
+            came = text.partition(": ")[2].rstrip(".")
+            return f"expected options, which start with --, got {came}"
         case cyclopts.CoercionError():
             return f"{option}: expected a value of its kind: {text}"
         case cyclopts.UnknownCommandError():
-            came = re.search(r'"(.*?)"', text)
+            word = re.search(r'"(.*?)"', text)
             names = ", ".join(name for name in app if not name.startswith("-"))
-            return f"expected a command out of {names}, got {came[1] if came else text!r}{near}"
+            return f"expected a command out of {names}, got {word[1] if word else text!r}{near}"
     return text

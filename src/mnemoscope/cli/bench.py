@@ -14,10 +14,11 @@ from rich.console import Console
 from rich.table import Table
 
 from mnemoscope.bench.compare import Case, measure_bandwidth, run_case
+from mnemoscope.bench.diagram import time_diagram
 from mnemoscope.bench.growth import growth_exponents
 from mnemoscope.cli.output import Watch, number, print_json
 from mnemoscope.cli.setting import Setting, read_device
-from mnemoscope.numerics import find_device
+from mnemoscope.numerics import Device, find_device
 from mnemoscope.spec import Retrieval
 
 QUICK = [dict(vocab=256, dim=64, length=16, samples=4096)]
@@ -36,6 +37,9 @@ def bench(
     ] = False,
     growth: Annotated[bool, Parameter(help="also fit how time grows with N, L, V and d")] = True,
     autodiff: Annotated[bool, Parameter(help="run autodiff beside ours")] = True,
+    diagram: Annotated[
+        bool, Parameter(negative="", help="time a whole phase diagram instead, compilation too")
+    ] = False,
     device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
     json: Annotated[
         bool, Parameter(negative="", help="print one JSON object instead of tables")
@@ -51,6 +55,8 @@ def bench(
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
     where = read_device(device)
     place = find_device(where)
+    if diagram:
+        return _bench_diagram(where, place, json)
     chosen = QUICK if quick else CPU if place.platform == "cpu" else GPU
     given = setting is not None and any(value is not None for value in vars(setting).values())
     specs = [setting.read()] if setting is not None and given else [*map(Retrieval.read, chosen)]
@@ -76,6 +82,30 @@ def bench(
     return 0
 
 
+def _bench_diagram(where: Device, place: Any, json: bool) -> int:
+    jax.config.update("jax_enable_compilation_cache", False)
+    told = {"device": describe(place), "cases": [], "diagram": time_diagram(place.platform, where)}
+    if json:
+        print_json(told)
+        return 0
+    done = told["diagram"]
+    print(
+        f"{_headline(told['device'])}\n"
+        f"V={done['vocab']} L={done['length']}, {done['points']} dimensions up to {done['dims']} x "
+        f"{done['points']} N up to {done['samples']} x {done['seeds']} seeds: "
+        f"{done['trials']} trials, {done['failed']} failed, {done['seconds']:.1f} s, "
+        "compilation included"
+    )
+    return 0
+
+
+def _headline(device: dict[str, Any]) -> str:
+    return (
+        f"{device['kind']} ({device['platform']}, {device['cores']} cores), "
+        f"Python {device['python']}, JAX {device['jax']}, {device['date']}"
+    )
+
+
 def describe(place: Any) -> dict[str, Any]:
     """The device and the versions behind a measurement."""
     return {
@@ -94,11 +124,8 @@ def describe(place: Any) -> dict[str, Any]:
 def show(told: dict[str, Any], cases: list[Case]) -> None:
     """The measurement as tables."""
     console = Console()
-    device = told["device"]
     console.print(
-        f"{device['kind']} ({device['platform']}, {device['cores']} cores), "
-        f"Python {device['python']}, JAX {device['jax']}, {device['date']}, "
-        f"copy bandwidth {told['bandwidth'] / 1e9:.1f} GB/s",
+        f"{_headline(told['device'])}, copy bandwidth {told['bandwidth'] / 1e9:.1f} GB/s",
         highlight=False,
     )
     table = Table(box=box.SIMPLE)
