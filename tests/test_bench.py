@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from mnemoscope.bench import compare
+from mnemoscope.bench import compare, diagram
 from mnemoscope.cli import main
 from mnemoscope.spec import Retrieval
 
@@ -50,3 +50,17 @@ def test_bytes_that_must_move():
     # With an MLP two passes read a d-vector a token in place of the tables.
     wide = compare.must_move(SPEC.replace(width=8))
     assert wide == 12 * 2000 + 24 * 16 * 12 + 2 * 4 * 2000 * 12
+
+
+def test_a_diagram_is_timed_whole(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    tiny = dict(vocab=16, length=4, points=2, seeds=2, dims=20, samples=500)
+    monkeypatch.setitem(diagram.DIAGRAMS, "cpu", tiny)
+    jobs = diagram.diagram_jobs(**tiny)
+    assert {spec.dim for spec, _ in jobs} == {16, 20}
+    assert {spec.samples for spec, _ in jobs} == {4, 500}
+    assert main(["bench", "--diagram", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["diagram"]
+    assert (told["trials"], told["failed"]) == (8, 0)
+    assert told["seconds"] > 0
