@@ -19,8 +19,7 @@ CPU = jax.devices("cpu")[0]
     [
         dict(),
         dict(trigger="additive", embedding="sphere"),
-        dict(width=12, activation="hermite3", eta=1.0),
-        dict(eta=1.0, gamma=1e6),
+        dict(width=12, activation="hermite3", eta=1.0, gamma=1e6),
         dict(embedding="orthonormal", dim=40),
     ],
 )

@@ -188,7 +188,7 @@ def test_ctrl_c_keeps_what_was_finished():
     words = [sys.executable, "-u", "-c", script, "run", *SMALL, "--seeds", "1e6"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
         try:
-            time.sleep(12)  # long enough to import, compile and finish some seeds
+            time.sleep(10)  # long enough to import, compile and finish some seeds
             job.send_signal(signal.SIGINT)
             out, err = job.communicate(timeout=60)
         finally:
