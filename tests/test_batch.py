@@ -18,8 +18,9 @@ CPU = jax.devices("cpu")[0]
     "values",
     [
         dict(),
-        dict(trigger="additive", embedding="sphere"),
-        dict(width=12, activation="hermite3", eta=1.0, gamma=1e6),
+        dict(
+            width=12, activation="tanh", eta=1.0, gamma=1e6, trigger="additive", embedding="sphere"
+        ),
         dict(embedding="orthonormal", dim=40),
     ],
 )
