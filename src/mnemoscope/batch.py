@@ -51,31 +51,14 @@ def simulate_many(
 
     With `every_step` a trial tells of all three steps, as `simulate` does; without, of the end.
     """
-    done: dict[int, Trial] = {}
-    for number, trial in iterate_many(
-        jobs, precision=precision, device=device, every_step=every_step, budget=budget, say=say
-    ):
-        done[number] = trial
-    return [done[number] for number in range(len(jobs))]
-
-
-def iterate_many(
-    jobs: Sequence[Job],
-    *,
-    precision: Precision = "float32",
-    device: Device = "auto",
-    every_step: bool = False,
-    budget: int | None = None,
-    say: Message | None = None,
-) -> Iterator[tuple[int, Trial]]:
-    """(number of the job, its trial), a batch at a time, as they come."""
     place = find_device(device)
+    done: dict[int, Trial] = {}
     groups: dict[tuple[Retrieval, str], list[int]] = {}
     for number, (spec, seed) in enumerate(jobs):
         with numerics(precision, place):
             check_memory(spec, precision, place)
         if spec.then != "none" or not train_in_one_call(spec, place.platform):
-            yield number, simulate(spec, seed, precision=precision, device=device)
+            done[number] = simulate(spec, seed, precision=precision, device=device)
         else:
             groups.setdefault((bucket(spec), spec.embedding), []).append(number)
     for numbers in groups.values():
@@ -90,7 +73,8 @@ def iterate_many(
         ready = [pool.submit(compiled, call, jobs[numbers[0]]) for call, numbers in plans]
         for (call, numbers), program in zip(plans, ready, strict=True):
             program.result()
-            yield from _run_group(call, jobs, numbers, say)
+            done.update(_run_group(call, jobs, numbers, say))
+    return [done[number] for number in range(len(jobs))]
 
 
 def _run_group(
