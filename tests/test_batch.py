@@ -8,10 +8,10 @@ import pytest
 import mnemoscope.batch
 from mnemoscope import Retrieval, simulate, simulate_many
 from mnemoscope.batch import batch_size, bucket
-from mnemoscope.memory import needed_bytes
+from mnemoscope.layout import choose_layout, needed_bytes
+from mnemoscope.memory import Room
 
 BASE = Retrieval(vocab=32, dim=20, length=4, samples=2000, test_samples=500)
-CPU = jax.devices("cpu")[0]
 
 
 @pytest.mark.parametrize(
@@ -59,11 +59,16 @@ def test_dimensions_share_buckets():
 
 
 def test_the_budget_sets_the_batch():
-    each = sum(needed_bytes(BASE).values())
-    assert batch_size(BASE, 100, "float32", CPU, each) == 1
-    assert batch_size(BASE, 100, "float32", CPU, 5 * each) == 4
-    assert batch_size(BASE, 3, "float32", CPU, 100 * each) == 4
-    assert batch_size(BASE, 100, "float32", CPU, 10**15) == mnemoscope.batch.MOST_AT_ONCE["cpu"]
+    layout = choose_layout(BASE)
+    each = sum(needed_bytes(BASE, layout).values())
+
+    def size(jobs: int, budget: int) -> int:
+        return batch_size(BASE, layout, jobs, "float32", Room("cpu", None, budget))
+
+    assert size(100, each) == 1
+    assert size(100, 5 * each) == 4
+    assert size(3, 100 * each) == 4
+    assert size(100, 10**15) == mnemoscope.batch.MOST_AT_ONCE["cpu"]
 
 
 def test_out_of_memory_halves_the_batch_and_says_so_once(monkeypatch: pytest.MonkeyPatch):

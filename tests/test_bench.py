@@ -27,10 +27,12 @@ def test_json_has_the_promised_keys(capsys: pytest.CaptureFixture[str]):
 
 
 def test_no_ratio_where_the_results_differ(monkeypatch: pytest.MonkeyPatch):
-    def ask(spec: Retrieval, side: str, *_: object) -> tuple[dict[str, float], dict]:
+    def ask(spec: Retrieval, side: str, *_: object) -> tuple[dict[str, object], dict]:
         off = 1.01 if side == "autodiff" else 1.0
         result = {name: np.full(3, off) for name in ("V1", "alpha", "V2")}
-        return {"seconds": 1.0, "peak_bytes": 1, "first_seconds": 2.0}, result
+        told = {"seconds": 1.0, "peak_bytes": 1, "process_bytes": 2, "first_seconds": 2.0,
+                "tables": "dense"}  # fmt: skip
+        return told, result
 
     monkeypatch.setattr(compare, "_ask", ask)
     case = compare.run_case(SPEC, 1e9, "cpu", with_autodiff=True, repeats=1)
@@ -46,10 +48,11 @@ def test_a_side_that_fails_is_named(monkeypatch: pytest.MonkeyPatch):
 
 def test_bytes_that_must_move():
     # Three passes over 4-byte tokens, three tables of V x V and the embeddings three times.
-    assert compare.must_move(SPEC) == 12 * 2000 + 24 * 16 * 12 + 24 * 16 * 16
+    assert compare.must_move(SPEC, "dense") == 12 * 2000 + 24 * 16 * 12 + 24 * 16 * 16
     # With an MLP two passes read a d-vector a token in place of the tables.
-    wide = compare.must_move(SPEC.replace(width=8))
+    wide = compare.must_move(SPEC.replace(width=8), "dense")
     assert wide == 12 * 2000 + 24 * 16 * 12 + 2 * 4 * 2000 * 12
+    assert compare.must_move(SPEC, "factored") == wide
 
 
 def test_a_diagram_is_timed_whole(

@@ -11,20 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from settings import draw_pieces, specs
 
+from mnemoscope.layout import Layout, choose_layout
 from mnemoscope.models.transformer import hard_attention
 from mnemoscope.numerics import Precision, numerics
 from mnemoscope.spec import Retrieval
-from mnemoscope.training import by_token, streaming
+from mnemoscope.training import by_token
 from mnemoscope.training.reference import logits, train_by_autodiff
 from mnemoscope.training.three_step import ThreeSteps, train_three_steps
 
 CPU = jax.devices("cpu")[0]
 
 
-def fast(spec: Retrieval, seed: int, precision: Precision) -> ThreeSteps:
+def fast(
+    spec: Retrieval, seed: int, precision: Precision, layout: Layout | None = None
+) -> ThreeSteps:
     with numerics(precision, CPU):
         frozen, source, _ = draw_pieces(spec, seed)
-        return train_three_steps(spec, frozen, source)
+        return train_three_steps(spec, layout or choose_layout(spec), frozen, source)
 
 
 def reference(spec: Retrieval, seed: int) -> ThreeSteps:
@@ -119,31 +122,48 @@ def test_the_limit_is_reached_continuously(width: int, trigger: str):
     assert distances[2] < 1e-3
 
 
-def test_chunks_and_segments_change_rounding_alone(monkeypatch: pytest.MonkeyPatch):
-    whole = {}
+def test_chunks_and_segments_change_rounding_alone():
     cases = {
         "tables": dict(vocab=19, dim=6, length=4, samples=500),
         "vectors": dict(vocab=19, dim=6, length=4, samples=500, eta=1.0, gamma=9.0, width=5),
     }
-    for name, values in cases.items():
-        whole[name] = fast(Retrieval.read(values), 1, "float64")
-    monkeypatch.setitem(streaming.TOKENS_PER_CHUNK, "cpu", 4 * 37)
-    monkeypatch.setitem(streaming.BYTES_PER_CHUNK, "cpu", 4 * 24 * 37)
-    monkeypatch.setitem(streaming.WORK_PER_SEGMENT, "cpu", 3 * 37 * 4)
-    jax.clear_caches()  # chunk sizes are read while tracing
-    for name, values in cases.items():
+    for values in cases.values():
         spec = Retrieval.read(values)
-        cut = fast(spec, 1, "float64")
-        for got, expected in zip(cut, whole[name], strict=True):
+        layout = choose_layout(spec)
+        small = layout._replace(by_token=37, by_sample=31, rows=7, segment=3 * 37 * 4)
+        whole, cut = fast(spec, 1, "float64"), fast(spec, 1, "float64", small)
+        for got, expected in zip(cut, whole, strict=True):
             assert apart(got, expected) < 1e-12
             assert got is not expected
-    jax.clear_caches()
+
+
+@settings(max_examples=24, deadline=None, derandomize=True)
+@given(spec=specs(), seed=st.integers(0, 3))
+def test_factored_tables_equal_dense_ones(spec: Retrieval, seed: int):
+    layout = choose_layout(spec)._replace(rows=4, by_sample=33)
+    with jax.disable_jit():
+        dense = fast(spec, seed, "float64", layout)
+        factored = fast(spec, seed, "float64", layout._replace(tables="factored"))
+        narrow = fast(spec, seed, "float32", layout._replace(tables="factored"))
+    for one, other, rough in zip(dense, factored, narrow, strict=True):
+        assert apart(other, one) < 1e-9
+        assert apart(rough, one) < 1e-4
+
+
+@pytest.mark.parametrize("values", [dict(), dict(width=7, activation="gelu", eta=2.0)])
+def test_factored_tables_equal_dense_ones_as_compiled(values: dict[str, Any]):
+    spec = Retrieval.read(dict(vocab=11, dim=6, length=4, samples=200, **values))
+    factored = choose_layout(spec)._replace(tables="factored", rows=4, by_sample=33)
+    for one, other in zip(
+        fast(spec, 0, "float64"), fast(spec, 0, "float64", factored), strict=True
+    ):
+        assert apart(other, one) < 1e-9
 
 
 def test_counts_are_the_counts():
     spec = Retrieval(vocab=9, dim=4, length=5, samples=77)
     _, source, batch = draw_pieces(spec, 2)
-    counts = by_token.count_pairs(spec.program(), source, spec.samples)
+    counts = by_token.count_pairs(spec.program(), choose_layout(spec), source, spec.samples)
     expected = np.zeros((9, 9), int)
     for label, tokens in zip(np.asarray(batch.label), np.asarray(batch.tokens), strict=True):
         np.add.at(expected[label], tokens, 1)

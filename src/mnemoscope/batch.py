@@ -20,7 +20,8 @@ import numpy as np
 
 from mnemoscope import keys
 from mnemoscope.evaluation import Look, look_at_steps
-from mnemoscope.memory import check_memory, free_bytes, needed_bytes
+from mnemoscope.layout import Layout, needed_bytes
+from mnemoscope.memory import Room, plan_memory
 from mnemoscope.models.transformer import draw_frozen
 from mnemoscope.numerics import Device, Place, Precision, find_device, numerics
 from mnemoscope.record import Trial
@@ -34,8 +35,6 @@ Message = Callable[[str], None]
 
 # Trials to a call, at most: more only wait for each other.
 MOST_AT_ONCE = {"cpu": 8, "gpu": 256}
-# The share of free memory that a batch may plan to use, unless a budget is given.
-SHARE = 0.5
 
 
 def simulate_many(
@@ -53,20 +52,21 @@ def simulate_many(
     """
     place = find_device(device)
     done: dict[int, Trial] = {}
-    groups: dict[tuple[Retrieval, str], list[int]] = {}
+    room = Room.of(place, budget)
+    groups: dict[tuple[Retrieval, Layout, str], list[int]] = {}
     for number, (spec, seed) in enumerate(jobs):
-        with numerics(precision, place):
-            check_memory(spec, precision, place)
-        if spec.then != "none" or not train_in_one_call(spec, place.platform):
-            done[number] = simulate(spec, seed, precision=precision, device=device)
+        program = bucket(spec)
+        layout = plan_memory(program, precision, room)
+        if spec.then != "none" or not train_in_one_call(spec, layout):
+            done[number] = simulate(spec, seed, precision=precision, device=device, budget=budget)
         else:
-            groups.setdefault((bucket(spec), spec.embedding), []).append(number)
+            groups.setdefault((program, layout, spec.embedding), []).append(number)
     for numbers in groups.values():
         numbers.sort(key=lambda number: jobs[number][0].samples)
     plans = [
-        (Call(program, law, size, every_step, precision, place), numbers)
-        for (program, law), numbers in groups.items()
-        for size in [batch_size(program, len(numbers), precision, place, budget)]
+        (Call(program, layout, law, size, every_step, precision, place), numbers)
+        for (program, layout, law), numbers in groups.items()
+        for size in [batch_size(program, layout, len(numbers), precision, room)]
     ]
     # Programs of different shape are compiled side by side, while the first ones run.
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
@@ -100,6 +100,7 @@ class Call(NamedTuple):
     """What a compiled call is for: everything that its machine code depends on."""
 
     program: Retrieval
+    layout: Layout
     law: str
     size: int
     every_step: bool
@@ -111,7 +112,7 @@ class Call(NamedTuple):
 def _compile_once(call: Call, example: Job) -> Any:
     with numerics(call.precision, call.place):
         arguments = _arguments(call, [example])
-        lowered = _trials.lower(call.program, call.law, call.every_step, *arguments)
+        lowered = _trials.lower(call.program, call.layout, call.law, call.every_step, *arguments)
         # Trying out matrix kernels on the GPU takes most of its compile time and gains little on
         # matrices this small.
         options: Any = {}
@@ -139,16 +140,12 @@ def bucket(spec: Retrieval) -> Retrieval:
 
 
 def batch_size(
-    program: Retrieval, jobs: int, precision: Precision, place: Place, budget: int | None
+    program: Retrieval, layout: Layout, jobs: int, precision: Precision, room: Room
 ) -> int:
     """Trials to a call: a power of two, as many as the memory budget holds."""
-    free = free_bytes(place)
-    if budget is None:
-        budget = int(SHARE * free) if free is not None else 2**30
-    with numerics(precision, place):
-        each = sum(needed_bytes(program, precision).values())
-    here = "cpu" if place.platform == "cpu" else "gpu"
-    fits = max(1, min(MOST_AT_ONCE[here], budget // each))
+    each = sum(needed_bytes(program, layout, precision).values())
+    planned = 2**30 if room.planned is None else room.planned
+    fits = max(1, min(MOST_AT_ONCE[room.platform], planned // each))
     return min(2 ** int(math.log2(fits)), 2 ** math.ceil(math.log2(jobs)))
 
 
@@ -201,10 +198,10 @@ def _run_batch(call: Call, jobs: Sequence[Job]) -> list[Trial]:
     return trials
 
 
-@partial(jax.jit, static_argnames=("program", "law", "every_step"))
+@partial(jax.jit, static_argnames=("program", "layout", "law", "every_step"))
 def _trials(
-    program: Retrieval, law: str, every_step: bool, streams: dict[str, jax.Array], dims: jax.Array,
-    samples: Count, fresh: Count, rates: Rates,
+    program: Retrieval, layout: Layout, law: str, every_step: bool, streams: dict[str, jax.Array],
+    dims: jax.Array, samples: Count, fresh: Count, rates: Rates,
 ) -> dict[str, Look]:  # fmt: skip
     def one(
         streams: dict[str, jax.Array], dim: jax.Array, samples: Count, fresh: Count, rates: Rates
@@ -213,8 +210,8 @@ def _trials(
         frozen = draw_frozen(program, law, streams, exact)
         train = Source(streams["train"], frozen.permutation)
         test = Source(streams["test"], frozen.permutation)
-        learned = three_steps(program, frozen, train, samples, rates)
-        return look_at_steps(program, frozen, test, learned, rates, fresh, every_step)
+        learned = three_steps(program, layout, frozen, train, samples, rates)
+        return look_at_steps(program, layout, frozen, test, learned, rates, fresh, every_step)
 
     def split(
         streams: dict[str, jax.Array], dim: jax.Array, own: jax.Array, tests: jax.Array,

@@ -13,12 +13,14 @@ margin               signal z_trig^T w, by which the trigger lifts the informati
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, UInt32
 
+from mnemoscope.layout import Layout
 from mnemoscope.models.transformer import (
     Frozen,
     Margin,
@@ -32,7 +34,7 @@ from mnemoscope.models.transformer import (
 )
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
-from mnemoscope.training.streaming import Count, Source, Span, chunk_by_sample, chunk_by_token, fold
+from mnemoscope.training.streaming import Count, Source, Span, fold
 from mnemoscope.training.three_step import Rates, ThreeSteps, query_scale
 
 Attend = Literal["uniform", "softmax", "argmax", "locked"]
@@ -57,11 +59,15 @@ class Answers(NamedTuple):
     informative: UInt32[Array, "V"]
 
 
-def answers_by_token(program: Retrieval, frozen: Frozen, Vmat: Float[Array, "d h"]) -> Answers:
-    """argmax_y u_y^T Vmat h for every token."""
+def answers_by_token(
+    program: Retrieval, layout: Layout, frozen: Frozen, Vmat: Float[Array, "d h"]
+) -> Answers:
+    """argmax_y u_y^T Vmat h for every token, with the logits of one block of tokens at a time."""
 
     def best(features: Float[Array, "V h"]) -> UInt32[Array, "V"]:
-        return jnp.argmax(features @ Vmat.T @ frozen.U.T, axis=1).astype(jnp.uint32)
+        values = features @ Vmat.T
+        named = jax.lax.map(lambda v: jnp.argmax(frozen.U @ v), values, batch_size=layout.rows)
+        return named.astype(jnp.uint32)
 
     noise, informative = token_features(program, frozen)
     if program.trigger == "keys":
@@ -75,8 +81,8 @@ def map_accuracy(frozen: Frozen, answers: Answers) -> Float[Array, ""]:
 
 
 def hits_by_token(
-    program: Retrieval, frozen: Frozen, source: Source, attend: Literal["argmax", "locked"],
-    answers: Answers, w: Float[Array, "d"], count: Count,
+    program: Retrieval, layout: Layout, frozen: Frozen, source: Source,
+    attend: Literal["argmax", "locked"], answers: Answers, w: Float[Array, "d"], count: Count,
 ) -> Hits:  # fmt: skip
     """Hits over the first `samples` of a stream where attention rests on one token."""
     s, s_trig = frozen.Z @ w, frozen.trigger @ w
@@ -87,12 +93,13 @@ def hits_by_token(
         answer = jnp.where(attended, answers.informative[batch.informative], answers.noise[noise])
         return answer == batch.label, attended
 
-    return _count_hits(judge, source, count, program.length, chunk_by_token(program))
+    return _count_hits(judge, source, count, program.length, layout.by_token)
 
 
 def hits_by_sample(
-    program: Retrieval, frozen: Frozen, source: Source, attend: Literal["uniform", "softmax"],
-    Vmat: Float[Array, "d h"], w: Float[Array, "d"], count: Count,
+    program: Retrieval, layout: Layout, frozen: Frozen, source: Source,
+    attend: Literal["uniform", "softmax"], Vmat: Float[Array, "d h"], w: Float[Array, "d"],
+    count: Count,
 ) -> Hits:  # fmt: skip
     """Hits over the first `samples` of a stream where attention mixes tokens; w = W_KQ z_EOS."""
     M = frozen.U @ Vmat
@@ -108,7 +115,7 @@ def hits_by_sample(
         answer = jnp.argmax(hidden(program, frozen, pooled) @ M.T, axis=1)
         return answer.astype(jnp.uint32) == batch.label, attended
 
-    return _count_hits(judge, source, count, program.length, chunk_by_sample(program))
+    return _count_hits(judge, source, count, program.length, layout.by_sample)
 
 
 class Look(NamedTuple):
@@ -121,34 +128,40 @@ class Look(NamedTuple):
 
 
 def look(
-    program: Retrieval, frozen: Frozen, test: Source, attend: Attend,
-    Vmat: Float[Array, "d h"], w: Float[Array, "d"], count: Count,
+    program: Retrieval, layout: Layout, frozen: Frozen, test: Source, attend: Attend,
+    Vmat: Float[Array, "d h"], w: Float[Array, "d"], count: Count, answers: Answers | None = None,
 ) -> Look:  # fmt: skip
-    """The model with Vmat and W_KQ z_EOS = w (its direction, for argmax) on fresh sequences."""
-    answers = answers_by_token(program, frozen, Vmat)
+    """The model with Vmat and W_KQ z_EOS = w (its direction, for argmax) on fresh sequences.
+
+    `answers`, where the caller has them for this Vmat, are not asked for again.
+    """
+    if answers is None:
+        answers = answers_by_token(program, layout, frozen, Vmat)
     if attend == "argmax" or attend == "locked":
-        hits = hits_by_token(program, frozen, test, attend, answers, w, count)
+        hits = hits_by_token(program, layout, frozen, test, attend, answers, w, count)
     else:
         if attend == "uniform":
             count = Count(*(jnp.minimum(part, UNIFORM_SAMPLES) for part in count))
-        hits = hits_by_sample(program, frozen, test, attend, Vmat, w, count)
+        hits = hits_by_sample(program, layout, frozen, test, attend, Vmat, w, count)
     return Look(hits, count.samples, map_accuracy(frozen, answers), margin(frozen, w))
 
 
 def look_at_steps(
-    program: Retrieval, frozen: Frozen, test: Source, learned: ThreeSteps, rates: Rates,
-    count: Count, every: bool,
+    program: Retrieval, layout: Layout, frozen: Frozen, test: Source, learned: ThreeSteps,
+    rates: Rates, count: Count, every: bool,
 ) -> dict[str, Look]:  # fmt: skip
     """The model after each of the three steps, or after the last alone."""
+    seen = partial(look, program, layout, frozen, test)
     if program.attention == "locked":
-        return {"V2": look(program, frozen, test, "locked", learned.V2, learned.alpha, count)}
+        return {"V2": seen("locked", learned.V2, learned.alpha, count)}
     attend: Attend = "argmax" if program.gamma == "limit" else "softmax"
     w = learned.alpha if attend == "argmax" else query_scale(frozen, rates) * learned.alpha
     looks = {}
     if every:
-        looks["V1"] = look(program, frozen, test, "uniform", learned.V1, w, count)
-        looks["W1"] = look(program, frozen, test, attend, learned.V1, w, count)
-    looks["V2"] = look(program, frozen, test, attend, learned.V2, w, count)
+        first = answers_by_token(program, layout, frozen, learned.V1)
+        looks["V1"] = seen("uniform", learned.V1, w, count, first)
+        looks["W1"] = seen(attend, learned.V1, w, count, first)
+    looks["V2"] = seen(attend, learned.V2, w, count)
     return looks
 
 

@@ -72,6 +72,20 @@ def step_size(low: float, high: float) -> Callable[[Any], float | Literal["limit
     return lambda value: "limit" if value == "limit" else read_number(value)
 
 
+UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
+         "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}  # fmt: skip
+
+
+def byte_count(value: str) -> int:
+    """A number of bytes: `2GB`, `512 MiB` or `4e9`."""
+    text = value.strip()
+    digits = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    number, unit = _number(digits.strip()), UNITS.get(text[len(digits) :].lower())
+    if number is None or unit is None or not 1 <= number * unit < 2**62:
+        raise ValueError(f"expected a size such as 2GB, 512MiB or 4e9, got {value!r}")
+    return int(number * unit)
+
+
 def one_of(*names: str) -> Callable[[Any], str]:
     """A validator for a name out of a fixed list; a near miss is told what it was near to."""
 

@@ -1,20 +1,24 @@
-"""Whether a setting fits in memory, said before anything is allocated."""
+"""What memory there is, and whether a setting fits in it, said before anything is allocated."""
 
 import contextlib
+import math
 import os
 from pathlib import Path
+from typing import NamedTuple
 
+from mnemoscope.layout import Layout, Platform, choose_layout, needed_bytes
 from mnemoscope.numerics import Place, Precision
 from mnemoscope.spec import Retrieval, SpecError
-from mnemoscope.training.streaming import chunk_by_sample, chunk_by_token
 
-# Tables by pair of tokens are indexed with 32 bits.
-MOST_VOCAB = 46_340
+# The share of free memory that is planned with, unless a budget is given.
+SHARE = 0.5
 
 # For every large part, the settings that its size comes from.
 BLAME = {
     "embeddings": ("vocab", "dim"),
     "tables by pair of tokens": ("vocab",),
+    "sums by label": ("vocab", "dim"),
+    "logits of a block of tokens": ("vocab",),
     "value matrices": ("dim", "width"),
     "hidden units": ("width", "vocab"),
     "moments": ("dim", "width"),
@@ -49,46 +53,54 @@ def _free_in_container() -> int | None:
     return None
 
 
-def needed_bytes(spec: Retrieval, precision: Precision = "float32") -> dict[str, int]:
-    """The large arrays of a trial, in bytes, by what they are for."""
-    size = 8 if precision == "float64" else 4
-    hidden = spec.width or spec.dim
-    # Values, hidden units and logits of a chunk, and what is computed from them; or its tokens.
-    vectors = chunk_by_sample(spec) * (spec.length * spec.dim + spec.width + spec.vocab) * size
-    tokens = 4 * chunk_by_token(spec) * spec.length
-    needed = {
-        "embeddings": 2 * spec.vocab * spec.dim * size,
-        # Counts, and up to three tables of the same shape in flight beside them.
-        "tables by pair of tokens": spec.vocab**2 * (4 + 3 * size),
-        "value matrices": 4 * spec.dim * hidden * size,
-        "one chunk": 3 * max(vectors, tokens),
-    }
-    if spec.width:
-        needed["hidden units"] = (5 * spec.vocab + spec.dim) * spec.width * size
-    if spec.then == "adamw":
-        needed["moments"] = 4 * spec.dim * (hidden + spec.dim) * size
-    return needed
+class Room(NamedTuple):
+    """The memory of a device that a caller may use: what is free, and its own budget, if any."""
+
+    platform: Platform
+    free: int | None
+    budget: int | None
+
+    @classmethod
+    def of(cls, place: Place, budget: int | None = None) -> "Room":
+        """The room on this device now."""
+        return cls("cpu" if place.platform == "cpu" else "gpu", free_bytes(place), budget)
+
+    @property
+    def planned(self) -> int | None:
+        """Bytes to plan with: the budget, or half of what is free.
+
+        Half to the next power of two below, so that a little more or less of free memory does not
+        make another layout, and another program to compile.
+        """
+        if self.budget is not None or self.free is None:
+            return self.budget
+        return 2 ** int(math.log2(max(1, SHARE * self.free)))
 
 
-def check_memory(spec: Retrieval, precision: Precision, place: Place) -> None:
-    """Refuse a setting that cannot fit."""
-    free = free_bytes(place)
-    needed = needed_bytes(spec, precision)
+def plan_memory(spec: Retrieval, precision: Precision, room: Room) -> Layout:
+    """The layout for this trial; a setting that cannot fit is refused.
+
+    With a budget the trial keeps within it. Without, it takes half of what is free, or more where
+    only more will do.
+    """
+    layout = choose_layout(spec, precision, room.platform, room.planned)
+    needed = needed_bytes(spec, layout, precision)
     total = sum(needed.values())
-    if free is not None and total > free:
-        part, most = max(needed.items(), key=lambda item: item[1])
-        blame = max(BLAME[part], key=lambda field: getattr(spec, field))
-        raise SpecError(
-            blame,
-            f"expected a size that fits in the {_readable(free)} free, got "
-            f"{getattr(spec, blame):,}, which needs {_readable(total)} "
-            f"({_readable(most)} for {part})",
-        )
-    if spec.vocab > MOST_VOCAB:
-        raise SpecError("vocab", f"expected at most {MOST_VOCAB:,}, got {spec.vocab:,}")
+    for most_bytes, name in ((room.free, "free"), (room.budget, "of the memory budget")):
+        if most_bytes is not None and total > most_bytes:
+            part, most = max(needed.items(), key=lambda item: item[1])
+            blame = max(BLAME[part], key=lambda field: getattr(spec, field))
+            raise SpecError(
+                blame,
+                f"expected a size that fits in the {readable(most_bytes)} {name}, got "
+                f"{getattr(spec, blame):,}, which needs {readable(total)} "
+                f"({readable(most)} for {part})",
+            )
+    return layout
 
 
-def _readable(count: float) -> str:
+def readable(count: float) -> str:
+    """A number of bytes for people: `1.23 GB`."""
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if count < 1000:
             return f"{count:.3g} {unit}"

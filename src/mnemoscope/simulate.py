@@ -15,7 +15,8 @@ import jax.numpy as jnp
 
 from mnemoscope import keys
 from mnemoscope.evaluation import Look, look, look_at_steps
-from mnemoscope.memory import check_memory
+from mnemoscope.layout import Layout
+from mnemoscope.memory import Room, plan_memory
 from mnemoscope.models.transformer import Frozen, draw_frozen
 from mnemoscope.numerics import Device, Precision, find_device, numerics
 from mnemoscope.record import Status, Step, Trial
@@ -27,8 +28,8 @@ from mnemoscope.training.three_step import Rates, ThreeSteps, train_three_steps
 # Measurements taken during training that goes on after the three steps.
 CHECKPOINTS = 10
 
-_look = jax.jit(look, static_argnames=("program", "attend"))
-_look_at_steps = jax.jit(look_at_steps, static_argnames=("program", "every"))
+_look = jax.jit(look, static_argnames=("program", "layout", "attend"))
+_look_at_steps = jax.jit(look_at_steps, static_argnames=("program", "layout", "every"))
 
 
 def simulate(
@@ -37,27 +38,31 @@ def simulate(
     *,
     precision: Precision = "float32",
     device: Device = "auto",
+    budget: int | None = None,
     progress: Progress | None = None,
 ) -> Trial:
     """Train and test the model of `spec` with the random numbers of `seed`.
 
+    `budget` is the memory to keep within, in bytes; without one, about half of what is free.
     `progress`, if given, is told now and then what share of one pass over the samples was done;
     `passes(spec)` of them are made in all.
     """
     began = time.perf_counter()
     place = find_device(device)
     with numerics(precision, place):
-        check_memory(spec, precision, place)
+        layout = plan_memory(spec, precision, Room.of(place, budget))
         streams = {name: jnp.asarray(keys.stream(spec, seed, name)) for name in keys.STREAMS}
         frozen = draw_frozen(spec.program(), spec.embedding, streams)
         train = Source(streams["train"], frozen.permutation)
         test = Source(streams["test"], frozen.permutation)
-        learned = train_three_steps(spec, frozen, train, progress)
+        learned = train_three_steps(spec, layout, frozen, train, progress)
         fresh = Count.of(spec.test_samples)
-        looks = _look_at_steps(spec.program(), frozen, test, learned, Rates.of(spec), fresh, True)
+        looks = _look_at_steps(
+            spec.program(), layout, frozen, test, learned, Rates.of(spec), fresh, every=True
+        )
         steps = read_steps(spec, looks)
         if spec.then != "none":
-            steps += _train_on(spec, frozen, train, test, learned, progress)
+            steps += _train_on(spec, layout, frozen, train, test, learned, progress)
         finite = bool(jnp.all(jnp.isfinite(learned.V2)))
     status, message = judge(spec, steps, finite)
     return Trial(
@@ -79,6 +84,7 @@ def passes(spec: Retrieval) -> int:
 
 def _train_on(
     spec: Retrieval,
+    layout: Layout,
     frozen: Frozen,
     train: Source,
     test: Source,
@@ -91,14 +97,16 @@ def _train_on(
     for taken in range(spec.steps + 1):
         # The loss belongs to the parameters before the step, so the last look needs one step more.
         after, info = full.step(
-            spec.program(), spec.then, frozen, train, state,
+            spec.program(), layout, spec.then, frozen, train, state,
             jnp.uint32(spec.samples), jnp.asarray(spec.learning_rate, frozen.Z.dtype),
         )  # fmt: skip
         if taken % every == 0 or taken == spec.steps:
             w = state.parameters.key_query @ frozen.query
             name, loss = f"{spec.then} {taken}", float(info.loss)
             fresh = Count.of(spec.test_samples)
-            seen = _look(spec.program(), frozen, test, "softmax", state.parameters.value, w, fresh)
+            seen = _look(
+                spec.program(), layout, frozen, test, "softmax", state.parameters.value, w, fresh
+            )
             yield _step(spec, name, seen, loss)
         if progress is not None and taken < spec.steps:
             jax.block_until_ready(after)

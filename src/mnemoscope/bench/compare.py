@@ -30,6 +30,8 @@ class Case:
     autodiff_seconds: float | None
     ratio: float | None
     peak_bytes: int
+    process_bytes: int
+    tables: str
     autodiff_peak_bytes: int | None
     tokens_per_second: float
     limit_fraction: float
@@ -43,15 +45,23 @@ class Case:
 
 
 def run_case(
-    spec: Retrieval, bandwidth: float, device: str, *, with_autodiff: bool, repeats: int
+    spec: Retrieval,
+    bandwidth: float,
+    device: str,
+    *,
+    with_autodiff: bool,
+    repeats: int,
+    budget: int | None = None,
 ) -> Case:
-    """Both sides in one go, each in its own process, one after the other."""
+    """Both sides in one go, each in its own process, one after the other. `budget` is in bytes."""
     with tempfile.TemporaryDirectory() as folder:
-        ours, ours_result = _ask(spec, "ours", device, repeats, Path(folder))
+        ours, ours_result = _ask(spec, "ours", device, repeats, budget, Path(folder))
         theirs, difference, note = None, None, ""
         if with_autodiff:
             try:
-                theirs, their_result = _ask(spec, "autodiff", device, min(3, repeats), Path(folder))
+                theirs, their_result = _ask(
+                    spec, "autodiff", device, min(3, repeats), budget, Path(folder)
+                )
                 difference = max(
                     float(np.linalg.norm(ours_result[k] - their_result[k]))
                     / float(np.linalg.norm(their_result[k]))
@@ -68,9 +78,11 @@ def run_case(
         autodiff_seconds=theirs["seconds"] if theirs else None,
         ratio=theirs["seconds"] / ours["seconds"] if theirs and agrees else None,
         peak_bytes=ours["peak_bytes"],
+        process_bytes=ours["process_bytes"],
+        tables=ours["tables"],
         autodiff_peak_bytes=theirs["peak_bytes"] if theirs else None,
         tokens_per_second=spec.samples * spec.length / ours["seconds"],
-        limit_fraction=must_move(spec) / bandwidth / ours["seconds"],
+        limit_fraction=must_move(spec, ours["tables"]) / bandwidth / ours["seconds"],
         first_seconds=ours["first_seconds"],
         difference=difference,
         note=note,
@@ -83,11 +95,11 @@ def measure_bandwidth(device: str) -> float:
 
 
 def _ask(
-    spec: Retrieval, side: str, device: str, repeats: int, folder: Path
+    spec: Retrieval, side: str, device: str, repeats: int, budget: int | None, folder: Path
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     results = folder / f"{side}.npz"
     request = {"spec": spec.model_dump(), "side": side, "repeats": repeats, "device": device,
-               "results": str(results)}  # fmt: skip
+               "budget": budget, "results": str(results)}  # fmt: skip
     answer = _call_worker(request)
     with np.load(results) as arrays:
         return answer, dict(arrays)
@@ -113,16 +125,18 @@ def _call_worker(request: dict[str, Any]) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def must_move(spec: Retrieval) -> int:
+def must_move(spec: Retrieval, tables: str) -> int:
     """Bytes that the three steps cannot help moving, were memory the only limit.
 
     Three passes read every token (4 bytes). Without an MLP, as eta -> 0, the tables by pair of
-    tokens are each written and read once: K, R and the winners. Otherwise two passes and, at
-    finite gamma, a third read a d-vector for every token. The embeddings are read once a pass.
+    tokens are each written and read once: K, R and the winners. Otherwise, or where those tables
+    are factored, two passes and, at finite gamma, a third read a d-vector for every token, unless
+    the first still counts. The embeddings are read once a pass.
     """
     tokens = spec.samples * spec.length
     total = 3 * 4 * tokens + 3 * 2 * 4 * spec.vocab * spec.dim
-    if spec.width == 0 and spec.eta == "limit":
+    dense = spec.width == 0 and tables == "dense"
+    if dense and spec.eta == "limit":
         return total + 3 * 2 * 4 * spec.vocab**2
-    passes = (spec.width > 0) + 1 + (spec.gamma != "limit")
+    passes = (not dense) + 1 + (spec.gamma != "limit")
     return total + passes * 4 * tokens * spec.dim

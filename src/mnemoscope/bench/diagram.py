@@ -28,12 +28,12 @@ def diagram_jobs(
     ]
 
 
-def time_diagram(platform: str, device: Device) -> dict[str, Any]:
+def time_diagram(platform: str, device: Device, budget: int | None = None) -> dict[str, Any]:
     """Seconds for the standing diagram of this platform, from nothing compiled."""
     setting = DIAGRAMS["cpu" if platform == "cpu" else "gpu"]
     jobs = diagram_jobs(**setting)
     began = time.perf_counter()
-    trials = simulate_many(jobs, device=device)
+    trials = simulate_many(jobs, device=device, budget=budget)
     return {
         **setting,
         "trials": len(trials),

@@ -22,6 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from mnemoscope import keys
+from mnemoscope.layout import Layout
+from mnemoscope.memory import Room, plan_memory
 from mnemoscope.models.transformer import Frozen, draw_frozen
 from mnemoscope.numerics import find_device, numerics
 from mnemoscope.spec import Retrieval
@@ -34,7 +36,8 @@ SEED = 0
 
 
 def main() -> None:
-    """Answer one request: {spec, side, repeats, device, results}, or {side: bandwidth, device}."""
+    """Answer one request: {spec, side, repeats, device, budget, results}, or, for the bandwidth,
+    {side, device}."""
     request: dict[str, Any] = json.load(sys.stdin)
     if request["side"] == "bandwidth":
         print(json.dumps({"bandwidth": copy_bandwidth(find_device(request["device"]))}))
@@ -44,7 +47,9 @@ def main() -> None:
     with numerics("float32", place):
         streams = {name: jnp.asarray(keys.stream(spec, SEED, name)) for name in keys.STREAMS}
         frozen = draw_frozen(spec.program(), spec.embedding, streams)
-        go = SIDES[request["side"]](spec, frozen, Source(streams["train"], frozen.permutation))
+        layout = plan_memory(spec, "float32", Room.of(place, request["budget"]))
+        source = Source(streams["train"], frozen.permutation)
+        go = SIDES[request["side"]](spec, layout, frozen, source)
         began = time.perf_counter()
         learned = jax.block_until_ready(go())
         first_seconds = time.perf_counter() - began
@@ -62,16 +67,22 @@ def main() -> None:
             "seconds": statistics.median(seconds),
             "first_seconds": first_seconds,
             "peak_bytes": peak.above(),
+            "process_bytes": peak.in_all(),
+            "tables": layout.tables,
         }
     print(json.dumps(answer))
 
 
-def ours(spec: Retrieval, frozen: Frozen, source: Source) -> Callable[[], ThreeSteps]:
+def ours(
+    spec: Retrieval, layout: Layout, frozen: Frozen, source: Source
+) -> Callable[[], ThreeSteps]:
     """The fast path."""
-    return partial(train_three_steps, spec, frozen, source)
+    return partial(train_three_steps, spec, layout, frozen, source)
 
 
-def autodiff(spec: Retrieval, frozen: Frozen, source: Source) -> Callable[[], ThreeSteps]:
+def autodiff(
+    spec: Retrieval, layout: Layout, frozen: Frozen, source: Source
+) -> Callable[[], ThreeSteps]:
     """The plain reference, jitted as a whole, samples and all."""
 
     @jax.jit
@@ -130,6 +141,10 @@ class Peak:
         if self.place.platform != "cpu":
             return int(self.place.memory_stats()["peak_bytes_in_use"])
         return self._mark() - self.before
+
+    def in_all(self) -> int:
+        """Bytes at the peak, with everything else that the process holds."""
+        return self.above() + self.before
 
     @staticmethod
     def _mark() -> int:

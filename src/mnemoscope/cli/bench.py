@@ -17,7 +17,7 @@ from mnemoscope.bench.compare import Case, measure_bandwidth, run_case
 from mnemoscope.bench.diagram import time_diagram
 from mnemoscope.bench.growth import growth_exponents
 from mnemoscope.cli.output import Watch, number, print_json
-from mnemoscope.cli.setting import Setting, read_device
+from mnemoscope.cli.setting import MEMORY, Setting, read_device, read_memory
 from mnemoscope.numerics import Device, find_device
 from mnemoscope.spec import Retrieval
 
@@ -41,6 +41,7 @@ def bench(
         bool, Parameter(negative="", help="time a whole phase diagram instead, compilation too")
     ] = False,
     device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
+    memory: Annotated[str | None, MEMORY] = None,
     json: Annotated[
         bool, Parameter(negative="", help="print one JSON object instead of tables")
     ] = False,
@@ -53,10 +54,10 @@ def bench(
     """
     # This process only asks which device there is; its memory is for the workers.
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
-    where = read_device(device)
+    where, budget = read_device(device), read_memory(memory)
     place = find_device(where)
     if diagram:
-        return _bench_diagram(where, place, json)
+        return _bench_diagram(where, place, budget, json)
     chosen = QUICK if quick else CPU if place.platform == "cpu" else GPU
     given = setting is not None and any(value is not None for value in vars(setting).values())
     specs = [setting.read()] if setting is not None and given else [*map(Retrieval.read, chosen)]
@@ -65,10 +66,15 @@ def bench(
         bandwidth = measure_bandwidth(where)
         cases = []
         for spec in specs:
-            cases.append(run_case(spec, bandwidth, where, with_autodiff=autodiff, repeats=repeats))
+            case = run_case(
+                spec, bandwidth, where, with_autodiff=autodiff, repeats=repeats, budget=budget
+            )
+            cases.append(case)
             watch.advance(1)
         doublings = 1 if quick else 2
-        exponents = growth_exponents(specs[0], where, doublings, repeats) if growth else None
+        exponents = (
+            growth_exponents(specs[0], where, doublings, repeats, budget) if growth else None
+        )
     told = {
         "device": describe(place),
         "bandwidth": bandwidth,
@@ -82,9 +88,10 @@ def bench(
     return 0
 
 
-def _bench_diagram(where: Device, place: Any, json: bool) -> int:
+def _bench_diagram(where: Device, place: Any, budget: int | None, json: bool) -> int:
     jax.config.update("jax_enable_compilation_cache", False)
-    told = {"device": describe(place), "cases": [], "diagram": time_diagram(place.platform, where)}
+    diagram = time_diagram(place.platform, where, budget)
+    told = {"device": describe(place), "cases": [], "diagram": diagram}
     if json:
         print_json(told)
         return 0
@@ -137,6 +144,8 @@ def show(told: dict[str, Any], cases: list[Case]) -> None:
         ("autodiff, ms", lambda c: number(c.autodiff_seconds and c.autodiff_seconds * 1e3, 1)),
         ("ratio", lambda c: number(c.ratio, 1)),
         ("ours, peak MB", lambda c: number(c.peak_bytes / 1e6, 1)),
+        ("ours, with the process", lambda c: number(c.process_bytes / 1e6, 1)),
+        ("tables", lambda c: c.tables),
         ("autodiff, peak MB",
          lambda c: number(c.autodiff_peak_bytes and c.autodiff_peak_bytes / 1e6, 1)),
         ("million tokens/s", lambda c: number(c.tokens_per_second / 1e6, 1)),

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mnemoscope.cli.output import Watch, bar, number, print_json
-from mnemoscope.cli.setting import Setting, read_device, read_whole
+from mnemoscope.cli.setting import MEMORY, Setting, read_device, read_memory, read_whole
 from mnemoscope.experiments.trials import Run, run_trials
 from mnemoscope.models.activations import hermite_parts
 from mnemoscope.record import Step, Trial
@@ -34,6 +34,7 @@ def run(
     seeds: Annotated[str, Parameter(help="how many seeds to run")] = "8",
     seed: Annotated[str, Parameter(help="the first seed")] = "0",
     device: Annotated[str, Parameter(help="auto (a GPU where JAX sees one), cpu or gpu")] = "auto",
+    memory: Annotated[str | None, MEMORY] = None,
     json: Annotated[
         bool, Parameter(negative="", help="print one JSON object instead of tables")
     ] = False,
@@ -47,7 +48,7 @@ def run(
     """
     spec = (setting or Setting()).read()
     count, first = read_whole("seeds", seeds, 1, 10**6), read_whole("seed", seed, 0, 2**63 - 1)
-    where = read_device(device)
+    where, budget = read_device(device), read_memory(memory)
     trials: list[Trial] = []
     stopped = False
     with Watch("seeds", count * passes(spec)) as watch:
@@ -56,7 +57,8 @@ def run(
             watch.advance(share, f"{at - first + 1} of {count}")
 
         try:
-            for trial in run_trials(spec, range(first, first + count), device=where, report=report):
+            numbers = range(first, first + count)
+            for trial in run_trials(spec, numbers, device=where, budget=budget, report=report):
                 trials.append(trial)
         except KeyboardInterrupt:
             stopped = True

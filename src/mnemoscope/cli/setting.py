@@ -12,11 +12,15 @@ from typing import Annotated, Any, get_args
 from cyclopts import Group, Parameter
 from pydantic_core import PydanticUndefined
 
-from mnemoscope.fields import one_of, whole
+from mnemoscope.fields import byte_count, one_of, whole
 from mnemoscope.numerics import Device
 from mnemoscope.spec import Retrieval, SpecError, read_toml
 
 SETTING = Group("Setting", sort_key=1)
+MEMORY = Parameter(
+    help="memory to keep within, such as 2GB; chunks shrink to it, and tables by pair of tokens "
+    "that do not fit are replaced by a slower form [default: half of what is free]"
+)
 GOING_ON = Group("Going on after the three steps", sort_key=2)
 
 
@@ -82,6 +86,14 @@ def read_whole(option: str, value: str, at_least: int, at_most: int) -> int:
         return whole(at_least, at_most)(value)
     except ValueError as error:
         raise SpecError(option, str(error)) from None
+
+
+def read_memory(value: str | None) -> int | None:
+    """The memory budget, in bytes."""
+    try:
+        return None if value is None else byte_count(value)
+    except ValueError as error:
+        raise SpecError("memory", str(error)) from None
 
 
 def read_device(value: str) -> Device:

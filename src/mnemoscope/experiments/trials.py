@@ -40,6 +40,7 @@ def run_trials(
     *,
     precision: Precision = "float32",
     device: Device = "auto",
+    budget: int | None = None,
     report: Report | None = None,
 ) -> Iterator[Trial]:
     """One trial a seed, each handed over as soon as it is done.
@@ -50,7 +51,9 @@ def run_trials(
     for seed in seeds:
         progress = None if report is None else lambda share, seed=seed: report(seed, share)
         try:
-            yield simulate(spec, seed, precision=precision, device=device, progress=progress)
+            yield simulate(
+                spec, seed, precision=precision, device=device, budget=budget, progress=progress
+            )
         except SpecError:
             raise
         except Exception as error:
@@ -66,7 +69,9 @@ def run(
     first: int = 0,
     precision: Precision = "float32",
     device: Device = "auto",
+    budget: int | None = None,
 ) -> Run:
-    """`seeds` trials of one setting, with seeds first, first + 1, ..."""
+    """`seeds` trials of one setting, with seeds first, first + 1, ... `budget` is in bytes."""
     numbers = range(first, first + seeds)
-    return Run(spec, tuple(run_trials(spec, numbers, precision=precision, device=device)))
+    trials = run_trials(spec, numbers, precision=precision, device=device, budget=budget)
+    return Run(spec, tuple(trials))

@@ -4,6 +4,9 @@ With an MLP, hidden units are not linear in the tokens; at finite eta, predictio
 sample to sample; at finite gamma, attention mixes tokens. Then a pass over the samples forms, for
 one chunk at a time, pooled d-vectors, hidden units and predictions, and keeps only running sums.
 The softmax over V labels is never held for more than a chunk.
+
+Nothing here is V x V, so this is also the form for a vocabulary whose tables by pair of tokens do
+not fit: r_ij = (U V1)[y_i] . z_{x_ij} is a product of two rows instead of a look-up.
 """
 
 from functools import partial
@@ -12,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from mnemoscope.layout import Layout
 from mnemoscope.models.transformer import Frozen, attention_scores, hidden, pool, uniform_pool
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
@@ -21,7 +25,6 @@ from mnemoscope.training.streaming import (
     Source,
     Span,
     as_float,
-    chunk_by_sample,
     fold,
     over_samples,
 )
@@ -39,48 +42,52 @@ def work(program: Retrieval) -> int:
 
     A multiply-add of a matrix product counts as a sixteenth: processors do that many at a time.
     """
-    products = program.width * program.dim + (program.width or program.dim) * program.vocab
+    products = program.width * program.dim
+    if program.eta != "limit":
+        products += (program.width or program.dim) * program.vocab
     return program.length * program.dim + products // 16
 
 
 # --- step 1: the values at zero --------------------------------------------------------------
 
 
-@partial(jax.jit, static_argnames=("program",), donate_argnames=("total",))
+@partial(jax.jit, static_argnames=("program", "layout"), donate_argnames=("total",))
 def _add_hidden(
-    program: Retrieval, frozen: Frozen, source: Source, total: Array, span: Span
+    program: Retrieval, layout: Layout, frozen: Frozen, source: Source, total: Array, span: Span
 ) -> Float[Array, "V h"]:
     def body(total: Array, batch: Batch, live: Bool[Array, "B"]) -> Array:
         features = hidden(program, frozen, uniform_pool(program, frozen, batch))
         return _by_label(total, batch, jnp.where(live[:, None], features, 0))
 
-    return fold(body, total, source, span, length=program.length, chunk=chunk_by_sample(program))
+    return fold(body, total, source, span, length=program.length, chunk=layout.by_sample)
 
 
 def first_gradient(
     program: Retrieval,
+    layout: Layout,
     frozen: Frozen,
     source: Source,
     samples: int | Count,
     progress: Progress | None = None,
 ) -> Float[Array, "d h"]:
-    r"""-grad_V Lhat(0, 0) = U^T C,  C = (1/N) sum_i (e_{y_i} - 1/V) phi(W_in xbar_i)^T."""
-    empty = jnp.zeros((program.vocab, program.width), frozen.Z.dtype)
-    run = partial(_add_hidden, program, frozen, source)
-    total = over_samples(run, empty, samples, work(program), chunk_by_sample(program), progress)
+    r"""-grad_V Lhat(0, 0) = U^T C,  C = (1/N) sum_i (e_{y_i} - 1/V) phi(W_in xbar_i)^T.
+
+    Without an MLP, xbar_i stands for phi(W_in xbar_i).
+    """
+    empty = jnp.zeros((program.vocab, program.width or program.dim), frozen.Z.dtype)
+    run = partial(_add_hidden, program, layout, frozen, source)
+    total = over_samples(run, empty, samples, layout, work(program), layout.by_sample, progress)
     return frozen.U.T @ (total - total.mean(axis=0)) / as_float(samples)
 
 
 # --- step 2: attention at (V1, 0) -------------------------------------------------------------
 
 
-@partial(jax.jit, static_argnames=("program",), donate_argnames=("sums",))
+@partial(jax.jit, static_argnames=("program", "layout"), donate_argnames=("sums",))
 def _pull(
-    program: Retrieval, frozen: Frozen, source: Source, V1: Array, sums: tuple[Array, Array],
-    span: Span,
+    program: Retrieval, layout: Layout, frozen: Frozen, source: Source, M: Array,
+    sums: tuple[Array, Array], span: Span,
 ) -> tuple[Float[Array, "V"], Float[Array, ""]]:  # fmt: skip
-    M = frozen.U @ V1
-
     def body(
         sums: tuple[Array, Array], batch: Batch, live: Bool[Array, "B"]
     ) -> tuple[Array, Array]:
@@ -98,11 +105,12 @@ def _pull(
         beta = beta + jnp.zeros_like(beta).at[batch.tokens].add(weight)
         return beta, tau + jnp.sum(jnp.where(batch.at_position, weight, 0))
 
-    return fold(body, sums, source, span, length=program.length, chunk=chunk_by_sample(program))
+    return fold(body, sums, source, span, length=program.length, chunk=layout.by_sample)
 
 
 def attention_direction(
     program: Retrieval,
+    layout: Layout,
     frozen: Frozen,
     source: Source,
     V1: Float[Array, "d h"],
@@ -117,21 +125,19 @@ def attention_direction(
     V1^T U^T (e_{y_i} - p_i) without an MLP, W_in^T (phi'(W_in xbar_i) * that) with one.
     """
     empty = (jnp.zeros(program.vocab, frozen.Z.dtype), jnp.zeros((), frozen.Z.dtype))
-    run = partial(_pull, program, frozen, source, V1)
-    beta, tau = over_samples(run, empty, samples, work(program), chunk_by_sample(program), progress)
+    run = partial(_pull, program, layout, frozen, source, frozen.U @ V1)
+    beta, tau = over_samples(run, empty, samples, layout, work(program), layout.by_sample, progress)
     return (frozen.Z.T @ beta + tau * frozen.trigger) / (as_float(samples) * program.length)
 
 
 # --- step 3: the values where attention is a softmax ------------------------------------------
 
 
-@partial(jax.jit, static_argnames=("program",), donate_argnames=("total",))
+@partial(jax.jit, static_argnames=("program", "layout"), donate_argnames=("total",))
 def _add_errors(
-    program: Retrieval, frozen: Frozen, source: Source, V1: Array, w: Array, total: Array,
-    span: Span,
+    program: Retrieval, layout: Layout, frozen: Frozen, source: Source, M: Array, w: Array,
+    total: Array, span: Span,
 ) -> Float[Array, "V h"]:  # fmt: skip
-    M = frozen.U @ V1
-
     def body(total: Array, batch: Batch, live: Bool[Array, "B"]) -> Array:
         a = jax.nn.softmax(attention_scores(frozen, batch, w), axis=1)
         features = hidden(program, frozen, pool(program, frozen, batch, a))
@@ -139,11 +145,12 @@ def _add_errors(
         predicted = jax.nn.softmax(features @ M.T, axis=1)
         return _by_label(total, batch, features) - predicted.T @ features
 
-    return fold(body, total, source, span, length=program.length, chunk=chunk_by_sample(program))
+    return fold(body, total, source, span, length=program.length, chunk=layout.by_sample)
 
 
 def last_gradient(
     program: Retrieval,
+    layout: Layout,
     frozen: Frozen,
     source: Source,
     V1: Float[Array, "d h"],
@@ -156,6 +163,6 @@ def last_gradient(
     a_i = softmax_j(k_ij^T w), h_i = phi(W_in sum_j a_ij v_ij), p_i = softmax(U V1 h_i).
     """
     empty = jnp.zeros((program.vocab, V1.shape[1]), frozen.Z.dtype)
-    run = partial(_add_errors, program, frozen, source, V1, w)
-    total = over_samples(run, empty, samples, work(program), chunk_by_sample(program), progress)
+    run = partial(_add_errors, program, layout, frozen, source, frozen.U @ V1, w)
+    total = over_samples(run, empty, samples, layout, work(program), layout.by_sample, progress)
     return frozen.U.T @ total / as_float(samples)

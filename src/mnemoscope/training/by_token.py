@@ -2,8 +2,8 @@ r"""The three steps where every per-token quantity is a table by token id.
 
 Embeddings are frozen, so whatever a position contributes depends on its token alone. A pass over
 the samples then moves scalars: it counts, looks up and adds, and never forms a d-vector per
-position. This covers the attention-only model's first two steps as eta -> 0, and the third step of
-both models as gamma -> infinity, where attention is an argmax.
+position. This covers the attention-only model's first two steps as eta -> 0; `by_winner` has the
+third.
 
 The passes are compiled on their own, so that a long run can be cut into segments; the matrix work
 between them is plain code, compiled as part of whatever calls it.
@@ -20,7 +20,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int32, UInt32
 
-from mnemoscope.models.transformer import Frozen, hard_attention, token_features
+from mnemoscope.layout import Layout
+from mnemoscope.models.transformer import Frozen
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.streaming import (
@@ -29,10 +30,8 @@ from mnemoscope.training.streaming import (
     Source,
     Span,
     as_float,
-    chunk_by_token,
     fold,
     over_samples,
-    platform,
 )
 
 
@@ -48,13 +47,6 @@ def cells(program: Retrieval, batch: Batch) -> UInt32[Array, "B L"]:
     return batch.label[:, None] * jnp.uint32(program.vocab) + batch.tokens
 
 
-class Winners(NamedTuple):
-    """Where hard attention went: to a noise token t at label y, or to the informative one."""
-
-    noise: Int32[Array, "V V"]
-    informative: Int32[Array, "V"]
-
-
 def inverse(permutation: Array) -> Array:
     """Pi*^-1: the token behind each label."""
     return jnp.argsort(permutation)
@@ -63,8 +55,10 @@ def inverse(permutation: Array) -> Array:
 # --- step 1: the values at zero --------------------------------------------------------------
 
 
-@partial(jax.jit, static_argnames=("program",), donate_argnames=("counts",))
-def _count(program: Retrieval, source: Source, counts: Counts, span: Span) -> Counts:
+@partial(jax.jit, static_argnames=("program", "layout"), donate_argnames=("counts",))
+def _count(
+    program: Retrieval, layout: Layout, source: Source, counts: Counts, span: Span
+) -> Counts:
     def body(counts: Counts, batch: Batch, live: Bool[Array, "B"]) -> Counts:
         # Dead rows point past the table's end, where an addition is dropped.
         cell = jnp.where(live[:, None], cells(program, batch), jnp.uint32(program.vocab**2))
@@ -73,17 +67,21 @@ def _count(program: Retrieval, source: Source, counts: Counts, span: Span) -> Co
         labels = counts.labels.at[batch.label].add(live.astype(jnp.int32))
         return Counts(pairs, labels)
 
-    return fold(body, counts, source, span, length=program.length, chunk=chunk_by_token(program))
+    return fold(body, counts, source, span, length=program.length, chunk=layout.by_token)
 
 
 def count_pairs(
-    program: Retrieval, source: Source, samples: int | Count, progress: Progress | None = None
+    program: Retrieval,
+    layout: Layout,
+    source: Source,
+    samples: int | Count,
+    progress: Progress | None = None,
 ) -> Counts:
     """K and n over all samples."""
     V = program.vocab
     empty = Counts(jnp.zeros((V, V), jnp.int32), jnp.zeros(V, jnp.int32))
-    run = partial(_count, program, source)
-    return over_samples(run, empty, samples, program.length, chunk_by_token(program), progress)
+    run = partial(_count, program, layout, source)
+    return over_samples(run, empty, samples, layout, program.length, layout.by_token, progress)
 
 
 def first_gradient(
@@ -106,12 +104,18 @@ def first_gradient(
 # --- step 2: attention at (V1, 0), predictions still uniform ----------------------------------
 
 
-@partial(jax.jit, static_argnames=("program",), donate_argnames=("q",))
+@partial(jax.jit, static_argnames=("program", "layout"), donate_argnames=("q",))
 def _spread(
-    program: Retrieval, source: Source, R: Array, R_trig: Array, q: Array, span: Span
+    program: Retrieval,
+    layout: Layout,
+    source: Source,
+    R: Array,
+    R_trig: Array,
+    q: Array,
+    span: Span,
 ) -> Float[Array, "V"]:
     # On a GPU the threads that add to one token's sum wait for each other: give them more sums.
-    copies = 1 if platform() == "cpu" else 64
+    copies = 1 if layout.platform == "cpu" else 64
 
     def body(q: Array, batch: Batch, live: Bool[Array, "B"]) -> Array:
         r = R.reshape(-1).at[cells(program, batch)].get(mode="promise_in_bounds")
@@ -124,11 +128,12 @@ def _spread(
         part = part.at[copy[:, None], batch.tokens].add(share, mode="promise_in_bounds")
         return q + part.sum(axis=0)
 
-    return fold(body, q, source, span, length=program.length, chunk=chunk_by_token(program))
+    return fold(body, q, source, span, length=program.length, chunk=layout.by_token)
 
 
 def attention_direction(
     program: Retrieval,
+    layout: Layout,
     frozen: Frozen,
     source: Source,
     counts: Counts,
@@ -149,9 +154,9 @@ def attention_direction(
     the second pass over the samples is for.
     """
     R, R_trig = _value_table(program, frozen, V1)
-    run = partial(_spread, program, source, R, R_trig)
+    run = partial(_spread, program, layout, source, R, R_trig)
     empty = jnp.zeros_like(R_trig)
-    q = over_samples(run, empty, samples, program.length, chunk_by_token(program), progress)
+    q = over_samples(run, empty, samples, layout, program.length, layout.by_token, progress)
     return _assemble_alpha(program, frozen, counts, R, R_trig, q, samples)
 
 
@@ -181,67 +186,3 @@ def _assemble_alpha(
     rbar_total = (KR.sum() + n @ R_trig) / program.length
     tau = r_informative - rbar_total
     return (frozen.Z.T @ beta + tau * frozen.trigger) / (as_float(samples) * program.length)
-
-
-# --- step 3: the values where attention is an argmax ------------------------------------------
-
-
-@partial(jax.jit, static_argnames=("program",), donate_argnames=("winners",))
-def _attend(
-    program: Retrieval, source: Source, s: Array, s_trig: Array, winners: Winners, span: Span,
-) -> Winners:  # fmt: skip
-    def body(winners: Winners, batch: Batch, live: Bool[Array, "B"]) -> Winners:
-        noise, wins = hard_attention(batch, s, s_trig)
-        wins = wins | (program.attention == "locked")
-        return Winners(
-            winners.noise.at[batch.label, noise].add((live & ~wins).astype(jnp.int32)),
-            winners.informative.at[batch.label].add((live & wins).astype(jnp.int32)),
-        )
-
-    return fold(body, winners, source, span, length=program.length, chunk=chunk_by_token(program))
-
-
-def count_winners(
-    program: Retrieval,
-    frozen: Frozen,
-    source: Source,
-    alpha: Float[Array, "d"],
-    samples: int | Count,
-    progress: Progress | None = None,
-) -> Winners:
-    """Where argmax_j k_ij^T alpha falls, over all samples."""
-    V = program.vocab
-    empty = Winners(jnp.zeros((V, V), jnp.int32), jnp.zeros(V, jnp.int32))
-    run = partial(_attend, program, source, frozen.Z @ alpha, frozen.trigger @ alpha)
-    return over_samples(run, empty, samples, program.length, chunk_by_token(program), progress)
-
-
-def last_gradient(
-    program: Retrieval,
-    frozen: Frozen,
-    winners: Winners,
-    V1: Float[Array, "d h"],
-    samples: int | Count,
-) -> Float[Array, "d h"]:
-    r"""-grad_V Lhat(V1, W1) = U^T (1/N) sum_i (e_{y_i} - p_i) h_i^T, h_i of the winning token.
-
-    As eta -> 0 the predictions p_i stay uniform. At finite eta they are softmax(U V1 h_i), which
-    is again one row per winning token, weighted by how often it wins.
-    """
-    noise, informative = token_features(program, frozen)
-    token = inverse(frozen.permutation)
-    K = winners.noise.astype(noise.dtype)
-    n = winners.informative.astype(noise.dtype)
-    D = K @ noise + n[:, None] * informative[token]
-    if program.eta == "limit":
-        return frozen.U.T @ (D - D.mean(axis=0)) / as_float(samples)
-    by_noise = _predictions(frozen, V1, noise).T @ (K.sum(axis=0)[:, None] * noise)
-    by_token = n[frozen.permutation][:, None] * informative
-    by_informative = _predictions(frozen, V1, informative).T @ by_token
-    return frozen.U.T @ (D - by_noise - by_informative) / as_float(samples)
-
-
-def _predictions(
-    frozen: Frozen, V1: Float[Array, "d h"], features: Float[Array, "V h"]
-) -> Float[Array, "V V"]:
-    return jax.nn.softmax(features @ V1.T @ frozen.U.T, axis=1)

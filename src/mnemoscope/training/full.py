@@ -23,10 +23,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from mnemoscope.layout import Layout
 from mnemoscope.models.transformer import Frozen, Parameters, forward, margin, token_features
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
-from mnemoscope.training.streaming import Source, Span, chunk_by_sample, fold
+from mnemoscope.training.streaming import Source, Span, fold
 from mnemoscope.training.three_step import ThreeSteps, parameters_of
 
 FIRST_MOMENT, SECOND_MOMENT, TINY = 0.9, 0.999, 1e-8
@@ -60,22 +61,27 @@ def start(spec: Retrieval, frozen: Frozen, learned: ThreeSteps) -> State:
 
 @partial(jax.jit, static_argnames=("spec",))
 def _scaled(spec: Retrieval, frozen: Frozen, learned: ThreeSteps) -> Parameters:
-    lift, spread = margin(frozen, learned.alpha)
-    largest = jnp.maximum(jnp.abs(lift), spread)
+    lift, std = margin(frozen, learned.alpha)
+    largest = jnp.maximum(jnp.abs(lift), std)
     # One position needs no attention, and leaves alpha at zero.
     per_score = 2 * jnp.log(spec.length) / jnp.where(largest > 0, largest, 1)
     w = per_score * learned.alpha
-    logits = token_features(spec, frozen)[1] @ learned.V2.T @ frozen.U.T
-    own = logits[jnp.arange(spec.vocab), frozen.permutation]
-    above = jnp.mean(own - logits.mean(axis=1)) * spec.vocab / (spec.vocab - 1)
-    per_logit = 2 * jnp.log(spec.vocab) / jnp.maximum(above, jnp.std(logits))
+    # Means and spread of the logits A U^T, A = H V2^T, without the V x V of them:
+    # the sum of their squares is tr(A^T A U^T U).
+    A, U, V = token_features(spec, frozen)[1] @ learned.V2.T, frozen.U, spec.vocab
+    mean = A.mean(axis=0) @ U.mean(axis=0)
+    own = jnp.sum(A * U[frozen.permutation], axis=1).mean()
+    above = (own - mean) * V / (V - 1)
+    spread = jnp.sqrt(jnp.maximum(jnp.sum((A.T @ A) * (U.T @ U)) / V**2 - mean**2, 0))
+    per_logit = 2 * jnp.log(V) / jnp.maximum(above, spread)
     query = frozen.query / (frozen.query @ frozen.query)
     return Parameters(per_logit * learned.V2, jnp.outer(w, query))
 
 
 def loss_and_gradient(
-    spec: Retrieval, frozen: Frozen, source: Source, parameters: Parameters, samples: Array
-) -> tuple[Float[Array, ""], Parameters]:
+    spec: Retrieval, layout: Layout, frozen: Frozen, source: Source, parameters: Parameters,
+    samples: Array,
+) -> tuple[Float[Array, ""], Parameters]:  # fmt: skip
     """Lhat and its gradient in V and W_KQ, over all samples."""
 
     def summed(parameters: Parameters, batch: Batch, live: Bool[Array, "B"]) -> Array:
@@ -91,17 +97,17 @@ def loss_and_gradient(
 
     zero = (jnp.zeros((), frozen.Z.dtype), jax.tree.map(jnp.zeros_like, parameters))
     span = Span(jnp.uint32(0), samples, samples)
-    total = fold(body, zero, source, span, length=spec.length, chunk=chunk_by_sample(spec))
+    total = fold(body, zero, source, span, length=spec.length, chunk=layout.by_sample)
     return jax.tree.map(lambda part: part / samples.astype(frozen.Z.dtype), total)
 
 
-@partial(jax.jit, static_argnames=("spec", "optimiser"))
+@partial(jax.jit, static_argnames=("spec", "layout", "optimiser"))
 def step(
-    spec: Retrieval, optimiser: str, frozen: Frozen, source: Source, state: State,
-    samples: Array, lr: Array,
+    spec: Retrieval, layout: Layout, optimiser: str, frozen: Frozen, source: Source,
+    state: State, samples: Array, lr: Array,
 ) -> tuple[State, Info]:  # fmt: skip
     """One full-batch step."""
-    loss, g = loss_and_gradient(spec, frozen, source, state.parameters, samples)
+    loss, g = loss_and_gradient(spec, layout, frozen, source, state.parameters, samples)
     norm = jnp.sqrt(sum(jnp.sum(part**2) for part in g))
     taken = state.taken + 1
     if optimiser == "gd":

@@ -10,34 +10,15 @@ from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, UInt32
 
-from mnemoscope.spec import Retrieval
+from mnemoscope.layout import Layout
 from mnemoscope.tasks.retrieval import Batch, sample
 
 Carry = TypeVar("Carry")
 Body = Callable[[Carry, Batch, Bool[Array, "B"]], Carry]
 Progress = Callable[[float], None]
-
-# Tokens to a chunk where a token costs a few scalars. On a CPU: enough to hide a loop's overhead,
-# and small enough for the caches. On a GPU: enough to fill it.
-TOKENS_PER_CHUNK = {"cpu": 2**17, "gpu": 2**23}
-# Bytes of the largest array of a chunk where every sample carries vectors.
-BYTES_PER_CHUNK = {"cpu": 2**24, "gpu": 2**28}
-# The same in samples, at most: what the last chunk may waste on dead rows.
-SAMPLES_PER_CHUNK = {"cpu": 2**12, "gpu": 2**16}
-# Scalars handled between two reports of progress, which is also how soon Ctrl-C is heard. Work of
-# no more than this is one compiled call.
-WORK_PER_SEGMENT = {"cpu": 2**28, "gpu": 2**33}
-
-
-def platform() -> str:
-    """`gpu` or `cpu`: what the code that is being traced or called will run on."""
-    device = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
-    name = jax.default_backend() if device is None else getattr(device, "platform", str(device))
-    return "cpu" if name == "cpu" else "gpu"
 
 
 class Source(NamedTuple):
@@ -76,19 +57,6 @@ def as_float(samples: int | Count) -> Array | float:
     return float(samples) if isinstance(samples, int) else samples.samples.astype(float)
 
 
-def chunk_by_token(spec: Retrieval) -> int:
-    """Samples to a chunk when each token is a table look-up."""
-    here = platform()
-    return max(1, min(SAMPLES_PER_CHUNK[here], TOKENS_PER_CHUNK[here] // spec.length))
-
-
-def chunk_by_sample(spec: Retrieval) -> int:
-    """Samples to a chunk when each sample carries its values (L x d), hidden units and logits."""
-    widest = max(spec.length * spec.dim, spec.width, spec.vocab)
-    here = platform()
-    return int(np.clip(BYTES_PER_CHUNK[here] // (4 * widest), 1, SAMPLES_PER_CHUNK[here]))
-
-
 def fold(
     body: Body[Carry], carry: Carry, source: Source, span: Span, *, length: int, chunk: int
 ) -> Carry:
@@ -125,6 +93,7 @@ def over_samples(
     run: Callable[[Carry, Span], Carry],
     carry: Carry,
     samples: int | Count,
+    layout: Layout,
     work_per_sample: int,
     chunk: int,
     progress: Progress | None,
@@ -137,7 +106,7 @@ def over_samples(
     """
     if isinstance(samples, Count):
         return run(carry, Span(jnp.uint32(0), samples.samples, samples.most))
-    size = max(1, WORK_PER_SEGMENT[platform()] // (work_per_sample * chunk)) * chunk
+    size = max(1, layout.segment // (work_per_sample * chunk)) * chunk
     for first in range(0, samples, size):
         stop = min(first + size, samples)
         carry = run(carry, Span(jnp.uint32(first), jnp.uint32(stop), jnp.uint32(stop)))

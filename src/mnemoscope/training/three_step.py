@@ -11,8 +11,9 @@ in, not computed. W1 = gamma alpha z_EOS^T has rank one, so alpha says all of it
 The limit eta -> 0, gamma -> infinity keeps directions, since scales no longer matter: there V1
 stands for V1/eta, alpha for alpha/eta, W1 for the direction of an argmax, and V2 for V2/gamma.
 
-Each step has a cheap form by token id (`by_token`) where that is exact, and a form by sample
-(`by_sample`) elsewhere. `reference` does the same by plain autodiff.
+Each step has a cheap form by token id (`by_token`, and `by_winner` for the last) where that is
+exact and its tables fit, and a form by sample (`by_sample`) elsewhere. `reference` does the
+same by plain autodiff.
 """
 
 from typing import NamedTuple
@@ -21,10 +22,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from mnemoscope.layout import Layout
 from mnemoscope.models.transformer import Frozen, Parameters
 from mnemoscope.spec import Retrieval
-from mnemoscope.training import by_sample, by_token
-from mnemoscope.training.streaming import WORK_PER_SEGMENT, Count, Progress, Source, platform
+from mnemoscope.training import by_sample, by_token, by_winner
+from mnemoscope.training.streaming import Count, Progress, Source
 
 
 class ThreeSteps(NamedTuple):
@@ -52,16 +54,20 @@ class Rates(NamedTuple):
 
 
 def train_three_steps(
-    spec: Retrieval, frozen: Frozen, source: Source, progress: Progress | None = None
+    spec: Retrieval,
+    layout: Layout,
+    frozen: Frozen,
+    source: Source,
+    progress: Progress | None = None,
 ) -> ThreeSteps:
     """The three steps for this spec: exact, in memory that does not grow with N.
 
     One compiled call where that is short; a call for every segment of every pass where it is long.
     """
     program, rates = spec.program(), Rates.of(spec)
-    if not train_in_one_call(spec, platform()):
-        return three_steps(program, frozen, source, spec.samples, rates, progress)
-    learned = _in_one_call(program, frozen, source, Count.of(spec.samples), rates)
+    if not train_in_one_call(spec, layout):
+        return three_steps(program, layout, frozen, source, spec.samples, rates, progress)
+    learned = _in_one_call(program, layout, frozen, source, Count.of(spec.samples), rates)
     if progress is not None:
         jax.block_until_ready(learned)
         progress(passes(spec))
@@ -70,6 +76,7 @@ def train_three_steps(
 
 def three_steps(
     program: Retrieval,
+    layout: Layout,
     frozen: Frozen,
     source: Source,
     samples: int | Count,
@@ -81,31 +88,31 @@ def three_steps(
     if program.attention == "locked":
         V1 = jnp.zeros((program.dim, program.width or program.dim), frozen.Z.dtype)
         alpha = jnp.zeros(program.dim, frozen.Z.dtype)
-    elif program.width == 0:
-        counts = by_token.count_pairs(program, source, samples, progress)
-        V1 = rates.eta * by_token.first_gradient(program, frozen, counts, samples)
-        if program.eta == "limit":
-            alpha = by_token.attention_direction(
-                program, frozen, source, counts, V1, samples, progress
-            )
-        else:
-            alpha = by_sample.attention_direction(program, frozen, source, V1, samples, progress)
     else:
-        V1 = rates.eta * by_sample.first_gradient(program, frozen, source, samples, progress)
-        alpha = by_sample.attention_direction(program, frozen, source, V1, samples, progress)
+        train = (program, layout, frozen, source)
+        tables = program.width == 0 and layout.tables == "dense"
+        if tables:
+            counts = by_token.count_pairs(program, layout, source, samples, progress)
+            V1 = rates.eta * by_token.first_gradient(program, frozen, counts, samples)
+        else:
+            counts = None
+            V1 = rates.eta * by_sample.first_gradient(*train, samples, progress)
+        if counts is not None and program.eta == "limit":
+            alpha = by_token.attention_direction(*train, counts, V1, samples, progress)
+        else:
+            alpha = by_sample.attention_direction(*train, V1, samples, progress)
 
     if program.gamma == "limit":
-        winners = by_token.count_winners(program, frozen, source, alpha, samples, progress)
-        V2 = by_token.last_gradient(program, frozen, winners, V1, samples)
+        V2 = by_winner.last_gradient(program, layout, frozen, source, V1, alpha, samples, progress)
     else:
         w = query_scale(frozen, rates) * alpha
         V2 = V1 + rates.gamma * by_sample.last_gradient(
-            program, frozen, source, V1, w, samples, progress
+            program, layout, frozen, source, V1, w, samples, progress
         )
     return ThreeSteps(V1, alpha, V2)
 
 
-_in_one_call = jax.jit(three_steps, static_argnames=("program", "progress"))
+_in_one_call = jax.jit(three_steps, static_argnames=("program", "layout", "progress"))
 
 
 def query_scale(frozen: Frozen, rates: Rates) -> Array:
@@ -113,17 +120,11 @@ def query_scale(frozen: Frozen, rates: Rates) -> Array:
     return rates.gamma * (frozen.query @ frozen.query)
 
 
-def work_per_sample(spec: Retrieval) -> int:
-    """About how many scalars a pass moves for one sample."""
-    if spec.width == 0 and spec.eta == "limit":
-        return spec.length
-    return by_sample.work(spec)
-
-
-def train_in_one_call(spec: Retrieval, where: str) -> bool:
+def train_in_one_call(spec: Retrieval, layout: Layout) -> bool:
     """Whether the work is short enough to need no word of progress and no chance to stop."""
-    most = WORK_PER_SEGMENT["cpu" if where == "cpu" else "gpu"]
-    return spec.samples * work_per_sample(spec) <= most
+    looked_up = spec.width == 0 and spec.eta == "limit" and layout.tables == "dense"
+    each = spec.length if looked_up else by_sample.work(spec)
+    return spec.samples * each <= layout.segment
 
 
 def passes(spec: Retrieval) -> int:

@@ -1,0 +1,112 @@
+"""How a trial lies in memory: the form of its tables, and how much is handled at a time.
+
+A layout changes speed, memory and the order in which sums are taken, and so the last digits;
+nothing else. It is chosen from a budget of bytes.
+"""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from mnemoscope.numerics import Precision
+from mnemoscope.spec import Retrieval
+
+Platform = Literal["cpu", "gpu"]
+
+# Tables by pair of tokens are indexed with 32 bits.
+MOST_DENSE_VOCAB = 46_340
+
+# Tokens to a chunk where a token costs a few scalars. On a CPU: enough to hide a loop's overhead,
+# and small enough for the caches. On a GPU: enough to fill it.
+TOKENS_PER_CHUNK: dict[Platform, int] = {"cpu": 2**17, "gpu": 2**23}
+# Bytes of the largest array of a chunk where every sample carries vectors.
+BYTES_PER_CHUNK: dict[Platform, int] = {"cpu": 2**24, "gpu": 2**28}
+# The same in samples, at most: what the last chunk may waste on dead rows.
+SAMPLES_PER_CHUNK: dict[Platform, int] = {"cpu": 2**12, "gpu": 2**16}
+# Bytes of the logits of a block of tokens, where the answer to every token is asked for.
+BYTES_PER_BLOCK: dict[Platform, int] = {"cpu": 2**26, "gpu": 2**30}
+# Scalars handled between two reports of progress, which is also how soon Ctrl-C is heard. Work of
+# no more than this is one compiled call.
+WORK_PER_SEGMENT: dict[Platform, int] = {"cpu": 2**28, "gpu": 2**33}
+# Of a budget, what one array of a chunk may take: a few such arrays are in flight at once.
+CHUNK_SHARE = 16
+
+
+class Layout(NamedTuple):
+    """Everything about a compiled program that is not part of what it computes."""
+
+    platform: Platform
+    # V x V tables of counts and look-ups, or V x d matrices whose products are those tables.
+    tables: Literal["dense", "factored"]
+    # Samples to a chunk where each token is a look-up in a table.
+    by_token: int
+    # Samples to a chunk where each carries its values (L x d), hidden units and logits.
+    by_sample: int
+    # Tokens to a block where each has logits over all labels.
+    rows: int
+    # Scalars to a segment.
+    segment: int
+
+
+def choose_layout(
+    spec: Retrieval,
+    precision: Precision = "float32",
+    platform: Platform = "cpu",
+    budget: int | None = None,
+) -> Layout:
+    """The fastest layout that keeps within `budget` bytes, or within reason where there is none.
+
+    Dense tables are faster wherever they fit. What is left over the budget with factored ones and
+    small chunks is for the caller to refuse.
+    """
+    size = _bytes_of(precision)
+    share = 2**62 if budget is None else budget // CHUNK_SHARE
+    tokens = min(TOKENS_PER_CHUNK[platform], share // 4)
+    chunk = min(BYTES_PER_CHUNK[platform], share)
+    block = min(BYTES_PER_BLOCK[platform], share)
+    widest = size * max(spec.length * spec.dim, spec.width, spec.vocab)
+    most = SAMPLES_PER_CHUNK[platform]
+    dense = Layout(
+        platform=platform,
+        tables="dense",
+        by_token=int(np.clip(tokens // spec.length, 1, most)),
+        by_sample=int(np.clip(chunk // widest, 1, most)),
+        rows=int(np.clip(block // (size * spec.vocab), 1, spec.vocab)),
+        segment=WORK_PER_SEGMENT[platform],
+    )
+    fits = budget is None or sum(needed_bytes(spec, dense, precision).values()) <= budget
+    if fits and spec.vocab <= MOST_DENSE_VOCAB:
+        return dense
+    return dense._replace(tables="factored")
+
+
+def needed_bytes(
+    spec: Retrieval, layout: Layout, precision: Precision = "float32"
+) -> dict[str, int]:
+    """The large arrays of a trial, in bytes, by what they are for."""
+    size = _bytes_of(precision)
+    hidden = spec.width or spec.dim
+    # Values, hidden units and logits of a chunk, and what is computed from them; or its tokens.
+    vectors = layout.by_sample * (spec.length * spec.dim + spec.width + spec.vocab) * size
+    tokens = 4 * layout.by_token * spec.length
+    needed = {
+        "embeddings": 2 * spec.vocab * spec.dim * size,
+        "value matrices": 4 * spec.dim * hidden * size,
+        "one chunk": 3 * max(vectors, tokens),
+        "logits of a block of tokens": 2 * layout.rows * spec.vocab * size,
+    }
+    if layout.tables == "dense":
+        # Counts, and up to three tables of the same shape in flight beside them.
+        needed["tables by pair of tokens"] = spec.vocab**2 * (4 + 3 * size)
+    else:
+        # Sums by label, the values' rows that labels meet, and what is made from them in passing.
+        needed["sums by label"] = 5 * spec.vocab * spec.dim * size
+    if spec.width:
+        needed["hidden units"] = (5 * spec.vocab + spec.dim) * spec.width * size
+    if spec.then == "adamw":
+        needed["moments"] = 4 * spec.dim * (hidden + spec.dim) * size
+    return needed
+
+
+def _bytes_of(precision: Precision) -> int:
+    return 8 if precision == "float64" else 4

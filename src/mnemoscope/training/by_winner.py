@@ -1,0 +1,165 @@
+r"""The last step where attention is an argmax: all of a sequence's attention rests on one token.
+
+As gamma -> infinity the pooled vector of a sample is its winning token's value, so hidden units
+and predictions depend on that token alone, with the trigger in it or not. Symbols: K[y, t] how
+often the noise token t wins in sequences of label y; n[y] how often the informative one does.
+
+Two exact forms. Dense: count winners in a V x V table, and multiply with the tokens' features
+once. Factored: add the winner's features to its label's row, sample by sample.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int32, UInt32
+
+from mnemoscope.layout import Layout
+from mnemoscope.models.transformer import Frozen, hard_attention, token_features
+from mnemoscope.spec import Retrieval
+from mnemoscope.tasks.retrieval import Batch
+from mnemoscope.training.by_token import inverse
+from mnemoscope.training.streaming import (
+    Count,
+    Progress,
+    Source,
+    Span,
+    as_float,
+    fold,
+    over_samples,
+)
+
+
+class Scores(NamedTuple):
+    """What a key's direction makes of every token, and of the trigger."""
+
+    token: Float[Array, "V"]
+    trigger: Float[Array, ""]
+
+
+class Winners(NamedTuple):
+    """K and n."""
+
+    noise: Int32[Array, "V V"]
+    informative: Int32[Array, "V"]
+
+
+class Sums(NamedTuple):
+    """The winners' features summed by label, and how often each token won: as noise, and as the
+    informative one."""
+
+    features: Float[Array, "V h"]
+    noise: UInt32[Array, "V"]
+    informative: UInt32[Array, "V"]
+
+
+def last_gradient(
+    program: Retrieval,
+    layout: Layout,
+    frozen: Frozen,
+    source: Source,
+    V1: Float[Array, "d h"],
+    alpha: Float[Array, "d"],
+    samples: int | Count,
+    progress: Progress | None = None,
+) -> Float[Array, "d h"]:
+    r"""-grad_V Lhat(V1, W1) = U^T (1/N) sum_i (e_{y_i} - p_i) h_i^T, h_i of the winning token.
+
+    As eta -> 0 the predictions p_i stay uniform. At finite eta they are softmax(U V1 h_i), which
+    is again one row per winning token, weighted by how often it wins.
+    """
+    scores = Scores(frozen.Z @ alpha, frozen.trigger @ alpha)
+    features = token_features(program, frozen)
+    form = _dense if layout.tables == "dense" else _factored
+    D, noise_wins, informative_wins = form(
+        program, layout, frozen, source, features, scores, samples, progress
+    )
+    if program.eta == "limit":
+        return frozen.U.T @ (D - D.mean(axis=0)) / as_float(samples)
+    expected = _expected(frozen, layout, V1, features[0], noise_wins)
+    expected = expected + _expected(frozen, layout, V1, features[1], informative_wins)
+    return frozen.U.T @ (D - expected) / as_float(samples)
+
+
+Features = tuple[Float[Array, "V h"], Float[Array, "V h"]]
+
+
+def _dense(
+    program: Retrieval, layout: Layout, frozen: Frozen, source: Source, features: Features,
+    scores: Scores, samples: int | Count, progress: Progress | None,
+) -> Sums:  # fmt: skip
+    noise, informative = features
+    V = program.vocab
+    empty = Winners(jnp.zeros((V, V), jnp.int32), jnp.zeros(V, jnp.int32))
+    run = partial(_count, program, layout, source, scores)
+    winners = over_samples(run, empty, samples, layout, program.length, layout.by_token, progress)
+    n = winners.informative.astype(noise.dtype)
+    D = winners.noise.astype(noise.dtype) @ noise
+    D = D + n[:, None] * informative[inverse(frozen.permutation)]
+    own = winners.informative[frozen.permutation].astype(jnp.uint32)
+    return Sums(D, winners.noise.sum(axis=0, dtype=jnp.uint32), own)
+
+
+@partial(jax.jit, static_argnames=("program", "layout"), donate_argnames=("winners",))
+def _count(
+    program: Retrieval, layout: Layout, source: Source, scores: Scores, winners: Winners, span: Span
+) -> Winners:
+    def body(winners: Winners, batch: Batch, live: Bool[Array, "B"]) -> Winners:
+        noise, wins = hard_attention(batch, scores.token, scores.trigger)
+        wins = wins | (program.attention == "locked")
+        return Winners(
+            winners.noise.at[batch.label, noise].add((live & ~wins).astype(jnp.int32)),
+            winners.informative.at[batch.label].add((live & wins).astype(jnp.int32)),
+        )
+
+    return fold(body, winners, source, span, length=program.length, chunk=layout.by_token)
+
+
+def _factored(
+    program: Retrieval, layout: Layout, frozen: Frozen, source: Source, features: Features,
+    scores: Scores, samples: int | Count, progress: Progress | None,
+) -> Sums:  # fmt: skip
+    V = program.vocab
+    zero = jnp.zeros(V, jnp.uint32)
+    empty = Sums(jnp.zeros_like(features[0]), zero, zero)
+    run = partial(_add, program, layout, source, features, scores)
+    work = program.length + features[0].shape[1]
+    return over_samples(run, empty, samples, layout, work, layout.by_sample, progress)
+
+
+@partial(jax.jit, static_argnames=("program", "layout"), donate_argnames=("sums",))
+def _add(
+    program: Retrieval, layout: Layout, source: Source, features: Features, scores: Scores,
+    sums: Sums, span: Span,
+) -> Sums:  # fmt: skip
+    def body(sums: Sums, batch: Batch, live: Bool[Array, "B"]) -> Sums:
+        noise, wins = hard_attention(batch, scores.token, scores.trigger)
+        wins = wins | (program.attention == "locked")
+        h = jnp.where(wins[:, None], features[1][batch.informative], features[0][noise])
+        return Sums(
+            sums.features.at[batch.label].add(jnp.where(live[:, None], h, 0)),
+            sums.noise.at[noise].add((live & ~wins).astype(jnp.uint32)),
+            sums.informative.at[batch.informative].add((live & wins).astype(jnp.uint32)),
+        )
+
+    return fold(body, sums, source, span, length=program.length, chunk=layout.by_sample)
+
+
+@partial(jax.jit, static_argnames=("layout",))
+def _expected(
+    frozen: Frozen, layout: Layout, V1: Float[Array, "d h"], features: Float[Array, "V h"],
+    wins: UInt32[Array, "V"],
+) -> Float[Array, "V h"]:  # fmt: skip
+    """sum_t wins_t p_t h_t^T with p_t = softmax(U V1 h_t), for a block of tokens at a time."""
+    V, rows = features.shape[0], layout.rows
+
+    def block(number: Array | int, total: Array) -> Array:
+        token = jnp.uint32(number) * jnp.uint32(rows) + jnp.arange(rows, dtype=jnp.uint32)
+        live = token < V
+        h = features[jnp.where(live, token, 0)]
+        p = jax.nn.softmax(h @ V1.T @ frozen.U.T, axis=1)
+        weight = jnp.where(live, wins[jnp.where(live, token, 0)], 0).astype(h.dtype)
+        return total + p.T @ (weight[:, None] * h)
+
+    return jax.lax.fori_loop(0, -(-V // rows), block, jnp.zeros_like(features))
