@@ -16,6 +16,7 @@ from rich.table import Table
 from mnemoscope.bench.compare import Case, measure_bandwidth, run_case
 from mnemoscope.bench.diagram import time_diagram
 from mnemoscope.bench.growth import growth_exponents
+from mnemoscope.bench.profile import profile as time_stages
 from mnemoscope.cli.output import Watch, number, print_json
 from mnemoscope.cli.setting import MEMORY, Setting, read_device, read_memory
 from mnemoscope.numerics import Device, find_device
@@ -40,6 +41,9 @@ def bench(
     diagram: Annotated[
         bool, Parameter(negative="", help="time a whole phase diagram instead, compilation too")
     ] = False,
+    profile: Annotated[
+        bool, Parameter(negative="", help="time each stage of the steps alone instead")
+    ] = False,
     device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
     memory: Annotated[str | None, MEMORY] = None,
     json: Annotated[
@@ -61,6 +65,8 @@ def bench(
     chosen = QUICK if quick else CPU if place.platform == "cpu" else GPU
     given = setting is not None and any(value is not None for value in vars(setting).values())
     specs = [setting.read()] if setting is not None and given else [*map(Retrieval.read, chosen)]
+    if profile:
+        return _bench_profile(specs[0], where, place, budget, json)
     repeats = 3 if quick else 9
     with Watch("cases", len(specs) + growth) as watch:
         bandwidth = measure_bandwidth(where)
@@ -85,6 +91,20 @@ def bench(
         print_json(told)
     else:
         show(told, cases)
+    return 0
+
+
+def _bench_profile(
+    spec: Retrieval, where: Device, place: Any, budget: int | None, json: bool
+) -> int:
+    stages = time_stages(spec, where, budget)
+    told = {"device": describe(place), "cases": [], "spec": spec.model_dump(), "profile": stages}
+    if json:
+        print_json(told)
+        return 0
+    print(f"{_headline(told['device'])}\n{_name(told['spec'])}".replace("\nL=", " L="))
+    for name, seconds in stages.items():
+        print(f"  {name:32} {seconds * 1e3:10.3f} ms")
     return 0
 
 

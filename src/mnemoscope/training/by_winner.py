@@ -120,9 +120,9 @@ def _factored(
     program: Retrieval, layout: Layout, frozen: Frozen, source: Source, features: Features,
     scores: Scores, samples: int | Count, progress: Progress | None,
 ) -> Sums:  # fmt: skip
-    V = program.vocab
-    zero = jnp.zeros(V, jnp.uint32)
-    empty = Sums(jnp.zeros_like(features[0]), zero, zero)
+    # Buffers are handed over to be changed in place, so each is its own.
+    none = (jnp.zeros(program.vocab, jnp.uint32) for _ in range(2))
+    empty = Sums(jnp.zeros_like(features[0]), *none)
     run = partial(_add, program, layout, source, features, scores)
     work = program.length + features[0].shape[1]
     return over_samples(run, empty, samples, layout, work, layout.by_sample, progress)
