@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from mnemoscope.keys import permutation
+from mnemoscope.keys import below, permutation, random_words
 from mnemoscope.tasks.retrieval import Batch, sample
 
 KEY = jnp.array([7, 8], jnp.uint32)
@@ -34,6 +34,18 @@ def test_worked_example_of_the_docstring():
 def test_labels_are_the_permuted_informative_tokens():
     batch = draw(jnp.arange(B, dtype=jnp.uint32))
     np.testing.assert_array_equal(batch.label, PI[batch.informative])
+
+
+def test_samples_are_the_words_of_their_rows_whatever_the_vocabulary():
+    """Two tokens to a word up to 2**16 tokens, one above: the same words of the stream."""
+    index = jnp.arange(50, dtype=jnp.uint32)
+    for vocab in (20, 2**16, 2**16 + 1, 131_072):
+        for length in (1, 6, 7):
+            batch = sample(KEY, index, jnp.arange(vocab, dtype=jnp.uint32), length)
+            words = random_words(KEY, index, length + 1)
+            np.testing.assert_array_equal(batch.tokens, below(words[:, :length], vocab))
+            np.testing.assert_array_equal(batch.position, below(words[:, length], length))
+            np.testing.assert_array_equal(batch.label, batch.informative)
 
 
 def test_a_sample_depends_on_its_number_alone():

@@ -74,9 +74,26 @@ def random_words(
 
     With h = ceil(count / 2), counter (i, b) gives word b and word h + b.
     """
+    return jnp.concatenate(random_halves(key, rows, count), axis=1)[:, :count]
+
+
+def random_halves(
+    key: UInt32[Array, "2"], rows: UInt32[Array, "n"], count: int
+) -> tuple[UInt32[Array, "n half"], UInt32[Array, "n half"]]:
+    """The same words as two arrays: 0..h-1, and h..2h-1, of which the last may be one too many."""
     half = -(-count // 2)
     high, low = jnp.broadcast_arrays(rows[:, None], lax.iota(jnp.uint32, half)[None, :])
-    return jnp.concatenate(threefry(key, high, low), axis=1)[:, :count]
+    return threefry(key, high, low)
+
+
+def random_word(
+    key: UInt32[Array, "2"], rows: UInt32[Array, "n"], column: UInt32[Array, "n"], count: int
+) -> UInt32[Array, "n"]:
+    """One word of each row: word (rows[k], column[k])."""
+    half = jnp.uint32(-(-count // 2))
+    second = column >= half
+    first, other = threefry(key, rows, column - jnp.where(second, half, jnp.uint32(0)))
+    return jnp.where(second, other, first)
 
 
 def below(words: UInt32[Array, "*n"], bound: int) -> UInt32[Array, "*n"]:

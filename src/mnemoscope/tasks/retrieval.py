@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, UInt32
 
-from mnemoscope.keys import below, random_words
+from mnemoscope.keys import below, random_halves, random_word
 
 
 class Batch(NamedTuple):
@@ -45,18 +45,54 @@ class Batch(NamedTuple):
         return lax.iota(jnp.uint32, self.tokens.shape[1])[None, :] == self.position[:, None]
 
 
+class Drawn(NamedTuple):
+    """Samples as they come from the generator, which makes two words at a time.
+
+    `tokens` is one array with tokens b and h + b in the halves of a word, where a token fits in
+    16 bits, and two arrays where it does not. Kept like this, the generator runs once for both:
+    XLA's CPU compiler would run it again for every array that is made from its output.
+    """
+
+    tokens: tuple[UInt32[Array, "B h"], ...]
+    position: UInt32[Array, "B"]
+    label: UInt32[Array, "B"]
+
+
+def draw(
+    key: UInt32[Array, "2"],
+    index: UInt32[Array, "B"],
+    permutation: UInt32[Array, "V"],
+    length: int,
+) -> Drawn:
+    """The samples numbered `index` of a stream; each depends on its own number alone.
+
+    Words 0..L-1 of row i give the tokens of sample i, word L gives its position.
+    """
+    vocab, words = permutation.shape[0], length + 1
+    first, second = (below(half, vocab) for half in random_halves(key, index, words))
+    last = jnp.full_like(index, length)
+    position = below(random_word(key, index, last, words), length)
+    informative = below(random_word(key, index, position, words), vocab)
+    packed = (first | (second << jnp.uint32(16)),) if vocab <= 2**16 else (first, second)
+    return Drawn(packed, position, permutation[informative])
+
+
+def read(drawn: Drawn, length: int) -> Batch:
+    """The samples, one token to a place."""
+    if len(drawn.tokens) == 1:
+        (packed,) = drawn.tokens
+        halves = (packed & jnp.uint32(0xFFFF), packed >> jnp.uint32(16))
+    else:
+        halves = drawn.tokens
+    tokens = jnp.concatenate(halves, axis=1)[:, :length]
+    return Batch(tokens, drawn.position, drawn.label)
+
+
 def sample(
     key: UInt32[Array, "2"],
     index: UInt32[Array, "B"],
     permutation: UInt32[Array, "V"],
     length: int,
 ) -> Batch:
-    """The samples numbered `index` of a stream; each depends on its own number alone.
-
-    Words 0..L-1 of row i give the tokens of sample i, word L gives its position.
-    """
-    words = random_words(key, index, length + 1)
-    tokens = below(words[:, :length], permutation.shape[0])
-    position = below(words[:, length], length)
-    informative = jnp.take_along_axis(tokens, position[:, None], axis=1)[:, 0]
-    return Batch(tokens, position, permutation[informative])
+    """The samples numbered `index` of a stream."""
+    return read(draw(key, index, permutation, length), length)

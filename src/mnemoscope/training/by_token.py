@@ -59,15 +59,36 @@ def inverse(permutation: Array) -> Array:
 def _count(
     program: Retrieval, layout: Layout, source: Source, counts: Counts, span: Span
 ) -> Counts:
-    def body(counts: Counts, batch: Batch, live: Bool[Array, "B"]) -> Counts:
+    narrow = _fits_in_16_bits(program, layout)
+
+    def body(
+        state: tuple[Array, Array], batch: Batch, live: Bool[Array, "B"]
+    ) -> tuple[Array, Array]:
+        flat, labels = state
         # Dead rows point past the table's end, where an addition is dropped.
         cell = jnp.where(live[:, None], cells(program, batch), jnp.uint32(program.vocab**2))
-        flat = counts.pairs.reshape(-1).at[cell.reshape(-1)].add(1, mode="drop")
-        pairs = flat.reshape(counts.pairs.shape)
-        labels = counts.labels.at[batch.label].add(live.astype(jnp.int32))
-        return Counts(pairs, labels)
+        flat = flat.at[cell.reshape(-1)].add(jnp.ones((), flat.dtype), mode="drop")
+        return flat, labels.at[batch.label].add(live.astype(jnp.int32))
 
-    return fold(body, counts, source, span, length=program.length, chunk=layout.by_token)
+    before = counts.pairs.reshape(-1)
+    start = jnp.zeros(before.shape, jnp.uint16) if narrow else before
+    flat, labels = fold(
+        body, (start, counts.labels), source, span, length=program.length, chunk=layout.by_token
+    )
+    flat = before + flat.astype(jnp.int32) if narrow else flat
+    return Counts(flat.reshape(counts.pairs.shape), labels)
+
+
+def _fits_in_16_bits(program: Retrieval, layout: Layout) -> bool:
+    """Whether the counts of one call may be taken in half the memory, and so nearer the processor.
+
+    One call sees no more than a segment of tokens. A cell's count is close to Poisson; with a mean
+    of at most 2**14, more than 2**16 is 384 standard deviations away. (GPUs add 16-bit numbers
+    more slowly than 32-bit ones.)
+    """
+    samples = layout.segment // program.length + layout.by_token
+    largest = samples / program.vocab + samples * program.length / program.vocab**2
+    return layout.platform == "cpu" and largest <= 2**14
 
 
 def count_pairs(

@@ -14,7 +14,7 @@ from jax import lax
 from jaxtyping import Array, Bool, UInt32
 
 from mnemoscope.layout import Layout
-from mnemoscope.tasks.retrieval import Batch, sample
+from mnemoscope.tasks.retrieval import Batch, Drawn, draw, read
 
 Carry = TypeVar("Carry")
 Body = Callable[[Carry, Batch, Bool[Array, "B"]], Carry]
@@ -67,8 +67,8 @@ def fold(
         index = start + lax.iota(jnp.uint32, chunk)
         # An index that wrapped past 2**32 is dead too.
         live = (index >= span.first) & (index < span.stop)
-        make = partial(sample, source.key, index, source.permutation, length)
-        return body(carry, _held(make, start < span.most), live)
+        make = partial(draw, source.key, index, source.permutation, length)
+        return body(carry, read(_held(make, start < span.most), length), live)
 
     total = span.most - span.first
     # Rounded up without adding to the total, which may be near the end of 32 bits.
@@ -76,7 +76,7 @@ def fold(
     return lax.fori_loop(0, chunks.astype(jnp.int32), one, carry)
 
 
-def _held(make: Callable[[], Batch], needed: Bool[Array, ""]) -> Batch:
+def _held(make: Callable[[], Drawn], needed: Bool[Array, ""]) -> Drawn:
     """make(), computed once and kept in memory before anything reads it.
 
     Left to itself, XLA's CPU compiler repeats the random generator inside every loop that reads a
