@@ -55,6 +55,16 @@ def test_bytes_that_must_move():
     assert compare.must_move(SPEC, "factored") == wide
 
 
+def test_stages_are_timed_one_by_one(capsys: pytest.CaptureFixture[str]):
+    assert main(["bench", *SMALL, "--profile", "--json"]) == 0
+    stages = json.loads(capsys.readouterr().out)["profile"]
+    assert {name.split(",")[0] for name in stages} >= {"step 1", "step 2", "step 3"}
+    assert all(seconds > 0 for seconds in stages.values())
+    assert main(["bench", *SMALL, "--eta", "1", "--profile"]) == 2
+    text = capsys.readouterr().err.strip()
+    assert text == "mnemoscope: --profile: expected the attention-only model in its limit"
+
+
 def test_a_diagram_is_timed_whole(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

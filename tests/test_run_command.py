@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import jax
 import pytest
 
 from mnemoscope.cli import main
@@ -121,11 +122,31 @@ def test_a_toml_file_gives_settings_and_options_win(
         ([*SMALL, "--dim", "3"], "--dim: expected it once, got it several times"),
         ([*SMALL, "--eta"], "--eta: expected a value, got none"),
         ([*SMALL, "more"], "expected options, which start with --, got ['more']"),
+        (
+            [*SMALL, "--memory", "2 GBit"],
+            "--memory: expected a size such as 2GB, 512MiB or 4e9, got '2 GBit'",
+        ),
         (SMALL[2:], "--vocab: expected a value, got none"),
     ],
 )
 def test_refusals(capsys: pytest.CaptureFixture[str], words: list[str], text: str):
     assert refused(capsys, *words) == text
+
+
+def test_a_budget_that_is_too_small_is_said(capsys: pytest.CaptureFixture[str]):
+    text = refused(capsys, *SMALL, "--memory", "2kB")
+    assert text.startswith("--vocab: expected a size that fits in the 2 kB of the memory budget")
+
+
+def test_a_gpu_that_is_asked_for_and_absent_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    def devices(name: str) -> list[object]:
+        raise RuntimeError(f"Unknown backend: '{name}' requested")
+
+    monkeypatch.setattr(jax, "devices", devices)
+    text = refused(capsys, *SMALL, "--device", "gpu")
+    assert text == "--device: expected a device that JAX sees (cpu), got 'gpu'"
 
 
 def test_a_typo_in_a_toml_key_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -174,9 +195,9 @@ def test_output_survives_a_reader_that_leaves_and_a_terminal_without_our_letters
 
 
 def test_a_size_that_cannot_fit_says_how_much_it_needs(capsys: pytest.CaptureFixture[str]):
-    text = refused(capsys, *but("vocab", "1e7"))
+    text = refused(capsys, *but("vocab", "2e9"))
     assert text.startswith("--vocab: expected a size that fits in the ")
-    assert "which needs 1.6 PB" in text
+    assert "which needs 712 GB (480 GB for sums by label)" in text
 
 
 def test_ctrl_c_keeps_what_was_finished():
@@ -202,5 +223,5 @@ def test_ctrl_c_keeps_what_was_finished():
 def test_help_names_every_option(capsys: pytest.CaptureFixture[str]):
     assert main(["run", "--help"]) == 0
     text = capsys.readouterr().out
-    for name in (*Retrieval.model_fields, "seeds", "seed", "device", "spec", "json"):
+    for name in (*Retrieval.model_fields, "seeds", "seed", "device", "memory", "spec", "json"):
         assert f"--{name.replace('_', '-')}" in text

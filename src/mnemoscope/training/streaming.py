@@ -17,6 +17,7 @@ from mnemoscope.layout import Layout
 from mnemoscope.tasks.retrieval import Batch, Drawn, draw, read
 
 Carry = TypeVar("Carry")
+Made = TypeVar("Made", Drawn, Batch)
 Body = Callable[[Carry, Batch, Bool[Array, "B"]], Carry]
 Progress = Callable[[float], None]
 
@@ -68,7 +69,10 @@ def fold(
         # An index that wrapped past 2**32 is dead too.
         live = (index >= span.first) & (index < span.stop)
         make = partial(draw, source.key, index, source.permutation, length)
-        return body(carry, read(_held(make, start < span.most), length), live)
+        drawn = _held(make, start < span.most)
+        # In a branch of its own: the generator would be run again for the unpacked tokens.
+        batch = _held(lambda: read(drawn, length), span.first < span.most)
+        return body(carry, batch, live)
 
     total = span.most - span.first
     # Rounded up without adding to the total, which may be near the end of 32 bits.
@@ -76,7 +80,7 @@ def fold(
     return lax.fori_loop(0, chunks.astype(jnp.int32), one, carry)
 
 
-def _held(make: Callable[[], Drawn], needed: Bool[Array, ""]) -> Drawn:
+def _held(make: Callable[[], Made], needed: Bool[Array, ""]) -> Made:
     """make(), computed once and kept in memory before anything reads it.
 
     Left to itself, XLA's CPU compiler repeats the random generator inside every loop that reads a
