@@ -8,9 +8,9 @@ import mnemoscope
 HOUSE = Path(mnemoscope.__file__).parent
 # The order of the rooms, as ARCHITECTURE.md draws it.
 ROOMS = [
-    "fields", "spec", "numerics", "layout", "keys", "tasks", "embeddings", "models", "training",
-    "evaluation", "memory", "record", "simulate", "batch", "analysis", "experiments", "bench",
-    "cli",
+    "fields", "spec", "theory", "numerics", "layout", "keys", "tasks", "embeddings", "models",
+    "training", "evaluation", "memory", "record", "simulate", "batch", "analysis", "experiments",
+    "bench", "cli",
 ]  # fmt: skip
 
 

@@ -5,5 +5,18 @@ from mnemoscope.experiments.trials import Run, run
 from mnemoscope.record import Step, Trial
 from mnemoscope.simulate import simulate
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.theory.predict import Prediction, critical_value, predict
 
-__all__ = ["Retrieval", "Run", "SpecError", "Step", "Trial", "run", "simulate", "simulate_many"]
+__all__ = [
+    "Prediction",
+    "Retrieval",
+    "Run",
+    "SpecError",
+    "Step",
+    "Trial",
+    "critical_value",
+    "predict",
+    "run",
+    "simulate",
+    "simulate_many",
+]

@@ -9,6 +9,7 @@ import cyclopts
 
 from mnemoscope.cli.bench import bench
 from mnemoscope.cli.output import complain
+from mnemoscope.cli.predict import predict
 from mnemoscope.cli.run import run
 from mnemoscope.numerics import keep_compiled_programs
 from mnemoscope.spec import SpecError
@@ -19,6 +20,7 @@ app = cyclopts.App(
     version_flags=["--version"],
 )
 app.command(run)
+app.command(predict)
 app.command(bench)
 
 

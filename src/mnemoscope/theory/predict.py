@@ -1,0 +1,182 @@
+"""`predict`: what a setting will do, and why, without running it.
+
+>>> told = predict(Retrieval(vocab=512, dim=128, length=16, samples=16_000))
+>>> told.regime
+'interference'
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.theory.attention import Attention, Seeds, attention_terms, lift_over_seeds
+from mnemoscope.theory.recall import Recall
+
+Axis = Literal["samples", "dim", "length"]
+
+# What each regime means. The first five are noises of attention, the next two of the map.
+REGIMES = {
+    "overlap": "the trigger's overlap with the tokens hides it",
+    "mean_bias": "the embeddings' common mean, through uneven label counts, draws attention",
+    "label_noise": "uneven label counts and chance meetings of tokens draw attention",
+    "gradient_noise": "chance meetings of tokens and labels, through overlaps, draw attention",
+    "count_noise": "tokens that were seen more often draw attention",
+    "interference": "stored pairs disturb each other in d dimensions",
+    "unseen": "many tokens were never the informative one",
+    "recall": "attention finds the token, and the map names it",
+    "none": "not derived for this setting",
+}
+RECALLED = 0.9
+# How far the search for a critical value goes, and how fine it is.
+SEARCH: dict[Axis, tuple[int, int]] = {
+    "samples": (1, 2**31), "dim": (2, 2**20), "length": (1, 2**20)
+}  # fmt: skip
+FINE = 0.01
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Theory's word on one setting.
+
+    `low` and `high` hold 95 % of seeds. `terms` are each noise's standard deviation over the
+    signal. `valid` is False where the derivation does not cover the setting, for the reason in
+    `notes`; the numbers are then None, or given with less trust.
+    """
+
+    spec: Retrieval
+    accuracy: float | None
+    low: float | None
+    high: float | None
+    attention_accuracy: float | None
+    regime: str
+    terms: dict[str, float]
+    valid: bool
+    notes: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {
+            "spec": self.spec.model_dump(),
+            "accuracy": self.accuracy,
+            "interval": {"low": self.low, "high": self.high},
+            "attention_accuracy": self.attention_accuracy,
+            "regime": self.regime,
+            "terms": self.terms,
+            "valid": self.valid,
+            "notes": list(self.notes),
+        }
+
+
+def predict(spec: Retrieval) -> Prediction:
+    """Accuracy, attention accuracy, and what limits them, from the spec alone."""
+    missing = not_derived(spec)
+    if missing:
+        return Prediction(spec, None, None, None, None, "none", {}, False, (missing,))
+    attention, recall = _solve(spec)
+    accuracy = recall.accuracy
+    wide = 1.96 * recall.spread(spec.vocab)
+    terms = {name: math.sqrt(value) for name, value in attention.terms.items()}
+    terms["interference"] = _interference(spec)
+    notes = tuple(_doubts(spec))
+    return Prediction(
+        spec=spec,
+        accuracy=accuracy,
+        low=max(0.0, accuracy - wide),
+        high=min(1.0, accuracy + wide),
+        attention_accuracy=recall.attention_accuracy,
+        regime=_regime(spec, attention, recall),
+        terms=terms,
+        valid=not notes,
+        notes=notes,
+    )
+
+
+def critical_value(spec: Retrieval, axis: Axis, target: float = 0.5) -> int | None:
+    """Where predicted accuracy crosses `target` along an axis, to 1 %.
+
+    The least N or d that reaches it, the largest L that still does; None where none does. N and
+    d are searched up to 2**31 and 2**20.
+    """
+    if not 0 < target < 1:
+        raise SpecError("target", f"expected a number between 0 and 1, got {target:g}")
+    if not_derived(spec):
+        return None
+    low, high = SEARCH[axis]
+    if spec.embedding == "orthonormal" and axis == "dim":
+        low = spec.vocab
+
+    def reaches(value: int) -> bool:
+        try:
+            return _solve(spec.replace(**{axis: value}))[1].accuracy >= target
+        except SpecError:  # past what a spec may hold, which only happens at the far end
+            return axis != "length"
+
+    falls = axis == "length"  # longer sequences are harder; more samples and dimensions are easier
+    easy, hard = (low, high) if falls else (high, low)
+    if not reaches(easy):
+        return None
+    if reaches(hard):
+        return hard
+    while high - low > max(1, FINE * low):
+        middle = round(math.sqrt(low * high)) if low > 0 else high // 2
+        middle = min(max(middle, low + 1), high - 1)
+        if reaches(middle) == falls:
+            low = middle
+        else:
+            high = middle
+    return low if falls else high
+
+
+def _solve(spec: Retrieval) -> tuple[Attention, Recall]:
+    if spec.attention == "locked" or spec.length == 1:
+        attention = Attention(0.0, {})
+    else:
+        attention = attention_terms(spec)
+    seeds: Seeds = lift_over_seeds(spec, attention)
+    return attention, Recall(spec, seeds)
+
+
+def not_derived(spec: Retrieval) -> str:
+    """Why theory has nothing to say, or nothing when it has."""
+    if spec.width:
+        return "the attention-MLP model is not derived yet"
+    if spec.eta != "limit" or spec.gamma != "limit":
+        return "finite step sizes are not derived: theory is for eta -> 0, gamma -> infinity"
+    if spec.then != "none":
+        return "training beyond the three steps is not derived"
+    return ""
+
+
+def _doubts(spec: Retrieval) -> list[str]:
+    """Where the derivation's large numbers are not large."""
+    doubts = []
+    if spec.vocab < 64:
+        doubts.append("fewer than 64 tokens: averages over the vocabulary are rough")
+    if spec.dim < 12:
+        doubts.append("fewer than 12 dimensions: overlaps are far from normal")
+    if spec.samples < 200:
+        doubts.append("fewer than 200 samples: counts are far from their means")
+    return doubts
+
+
+def _interference(spec: Retrieval) -> float:
+    """Standard deviation of a wrong logit over the right one, attention perfect (B4)."""
+    V, d, n = spec.vocab, spec.dim, spec.samples / spec.vocab
+    if spec.embedding == "orthonormal":
+        return 0.0
+    pairs = 1 + 1 / n  # E n^2 / (E n)^2
+    extra = 1.0 if spec.trigger == "additive" else 0.0
+    leak = extra * ((V - 2) / d + 1) / n
+    return math.sqrt((V - 2) * pairs * (1 + extra) / d**2 + (1 + pairs * (1 + extra)) / d + leak)
+
+
+def _regime(spec: Retrieval, attention: Attention, recall: Recall) -> str:
+    if recall.accuracy >= RECALLED:
+        return "recall"
+    attended = recall.attention_accuracy
+    named = recall.accuracy / attended if attended else 0.0
+    if attended <= named:
+        return max(attention.terms, key=lambda name: attention.terms[name])
+    unseen = math.exp(-spec.samples / spec.vocab)
+    return "unseen" if unseen > (1 - named) / 2 else "interference"

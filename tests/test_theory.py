@@ -1,0 +1,188 @@
+"""Theory against simulation, and its parts against plain sums. Seeds are fixed.
+
+Bounds: four standard errors of the simulated mean, plus what the approximation is allowed, which
+is named beside each.
+"""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mnemoscope import Retrieval, SpecError, critical_value, predict, simulate_many
+from mnemoscope.cli import main
+from mnemoscope.theory.attention import attention_terms
+from mnemoscope.theory.counts import count_moments
+from mnemoscope.theory.predict import REGIMES, Axis
+from mnemoscope.theory.recall import map_accuracy
+
+SMALL = ["--vocab", "128", "--dim", "40", "--length", "16", "--samples", "2000"]
+# Settings of every regime, in two shapes so that few programs are compiled.
+SETTINGS: list[dict[str, Any]] = [
+    dict(length=16, dim=100, samples=600),  # unseen tokens
+    dict(length=16, dim=100, samples=20_000),  # recall
+    dict(length=16, dim=70, samples=3000),  # interference
+    dict(length=128, dim=100, samples=1500),  # mean bias
+    dict(length=128, dim=70, samples=8000),
+    dict(length=128, dim=100, samples=20_000),
+]
+
+
+def relative_error(values: list[float], expected: float) -> tuple[float, float]:
+    """How far the mean is from what was expected, and its standard error, over what was."""
+    error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    return abs(float(np.mean(values)) - expected) / expected, error / expected
+
+
+@pytest.mark.parametrize("length", [16, 128])
+def test_signal_noise_and_accuracy_agree_with_simulation(length: int):
+    settings = [values for values in SETTINGS if values["length"] == length]
+    specs = [Retrieval.read(dict(vocab=256, test_samples=2048, **values)) for values in settings]
+    trials = simulate_many([(spec, seed) for spec in specs for seed in range(24)])
+    for at, spec in enumerate(specs):
+        ends = [trial.steps[-1] for trial in trials[24 * at : 24 * (at + 1)]]
+        terms, told = attention_terms(spec), predict(spec)
+        off, error = relative_error([end.signal or 0 for end in ends], terms.signal)
+        assert off <= 4 * error + 0.05, spec
+        total = terms.signal**2 * sum(terms.terms.values())
+        off, error = relative_error([(end.std or 0) ** 2 for end in ends], total)
+        assert off <= 4 * error + 0.10, spec  # a variance: twice the 5 % of its root
+        for name, allowed in (("accuracy", 0.03), ("attention_accuracy", 0.03)):
+            values = [getattr(end, name) for end in ends]
+            error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+            assert abs(float(np.mean(values)) - getattr(told, name)) <= 4 * error + allowed, spec
+
+
+def test_the_trigger_weight_is_its_mean_over_samples():
+    """(A3) to (A5) against tau of drawn samples, with A and B at their means."""
+    V, L, N = 12, 5, 40
+    rng = np.random.default_rng(3)
+    drawn = []
+    for _ in range(4000):
+        tokens, position = rng.integers(0, V, (N, L)), rng.integers(0, L, N)
+        label = tokens[np.arange(N), position]
+        K = np.zeros((V, V))
+        np.add.at(K, (np.repeat(label, L), tokens.ravel()), 1)
+        Kc = K - K.mean(axis=0)
+        r = Kc[label[:, None], tokens]
+        drawn.append(float((r[np.arange(N), position] - r.mean(axis=1)).sum()))
+    expected = count_moments(Retrieval(vocab=V, dim=4, length=L, samples=N)).trigger
+    off, error = relative_error(drawn, expected)
+    assert off <= 4 * error
+
+
+def test_the_third_moment_of_the_overlaps():
+    """(A7)."""
+    V, d = 120, 40
+    rng = np.random.default_rng(4)
+    drawn = []
+    for _ in range(200):
+        Z = rng.normal(size=(V, d)) / math.sqrt(d)
+        drawn.append(float(np.trace(np.linalg.matrix_power(Z.T @ Z, 3))) / d)
+    c = V / d
+    off, error = relative_error(drawn, c**3 + 3 * c**2 + c)
+    assert off <= 4 * error + 0.01  # exact up to terms of 1/d^2
+
+
+@pytest.mark.parametrize(
+    ("V", "d", "per_label", "more"),
+    [
+        (131, 59, 200, {}),
+        (279, 73, 3, {}),
+        (300, 80, 50, {"embedding": "sphere"}),
+        (256, 64, 80, {"trigger": "additive"}),
+    ],
+)
+def test_the_memory_alone_agrees_with_a_plain_one(
+    V: int, d: int, per_label: int, more: dict[str, Any]
+):
+    """Hebbian pairs written and read in plain NumPy, attention perfect."""
+    rng = np.random.default_rng(5)
+    shares = []
+    for _ in range(60):
+        U, Z = rng.normal(size=(2, V, d)) / math.sqrt(d)
+        if more.get("embedding") == "sphere":
+            U, Z = (M / np.linalg.norm(M, axis=1, keepdims=True) for M in (U, Z))
+        if more.get("trigger") == "additive":
+            Z = Z + rng.normal(size=d) / math.sqrt(d)
+        n = rng.multinomial(V * per_label, np.full(V, 1 / V))
+        V2 = (U - U.mean(axis=0)).T @ (n[:, None] * Z)
+        shares.append(float(np.mean((Z @ V2.T @ U.T).argmax(axis=1) == np.arange(V))))
+    spec = Retrieval.read(dict(vocab=V, dim=d, length=1, samples=V * per_label, **more))
+    (told,) = map_accuracy(spec, np.ones(1), np.zeros(1), np.ones(1))
+    error = float(np.std(shares, ddof=1)) / math.sqrt(len(shares))
+    assert abs(float(np.mean(shares)) - told) <= 4 * error + 0.02
+
+
+def test_orthonormal_embeddings_name_what_was_seen():
+    spec = Retrieval(vocab=128, dim=160, length=8, samples=200, embedding="orthonormal")
+    told = predict(spec)
+    seen = 1 - math.exp(-200 / 128) * (1 - 1 / 128)
+    assert told.accuracy == pytest.approx(seen, abs=0.01)
+    assert told.regime == "unseen"
+    assert told.terms["interference"] == 0
+
+
+def test_regimes_are_named():
+    def regime(**values: int) -> str:
+        return predict(Retrieval.read(dict(vocab=512, **values))).regime
+
+    assert regime(dim=256, length=16, samples=50_000) == "recall"
+    assert regime(dim=64, length=16, samples=50_000) == "interference"
+    assert regime(dim=256, length=16, samples=300) == "unseen"
+    assert regime(dim=64, length=256, samples=4000) == "mean_bias"
+    assert all(REGIMES.values())
+
+
+def test_critical_values_are_where_the_target_is_crossed():
+    spec = Retrieval(vocab=256, dim=100, length=64, samples=4000)
+    cases: list[tuple[Axis, float]] = [("samples", 0.95), ("dim", 0.95), ("length", 1.05)]
+    for axis, harder in cases:
+        found = critical_value(spec, axis, 0.6)
+        assert found is not None
+        there = predict(spec.replace(**{axis: found})).accuracy
+        past = predict(spec.replace(**{axis: int(found * harder)})).accuracy
+        assert there is not None
+        assert past is not None
+        assert past < 0.6 <= there
+    assert critical_value(spec.replace(dim=20), "samples", 0.9) is None
+    with pytest.raises(SpecError, match=r"^target: expected a number between 0 and 1, got 2$"):
+        critical_value(spec, "samples", 2.0)
+
+
+def test_what_is_not_derived_is_said():
+    spec = Retrieval(vocab=128, dim=40, length=8, samples=2000)
+    for change, word in ((dict(width=8), "MLP"), (dict(eta=1.0), "step sizes")):
+        told = predict(spec.replace(**change))
+        assert (told.valid, told.accuracy, told.regime) == (False, None, "none")
+        assert word in told.notes[0]
+        assert critical_value(spec.replace(**change), "samples") is None
+    rough = predict(spec.replace(vocab=32))
+    assert not rough.valid
+    assert rough.accuracy is not None
+    assert "fewer than 64 tokens" in rough.notes[0]
+
+
+def test_locked_attention_is_perfect():
+    spec = Retrieval(vocab=128, dim=40, length=512, samples=2000, attention="locked")
+    assert predict(spec).attention_accuracy == 1
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str]):
+    assert main(["predict", *SMALL, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    for key in ("accuracy", "attention_accuracy", "regime", "terms", "critical", "valid", "notes"):
+        assert key in told
+    assert set(told["critical"]) == {"samples", "dim", "length"}
+    assert told["interval"]["low"] <= told["accuracy"] <= told["interval"]["high"]
+    assert main(["predict", *SMALL]) == 0
+    shown = capsys.readouterr().out
+    assert "interference" in shown
+    assert "the least N that reaches it" in shown
+    assert main(["predict", *SMALL, "--width", "4"]) == 0
+    assert "not derived yet" in capsys.readouterr().out
+    assert main(["predict", *SMALL, "--target", "2"]) == 2
+    text = capsys.readouterr().err.strip()
+    assert text == "mnemoscope: --target: expected a number from 0.001 to 0.999, got '2'"
