@@ -10,7 +10,7 @@ HOUSE = Path(mnemoscope.__file__).parent
 ROOMS = [
     "fields", "spec", "theory", "numerics", "layout", "keys", "tasks", "embeddings", "models",
     "training", "evaluation", "memory", "record", "simulate", "batch", "analysis", "experiments",
-    "bench", "cli",
+    "bench", "report", "cli",
 ]  # fmt: skip
 
 

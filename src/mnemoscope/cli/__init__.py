@@ -8,6 +8,8 @@ import sys
 import cyclopts
 
 from mnemoscope.cli.bench import bench
+from mnemoscope.cli.bound import bound
+from mnemoscope.cli.laws import laws
 from mnemoscope.cli.output import complain
 from mnemoscope.cli.predict import predict
 from mnemoscope.cli.run import run
@@ -21,6 +23,8 @@ app = cyclopts.App(
 )
 app.command(run)
 app.command(predict)
+app.command(laws)
+app.command(bound)
 app.command(bench)
 
 

@@ -90,13 +90,8 @@ def three_steps(
         alpha = jnp.zeros(program.dim, frozen.Z.dtype)
     else:
         train = (program, layout, frozen, source)
-        tables = program.width == 0 and layout.tables == "dense"
-        if tables:
-            counts = by_token.count_pairs(program, layout, source, samples, progress)
-            V1 = rates.eta * by_token.first_gradient(program, frozen, counts, samples)
-        else:
-            counts = None
-            V1 = rates.eta * by_sample.first_gradient(*train, samples, progress)
+        gradient, counts = first_gradient(*train, samples, progress)
+        V1 = rates.eta * gradient
         if counts is not None and program.eta == "limit":
             alpha = by_token.attention_direction(*train, counts, V1, samples, progress)
         else:
@@ -110,6 +105,21 @@ def three_steps(
             program, layout, frozen, source, V1, w, samples, progress
         )
     return ThreeSteps(V1, alpha, V2)
+
+
+def first_gradient(
+    program: Retrieval,
+    layout: Layout,
+    frozen: Frozen,
+    source: Source,
+    samples: int | Count,
+    progress: Progress | None = None,
+) -> tuple[Float[Array, "d h"], by_token.Counts | None]:
+    """-grad_V Lhat(0, 0), and the counts behind it where it came from counts."""
+    if program.width == 0 and layout.tables == "dense":
+        counts = by_token.count_pairs(program, layout, source, samples, progress)
+        return by_token.first_gradient(program, frozen, counts, samples), counts
+    return by_sample.first_gradient(program, layout, frozen, source, samples, progress), None
 
 
 _in_one_call = jax.jit(three_steps, static_argnames=("program", "layout", "progress"))

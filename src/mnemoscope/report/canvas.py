@@ -1,0 +1,32 @@
+"""Matplotlib, opened and closed in one place: it is an extra, and says so when it is absent."""
+
+from pathlib import Path
+from typing import Any
+
+from mnemoscope.spec import SpecError
+
+FORMS = (".png", ".svg", ".pdf")
+
+
+def open_canvas(path: Path, *, width: float, height: float) -> tuple[Any, Any]:
+    """A figure of this size in inches, and its axes; the path is looked at first."""
+    if path.suffix not in FORMS:
+        raise SpecError("out", f"expected a file ending in {', '.join(FORMS)}, got {str(path)!r}")
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise SpecError(
+            "out", "expected matplotlib, which is not installed: uv run --extra figures ..."
+        ) from None
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write the figure; a folder that is not there is the request's fault."""
+    try:
+        figure.savefig(path, dpi=160)
+    except OSError as error:
+        raise SpecError(
+            "out", f"expected a place to write to, got {str(path)!r} ({error.strerror})"
+        ) from None

@@ -1,0 +1,98 @@
+r"""Each noise as a power law, and which one binds where.
+
+Leading order of the terms in `attention` and `recall` for many samples, long sequences and a
+vocabulary larger than the dimension (N >= V, L >> N/V, V >> d). A law says
+
+    noise over signal  =  const * V^a d^b L^c N^e,
+
+and recall needs it small. These powers are ours; constants and logarithms stand in the terms
+themselves.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+Axis = Literal["vocab", "dim", "length", "samples", "width"]
+
+
+@dataclass(frozen=True)
+class Law:
+    """One noise: its powers, and the letter that stands for it on a map."""
+
+    name: str
+    letter: str
+    powers: dict[Axis, float]
+    words: str
+
+    def critical(self, axis: Axis) -> dict[Axis, float] | None:
+        """How the critical value of one axis scales with the others; None if it cannot help."""
+        own = self.powers.get(axis, 0.0)
+        if own >= 0:
+            return None
+        return {name: -power / own for name, power in self.powers.items() if name != axis}
+
+    def size(self, d: np.ndarray, N: np.ndarray, L: float) -> np.ndarray:
+        """log_V of noise over signal where d, N and L are powers of V."""
+        p = self.powers
+        fixed = p.get("vocab", 0.0) + p.get("length", 0.0) * L
+        return np.asarray(fixed + p.get("dim", 0.0) * d + p.get("samples", 0.0) * N)
+
+
+LAWS = (
+    Law("mean_bias", "b", {"vocab": 0.5, "dim": -1.5, "length": 2.0, "samples": -1.0},
+        "N d^1.5 >> L^2 V^0.5"),
+    Law("gradient_noise", "g", {"vocab": 1.0, "dim": -1.5, "length": 1.0, "samples": -1.0},
+        "N d^1.5 >> L V"),
+    Law("label_noise", "l", {"vocab": 1.0, "dim": -2.0, "length": 1.5, "samples": -1.0},
+        "N d^2 >> L^1.5 V"),
+    Law("count_noise", "c", {"vocab": 0.5, "dim": -1.0, "length": 1.0, "samples": -1.0},
+        "N d >> L V^0.5"),
+    Law("interference", "i", {"vocab": 0.5, "dim": -1.0}, "d^2 >> V"),
+    Law("unseen", "u", {"vocab": 0.5, "samples": -0.5}, "N >> V"),
+)  # fmt: skip
+# Only where the trigger is in the values.
+LEAK = Law("leak", "k", {"vocab": 1.0, "dim": -0.5, "samples": -0.5}, "N d >> V^2")
+# Named only when it is all that is left: it falls with d alone, and slowly.
+OVERLAP = Law("overlap", "o", {"dim": -0.5}, "d >> 1")
+
+
+def laws_for(trigger: str) -> tuple[Law, ...]:
+    """The laws of the attention-only model with this trigger."""
+    return (*LAWS, LEAK) if trigger == "additive" else LAWS
+
+
+@dataclass(frozen=True)
+class RegimeMap:
+    """Which law binds at each point: the number of the largest noise, or -1 where all are small.
+
+    Rows follow `samples`, columns `dim`, both as powers of V, for L = V^length.
+    """
+
+    laws: tuple[Law, ...]
+    dim: np.ndarray
+    samples: np.ndarray
+    length: float
+    binding: np.ndarray
+
+    def text(self) -> str:
+        """The map as letters, N upwards and d to the right; a dot is recall."""
+        lines = []
+        for row in range(len(self.samples) - 1, -1, -1):
+            cells = "".join("." if at < 0 else self.laws[at].letter for at in self.binding[row])
+            lines.append(f"{self.samples[row]:5.2f}  {cells}")
+        ends = f"{self.dim[0]:.2f}".ljust(len(self.dim) - 4) + f"{self.dim[-1]:.2f}"
+        return "\n".join(["log_V N", *lines, f"       {ends}  log_V d"])
+
+
+def regime_map(
+    length: float, *, trigger: str = "keys", columns: int = 61, rows: int = 25
+) -> RegimeMap:
+    """The (log_V d, log_V N) plane for L = V^length, without constants or logarithms."""
+    laws = laws_for(trigger)
+    d = np.linspace(0, 1, columns)
+    N = np.linspace(0.5, 2.5, rows)
+    sizes = np.stack([law.size(d[None, :], N[:, None], length) + 0 * N[:, None] for law in laws])
+    binding = np.where(sizes.max(axis=0) > 1e-12, sizes.argmax(axis=0), -1)
+    return RegimeMap(laws, d, N, length, binding)
