@@ -3,6 +3,7 @@
 import os
 import tempfile
 
+import pytest
 from jaxtyping import install_import_hook
 
 # Commands keep what they compile in the user's cache folder: not in that of whoever runs tests.
@@ -10,3 +11,8 @@ os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="mnemoscope-tests-")
 
 # Before anything imports the package, so that every annotated function is checked.
 install_import_hook("mnemoscope", "type_checks.check")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest file first: begun last, it would keep one worker busy while the other waits."""
+    items.sort(key=lambda item: item.path.name != "test_three_step.py")
