@@ -33,7 +33,7 @@ def _draw_once(
 
 
 def _draw(spec: Retrieval, law: str, seed: int) -> tuple[Frozen, Source, Batch]:
-    streams = {name: jnp.asarray(keys.stream(spec, seed, name)) for name in keys.STREAMS}
+    streams = keys.streams(spec, seed)
     frozen = draw_frozen(spec.program(), law, streams)
     index = jnp.arange(spec.samples, dtype=jnp.uint32)
     batch = sample(streams["train"], index, frozen.permutation, spec.length)

@@ -179,7 +179,7 @@ def test_the_memory_estimate_is_about_what_xla_plans_for(
     spec = SPEC.replace(**values)
     layout = choose_layout(spec, budget=budget)
     assert layout.tables == ("dense" if budget is None else "factored")
-    streams = {name: jnp.asarray(keys.stream(spec, 0, name)) for name in keys.STREAMS}
+    streams = keys.streams(spec, 0)
 
     def trial(streams: dict[str, Any], count: Count) -> Any:
         frozen = draw_frozen(spec.program(), spec.embedding, streams)

@@ -48,6 +48,11 @@ def stream(spec: Retrieval, seed: int, name: str) -> np.ndarray:
     return np.frombuffer(hashlib.sha256(text.encode()).digest()[:8], dtype="<u4").copy()
 
 
+def streams(spec: Retrieval, seed: int) -> dict[str, UInt32[Array, "2"]]:
+    """The keys of all streams, by name."""
+    return {name: jnp.asarray(stream(spec, seed, name)) for name in STREAMS}
+
+
 def threefry(
     key: UInt32[Array, "2"], high: UInt32[Array, "*n"], low: UInt32[Array, "*n"]
 ) -> tuple[UInt32[Array, "*n"], UInt32[Array, "*n"]]:

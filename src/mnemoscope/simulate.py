@@ -51,7 +51,7 @@ def simulate(
     place = find_device(device)
     with numerics(precision, place):
         layout = plan_memory(spec, precision, Room.of(place, budget))
-        streams = {name: jnp.asarray(keys.stream(spec, seed, name)) for name in keys.STREAMS}
+        streams = keys.streams(spec, seed)
         frozen = draw_frozen(spec.program(), spec.embedding, streams)
         train = Source(streams["train"], frozen.permutation)
         test = Source(streams["test"], frozen.permutation)

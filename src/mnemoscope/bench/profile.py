@@ -37,7 +37,7 @@ def profile(spec: Retrieval, device: Device, budget: int | None = None) -> dict[
         layout = plan_memory(spec, "float32", Room.of(place, budget))
         if layout.tables != "dense":
             raise SpecError("profile", "expected a vocabulary whose tables fit in memory")
-        streams = {name: jnp.asarray(keys.stream(spec, 0, name)) for name in keys.STREAMS}
+        streams = keys.streams(spec, 0)
         frozen = draw_frozen(spec.program(), spec.embedding, streams)
         source = Source(streams["train"], frozen.permutation)
         return {

@@ -45,7 +45,7 @@ def main() -> None:
     spec = Retrieval.read(request["spec"])
     place = find_device(request["device"])
     with numerics("float32", place):
-        streams = {name: jnp.asarray(keys.stream(spec, SEED, name)) for name in keys.STREAMS}
+        streams = keys.streams(spec, SEED)
         frozen = draw_frozen(spec.program(), spec.embedding, streams)
         layout = plan_memory(spec, "float32", Room.of(place, request["budget"]))
         source = Source(streams["train"], frozen.permutation)

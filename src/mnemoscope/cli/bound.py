@@ -8,10 +8,10 @@ from rich.console import Console
 
 from mnemoscope.analysis.intervals import Interval, mean_interval
 from mnemoscope.cli.output import Watch, bar, number, print_json
-from mnemoscope.cli.setting import Setting, read_device, read_whole
+from mnemoscope.cli.setting import Setting, read_device, read_option, read_whole
 from mnemoscope.experiments.decoders import decode, see
 from mnemoscope.fields import between
-from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec import Retrieval
 from mnemoscope.theory.bound import bound_accuracy, bound_samples, collapse, known_nats, needed_nats
 
 NAMES = {
@@ -40,10 +40,7 @@ def bound(
     `mnemoscope bound --vocab 256 --dim 128 --length 16 --samples 20000`
     """
     spec = (setting or Setting()).read()
-    try:
-        share = between(0.001, 1.0)(target)
-    except ValueError as error:
-        raise SpecError("target", str(error)) from None
+    share = read_option("target", between(0.001, 1.0), target)
     count, first = read_whole("seeds", seeds, 1, 10**6), read_whole("seed", seed, 0, 2**63 - 1)
     where = read_device(device)
     shares: list[dict[str, float]] = []

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 
 from mnemoscope.cli.output import print_json
+from mnemoscope.cli.setting import read_option
 from mnemoscope.fields import between, one_of
 from mnemoscope.report.regimes import draw_regimes
-from mnemoscope.spec import SpecError
 from mnemoscope.theory.laws import OVERLAP, laws_for, regime_map
 
 
@@ -31,14 +31,8 @@ def laws(
     The map's plane is (log_V d, log_V N) for sequences of length V^c: leading powers alone, no
     constants and no logarithms. `predict` has those.
     """
-    try:
-        c = between(0, 1)(length_power)
-    except ValueError as error:
-        raise SpecError("length_power", str(error)) from None
-    try:
-        where = one_of("keys", "additive")(trigger)
-    except ValueError as error:
-        raise SpecError("trigger", str(error)) from None
+    c = read_option("length_power", between(0, 1), length_power)
+    where = read_option("trigger", one_of("keys", "additive"), trigger)
     made = regime_map(c, trigger=where)
     known = (*laws_for(where), OVERLAP)
     if out is not None:

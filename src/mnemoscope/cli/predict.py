@@ -6,9 +6,8 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from mnemoscope.cli.output import bar, number, print_json
-from mnemoscope.cli.setting import Setting
+from mnemoscope.cli.setting import Setting, read_option
 from mnemoscope.fields import between
-from mnemoscope.spec import SpecError
 from mnemoscope.theory.predict import REGIMES, SEARCH, Axis, Prediction, critical_value
 from mnemoscope.theory.predict import predict as predict_spec
 
@@ -37,10 +36,7 @@ def predict(
     `mnemoscope predict --vocab 512 --dim 128 --length 16 --samples 16000`
     """
     spec = (setting or Setting()).read()
-    try:
-        aim = between(0.001, 0.999)(target)
-    except ValueError as error:
-        raise SpecError("target", str(error)) from None
+    aim = read_option("target", between(0.001, 0.999), target)
     told = predict_spec(spec)
     axes: tuple[Axis, ...] = tuple(SEARCH)
     critical: dict[Axis, int | None] = {}

@@ -5,9 +5,10 @@ wherever it came from.
 """
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
 from cyclopts import Group, Parameter
 from pydantic_core import PydanticUndefined
@@ -15,6 +16,8 @@ from pydantic_core import PydanticUndefined
 from mnemoscope.fields import byte_count, one_of, whole
 from mnemoscope.numerics import Device
 from mnemoscope.spec import Retrieval, SpecError, read_toml
+
+T = TypeVar("T")
 
 SETTING = Group("Setting", sort_key=1)
 MEMORY = Parameter(
@@ -80,26 +83,25 @@ class Setting:
             raise SpecError(error.field, f"{error.message} (in {str(self.spec)!r})") from None
 
 
-def read_whole(option: str, value: str, at_least: int, at_most: int) -> int:
-    """A whole number that is not part of the spec, such as how many seeds."""
+def read_option(option: str, read: Callable[[Any], T], value: Any) -> T:
+    """An option that is not part of the spec; a wrong one is refused by its name."""
     try:
-        return whole(at_least, at_most)(value)
+        return read(value)
     except ValueError as error:
         raise SpecError(option, str(error)) from None
 
 
+def read_whole(option: str, value: str, at_least: int, at_most: int) -> int:
+    """A whole number, such as how many seeds."""
+    return read_option(option, whole(at_least, at_most), value)
+
+
 def read_memory(value: str | None) -> int | None:
     """The memory budget, in bytes."""
-    try:
-        return None if value is None else byte_count(value)
-    except ValueError as error:
-        raise SpecError("memory", str(error)) from None
+    return None if value is None else read_option("memory", byte_count, value)
 
 
 def read_device(value: str) -> Device:
     """The device option."""
-    try:
-        name = one_of(*get_args(Device))(value)
-    except ValueError as error:
-        raise SpecError("device", str(error)) from None
+    name = read_option("device", one_of(*get_args(Device)), value)
     return next(device for device in get_args(Device) if device == name)

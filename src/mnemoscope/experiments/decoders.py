@@ -11,7 +11,6 @@ G = -grad_V Lhat(0, 0) = U^T C. Each decoder scores every (token, label):
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
@@ -23,7 +22,6 @@ from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.training.streaming import Count, Source
 from mnemoscope.training.three_step import first_gradient
 
-DECODERS = ("matched_filter", "least_squares", "matched_assignment", "squares_assignment")
 # An assignment takes about V^3 steps: above this it is left out.
 MOST_ASSIGNED = 2048
 
@@ -44,7 +42,7 @@ def see(spec: Retrieval, seed: int, device: Device = "auto") -> Seen:
     place = find_device(device)
     with numerics("float32", place):
         layout = plan_memory(spec, "float32", Room.of(place))
-        streams = {name: jnp.asarray(keys.stream(spec, seed, name)) for name in keys.STREAMS}
+        streams = keys.streams(spec, seed)
         program = spec.program()
         frozen = draw_frozen(program, spec.embedding, streams)
         source = Source(streams["train"], frozen.permutation)
