@@ -13,6 +13,7 @@ from mnemoscope.cli.laws import laws
 from mnemoscope.cli.output import complain
 from mnemoscope.cli.predict import predict
 from mnemoscope.cli.run import run
+from mnemoscope.cli.validate import validate
 from mnemoscope.numerics import keep_compiled_programs
 from mnemoscope.spec import SpecError
 
@@ -25,6 +26,7 @@ app.command(run)
 app.command(predict)
 app.command(laws)
 app.command(bound)
+app.command(validate)
 app.command(bench)
 
 

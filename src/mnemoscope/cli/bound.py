@@ -17,8 +17,10 @@ from mnemoscope.theory.bound import bound_accuracy, bound_samples, collapse, kno
 NAMES = {
     "matched_filter": "matched filter",
     "least_squares": "least squares",
+    "message_passing": "message passing",
     "matched_assignment": "matched filter, every label once",
     "squares_assignment": "least squares, every label once",
+    "message_assignment": "message passing, every label once",
 }
 
 

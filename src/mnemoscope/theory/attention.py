@@ -2,7 +2,7 @@ r"""Whether attention finds the informative token: its signal, and every noise a
 
 All of it is in units of (1/(N L))^2, in which the trigger's weight is `Counts.trigger`. Scores of
 the V tokens have a variance that is a sum of terms, each from its own source (docs/theory/
-attention.md). c = V/d.
+attention.md).
 """
 
 import math
@@ -12,8 +12,13 @@ import numpy as np
 from scipy.special import ndtr
 
 from mnemoscope.spec import Retrieval
-from mnemoscope.theory.counts import Counts, count_moments
-from mnemoscope.theory.quadrature import normal_nodes, squared_norm_nodes
+from mnemoscope.theory.counts import Counts, count_moments, trigger_weight
+from mnemoscope.theory.gains import Gains, gains
+from mnemoscope.theory.gram import Gram, gram_moments
+from mnemoscope.theory.quadrature import gauss_nodes, normal_nodes, squared_norm_nodes
+
+# Seeds that stand for all.
+SEED_NODES = 5
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,8 @@ class Attention:
 
     signal: float
     terms: dict[str, float]
+    # Variance of the signal itself from seed to seed, beyond |z_trig|^2 and overlaps.
+    unsteady: float = 0.0
 
     @property
     def learned_noise(self) -> float:
@@ -31,42 +38,83 @@ class Attention:
 
 def attention_terms(spec: Retrieval) -> Attention:
     """Signal and noise of the scores z_v . alpha, from the spec alone."""
-    counts = count_moments(spec)
-    signal = counts.trigger / (spec.samples * spec.length) ** 2  # (A5)
-    if counts.trigger <= 0:  # one position: nothing to choose from, and no gradient
+    if spec.length == 1:  # nothing to choose from, and no gradient
         return Attention(0.0, {})
+    counts, gain = count_moments(spec), gains(spec)
+    # One sample says nothing of the trigger: kept above zero, so that a ratio stays a number.
+    weight = max(trigger_weight(spec, gain), 1e-6 * spec.samples)
     make = _orthonormal if spec.embedding == "orthonormal" else _random
-    terms = make(spec, counts)
-    return Attention(signal, {name: value / counts.trigger**2 for name, value in terms.items()})
+    terms = make(spec, counts, gain)
+    # (A16): z_v . z_trig, which is nothing where the trigger fits into an orthonormal frame.
+    terms["overlap"] = weight**2 / spec.dim
+    if spec.embedding == "orthonormal" and spec.dim > spec.vocab:
+        terms["overlap"] = 0.0
+    unsteady = spec.vocab * _constant_by_label(spec, gram_moments(spec), gain)
+    return Attention(
+        signal=weight / (spec.samples * spec.length) ** 2,
+        terms={name: value / weight**2 for name, value in terms.items()},
+        unsteady=unsteady / weight**2,
+    )
 
 
-def _random(spec: Retrieval, counts: Counts) -> dict[str, float]:
-    V, d, N = spec.vocab, spec.dim, spec.samples
-    c, n = V / d, counts.per_label
-    # |z|^2 and |u|^2 have variance 2/d under the Gaussian law, none on the sphere.
-    norms = 2 / d if spec.embedding == "gaussian" else 0.0
-    third = c**3 + 3 * c**2 + c  # (A7): E tr (Z^T Z)^3 / d
-    bias = N * (counts.noise_tokens / V) ** 2  # (A6)
-    label = N * (counts.noise_tokens / V) ** 2 * counts.column * (1 / V + 1 / d)  # (A10)
-    columns = counts.centred_column * counts.column
+def _random(spec: Retrieval, counts: Counts, gain: Gains) -> dict[str, float]:
+    V, d, N, L = spec.vocab, spec.dim, spec.samples, spec.length
+    gram = gram_moments(spec)
+    c, n, b, column = gram.load, counts.per_label, counts.per_token, counts.column
+    linear = gain.linear**2
+    # Overlaps as the MLP sees them have variance 1/d + 1/m (F3).
+    seen = c + V * gain.inverse_width
+    wider = 1 + d * gain.inverse_width
+    # What a weight beta_w that holds one overlap of token w becomes in the scores (A12).
+    spread = gram.norm3 + c * gram.norm2 + 3 / d
+    # (A6): mu, the weight of the constant matrix, squared; (F2): the MLP's share in it.
+    bias = (N * (1 - 1 / V) * b**2) ** 2 * (1 + 2 / (V - 1)) * (1 + 2 / d)
+    bias *= (gain.linear + gain.constant + gain.own) ** 2 * wider
+    bias += (N * L * b * gain.drift) ** 2 * d * gain.inverse_width / V  # (F4)
+    x = n * c * column + counts.uneven  # (A11)
+    label = b**2 * (x * gram.fourth + n**2 * gram.third) * wider
+    label *= (gain.linear + gain.constant) ** 2  # (F2)
+    label += linear * b**2 * x * counts.kept / column * seen * spread
+    gradient = linear * seen * counts.kept / column * (counts.alike + column**2 / d)
+    gradient += gain.constant**2 * n**2 * L * (L - 1) * (1 + c) / d  # (F5)
+    gradient += gain.rest**2 * V * gain.inverse_width * n * (1 + c) * counts.kept / V  # (F6)
+    # (A14): a column's length in d dimensions, where a unit vector's own square is fixed.
+    own = 0.0 if spec.embedding == "gaussian" else 2 * counts.share**2 * n**4 / d
+    length = column * (counts.kept + counts.share**2 * column) / d - own
+    length += counts.spread * (1 + 2 / d if spec.embedding == "gaussian" else 1.0)
+    mean = (counts.share * column) ** 2
+    t2, t3, t4 = gram.norm2, gram.norm3, gram.norm4
+    length += mean * 2 * gain.inverse_width
+    uneven = _constant_by_label(spec, gram, gain)
     return {
-        "overlap": counts.trigger**2 / d,  # (A11): z_v . z_trig
-        "mean_bias": bias**2 * (1 + 2 / d) * third,
-        "label_noise": label * (third + (c + 1) ** 2),
-        "gradient_noise": columns * c * (1 / V + 1 / d) * (1 + c),  # (A12)
-        # (A13): a column's own length, a token's own norm, and the counts of its own label.
-        "count_noise": (columns * (2 / d + norms) + 4 * n**3) * (1 + c),
+        "mean_bias": bias * gram.third,
+        "label_noise": label,
+        "gradient_noise": gradient * spread,  # (A13)
+        "count_noise": linear
+        * (mean * (t4 - 2 * t3 + t2 + c * (t3 - 2 * t2 + 1)) + length * (t4 + c * t3))
+        + uneven * (1 + c),
+        "label_and_count": linear * _shared(spec, counts) * (c**2 + 3 * c + 1),
     }
 
 
-def _orthonormal(spec: Retrieval, counts: Counts) -> dict[str, float]:
-    """Without overlaps only the counts are noisy (A14)."""
-    V, d, n = spec.vocab, spec.dim, counts.per_label
-    cell = n * counts.noise_tokens / V
+def _constant_by_label(spec: Retrieval, gram: Gram, gain: Gains) -> float:
+    """The constant part's weight on a label's own token, which varies with |z|^2 (F8)."""
+    n = spec.samples / spec.vocab
+    return gain.constant**2 * n**3 * (1 + gram.load) * (gram.norm2 - 1)
+
+
+def _orthonormal(spec: Retrieval, counts: Counts, gain: Gains) -> dict[str, float]:
+    """Without overlaps only the counts are noisy (A17)."""
     return {
-        "overlap": counts.trigger**2 / d if d == V else 0.0,
-        "count_noise": V * (cell + 6 * cell**2 + 4 * cell**3) + 4 * n**3 + 2 * n**2,
+        "label_noise": (gain.linear + gain.constant) ** 2 * counts.per_token**2 * counts.uneven,
+        "count_noise": gain.linear**2 * counts.spread,
+        "label_and_count": gain.linear**2 * _shared(spec, counts),
     }
+
+
+def _shared(spec: Retrieval, counts: Counts) -> float:
+    """Twice the covariance of label and count noise, which see the same n_w (A15)."""
+    return 4 * counts.per_label**3 * spec.length / spec.vocab * (1 - 1 / spec.length)
 
 
 @dataclass(frozen=True)
@@ -82,7 +130,7 @@ def lift_over_seeds(spec: Retrieval, attention: Attention) -> Seeds:
 
     A seed has one trigger vector and one noise vector. Its signal is |z_trig|^2 plus their overlap,
     which is as large as the overlap of a token with the noise; its overlap noise |z_trig|^2/d
-    (A15).
+    (A18).
     """
     if not attention.terms:
         return Seeds(np.array([np.inf]), np.array([1.0]))
@@ -91,18 +139,18 @@ def lift_over_seeds(spec: Retrieval, attention: Attention) -> Seeds:
     shift, shift_weight = normal_nodes(7)
     if spec.embedding == "orthonormal":  # the noise lies in the tokens' span, the trigger outside
         shift, shift_weight = np.zeros(1), np.ones(1)
-    signal = square[:, None] + math.sqrt(noise) * shift[None, :]
+    signal = square[:, None] + math.sqrt(noise + attention.unsteady) * shift[None, :]
     spread = np.sqrt(overlap * square[:, None] + noise)
     weight = square_weight[:, None] * shift_weight[None, :]
-    return Seeds((signal / spread).ravel(), weight.ravel())
+    return Seeds(*gauss_nodes((signal / spread).ravel(), weight.ravel(), SEED_NODES))
 
 
-def win_rate(length: int, lift: float, score: np.ndarray) -> np.ndarray:
-    """Chance that the informative token, of this score among tokens, beats L - 1 others (A16)."""
+def win_rate(length: int, lift: np.ndarray, score: np.ndarray) -> np.ndarray:
+    """Chance that the informative token, of this score among tokens, beats L - 1 others (A19)."""
     return ndtr(score + lift) ** (length - 1)
 
 
-def noise_wins(spec: Retrieval, lift: float, score: np.ndarray) -> np.ndarray:
-    """How many training sequences a token of this score wins as a noise token (A17)."""
+def noise_wins(spec: Retrieval, lift: np.ndarray, score: np.ndarray) -> np.ndarray:
+    """How many training sequences a token of this score wins as a noise token (A20)."""
     others = ndtr(score) ** max(0, spec.length - 2)
     return spec.samples * (spec.length - 1) / spec.vocab * others * ndtr(score - lift)

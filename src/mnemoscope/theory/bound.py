@@ -11,6 +11,11 @@ while to name a share a of the labels takes, by Fano's inequality token by token
     ln V! - V (H(a) + (1 - a) ln(V - 1))                                                    (D2)
 
 with H(a) the entropy of a coin of bias a.
+
+Learners that see more than the first gradient, the three steps among them, are not held by this.
+What holds any learner is that a token it never saw as the informative one can only be guessed:
+
+    a  <=  1 - (1 - 1/V)^N + 1/V                                                             (D3)
 """
 
 import math
@@ -37,6 +42,12 @@ def bound_samples(spec: Retrieval, share: float) -> float:
     d = min(spec.dim, spec.vocab - 1)
     power = 2 * needed_nats(spec.vocab, share) / d**2
     return spec.length * (spec.vocab - 1) * math.expm1(power) if power < 700 else math.inf
+
+
+def coverage_samples(spec: Retrieval, share: float) -> float:
+    """(D3) solved for N: what any learner needs; infinite where the share is all of them."""
+    left = 1 - share + 1 / spec.vocab
+    return max(0.0, math.log(left) / math.log1p(-1 / spec.vocab)) if left < 1 else 0.0
 
 
 def bound_accuracy(spec: Retrieval) -> float:

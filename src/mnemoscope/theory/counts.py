@@ -1,51 +1,78 @@
 r"""Moments of the training sample: how often a label and a token meet.
 
 K[y, v] counts token v in sequences of label y, n[y] the sequences of label y. Relabelling tokens
-so that Pi* is the identity, K = diag(n) + (noise tokens). Kc is K less its columns' means.
+so that Pi* is the identity, K = diag(n) + (noise tokens). Kc is K less its columns' means, and
+F = Kc - (n - N/V) 1^T (L-1)/V leaves out what uneven label counts alone put there.
 """
 
 from dataclasses import dataclass
 
 from mnemoscope.spec import Retrieval
+from mnemoscope.theory.gains import Gains
 
 
 @dataclass(frozen=True)
 class Counts:
     """What the later formulas need to know of K, n and the sequences."""
 
-    # E sum_i (Kc[y_i, x_il] - mean over the sequence of Kc[y_i, x_ij]): the trigger's weight.
-    trigger: float
-    # E sum_y Kc[y, v]^2: how much a token's column says, noise and signal together.
-    column: float
-    # The same as the gradient sees it, with every sequence's mean taken off.
-    centred_column: float
-    # E n[y], and the mean number of noise tokens in a sequence.
+    # n = N/V, the mean number of sequences of a label.
     per_label: float
-    noise_tokens: float
+    # (L-1)/V: how often a given token stands among a sequence's noise tokens.
+    per_token: float
+    # E sum_y F[y, v]^2: how much a token's column says, noise and signal together.
+    column: float
+    # The same after every sequence's mean is taken off, and the share of F itself that is left.
+    kept: float
+    share: float
+    # E sum_y F[y, v]^2 (n_y - N/V)^2.
+    uneven: float
+    # E (sum_y F[y, v] F[y, w])^2 for two tokens: how far chance makes columns alike.
+    alike: float
+    # Variance over tokens of sum_y K F, each sequence's mean taken off.
+    spread: float
 
 
 def count_moments(spec: Retrieval) -> Counts:
-    """The moments of a spec's sample, exact for `trigger` and to O(1/V) for the others."""
+    """The moments of a spec's sample, to O(1/V)."""
     V, L, N = spec.vocab, spec.length, spec.samples
-    b = (L - 1) / V  # how often a given token stands among a sequence's noise tokens
-    b2 = b * (1 - 1 / V) + b**2  # and the mean of its square
+    n, q = N / V, 1 - 1 / L
+    # Moments of a Poisson count of mean n: E n^2, E n^3, E n^2 (n - E n)^2, Var n^2.
+    square, cube = n**2 + n, n**3 + 3 * n**2 + n
+    uneven_square, square_spread = n**3 + 5 * n**2 + n, 4 * n**3 + 6 * n**2 + n
+    column = (1 - 1 / V) * ((1 - 1 / V) * n * L + n**2)  # (A9)
+    # The own mean takes 1/L of a token's weight, and 1/V more because it may stand there twice.
+    share = q - 1 / V
+    return Counts(
+        per_label=n,
+        per_token=(L - 1) / V,
+        column=column,
+        kept=share**2 * column + n * q,  # (A10)
+        share=share,
+        uneven=(L - 1) * square + uneven_square,
+        alike=(L**2 * square + 2 * L * cube) / V,
+        spread=n**3 / L + 2 * L**2 * square / V + 4 * n**3 * L / V
+        + q**2 * square_spread + n - q * (4 * n**2 + 2 * n),
+    )  # fmt: skip
+
+
+def trigger_weight(spec: Retrieval, gain: Gains) -> float:
+    """E tau, the weight that the second step gives the trigger (A5)."""
+    V, L, N = spec.vocab, spec.length, spec.samples
+    b = (L - 1) / V
+    b2 = b * (1 - 1 / V) + b**2  # the mean square of a token's count among the noise tokens
     # (A3): E sum_y n_y Kc[y, y]
     own = (V - 1) * (N / V * (1 + b) + N * (N - 1) / V**2)
     # (A4): E sum_{yv} K Kc = E sum K^2 - E sum_v (column sum)^2 / V
     squares = V * (N * (1 + 2 * b + b2) / V + N * (N - 1) * ((1 + b) / V) ** 2)
     squares += V * (V - 1) * (N * b2 / V + N * (N - 1) * (b / V) ** 2)
     columns = N * L / V * (1 - 1 / V) + (N * L / V) ** 2
-    n = N / V
-    trigger = own - (squares - columns) / L
+    weight = gain.linear * (own - (squares - columns) / L)
+    # (F7): sequences of one label share a token, which their overlap sees once more.
+    weight += gain.pair * N * (N - 1) / V / L**2 * (1 + (L + 2) / spec.dim)
     if spec.trigger == "additive":
         # (C1): label counts see the trigger in the values, and so do tokens through Z^T Z.
-        trigger += N * (1 - 1 / V) * (1 - 1 / L)
+        all_of_it = gain.linear + gain.constant + gain.own
+        weight += all_of_it * N * (1 - 1 / V) * (1 - 1 / L)
         if spec.embedding != "orthonormal":
-            trigger += N * (L - 1) / spec.dim
-    return Counts(
-        trigger=trigger,
-        column=n * L + n**2,  # (A8)
-        centred_column=n * (L - 1) + (n + n**2) * (1 - 1 / L) ** 2,  # (A9)
-        per_label=n,
-        noise_tokens=float(L - 1),
-    )
+            weight += all_of_it * N * (L - 1) / spec.dim
+    return weight

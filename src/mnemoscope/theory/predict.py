@@ -11,18 +11,21 @@ from typing import Any, Literal
 
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.theory.attention import Attention, Seeds, attention_terms, lift_over_seeds
+from mnemoscope.theory.kernel import kernel
 from mnemoscope.theory.recall import Recall
 
 Axis = Literal["samples", "dim", "length"]
 
-# What each regime means. The first five are noises of attention, the next two of the map.
+# What each regime means. The first six are noises of attention, the next three of the map.
 REGIMES = {
     "overlap": "the trigger's overlap with the tokens hides it",
     "mean_bias": "the embeddings' common mean, through uneven label counts, draws attention",
     "label_noise": "uneven label counts and chance meetings of tokens draw attention",
     "gradient_noise": "chance meetings of tokens and labels, through overlaps, draw attention",
     "count_noise": "tokens that were seen more often draw attention",
+    "label_and_count": "tokens of more frequent labels draw attention",
     "interference": "stored pairs disturb each other in d dimensions",
+    "mlp_noise": "too few hidden units: their random features disturb each other",
     "unseen": "many tokens were never the informative one",
     "recall": "attention finds the token, and the map names it",
     "none": "not derived for this setting",
@@ -77,7 +80,7 @@ def predict(spec: Retrieval) -> Prediction:
     accuracy = recall.accuracy
     wide = 1.96 * recall.spread(spec.vocab)
     terms = {name: math.sqrt(value) for name, value in attention.terms.items()}
-    terms["interference"] = _interference(spec)
+    terms |= _map_noise(spec)
     notes = tuple(_doubts(spec))
     return Prediction(
         spec=spec,
@@ -139,8 +142,6 @@ def _solve(spec: Retrieval) -> tuple[Attention, Recall]:
 
 def not_derived(spec: Retrieval) -> str:
     """Why theory has nothing to say, or nothing when it has."""
-    if spec.width:
-        return "the attention-MLP model is not derived yet"
     if spec.eta != "limit" or spec.gamma != "limit":
         return "finite step sizes are not derived: theory is for eta -> 0, gamma -> infinity"
     if spec.then != "none":
@@ -155,20 +156,31 @@ def _doubts(spec: Retrieval) -> list[str]:
         doubts.append("fewer than 64 tokens: averages over the vocabulary are rough")
     if spec.dim < 12:
         doubts.append("fewer than 12 dimensions: overlaps are far from normal")
+    if spec.width and spec.embedding == "orthonormal":
+        doubts.append("an MLP on orthonormal embeddings: its noise in attention is left out")
     if spec.samples < 200:
         doubts.append("fewer than 200 samples: counts are far from their means")
     return doubts
 
 
-def _interference(spec: Retrieval) -> float:
-    """Standard deviation of a wrong logit over the right one, attention perfect (B4)."""
+def _map_noise(spec: Retrieval) -> dict[str, float]:
+    """Standard deviation of a wrong logit over the right one, attention perfect (B4).
+
+    Without an MLP it is all interference; with one, the part that 1/m lets through is its own.
+    """
+    if spec.embedding == "orthonormal" and not spec.width:
+        return {"interference": 0.0}
     V, d, n = spec.vocab, spec.dim, spec.samples / spec.vocab
-    if spec.embedding == "orthonormal":
-        return 0.0
     pairs = 1 + 1 / n  # E n^2 / (E n)^2
-    extra = 1.0 if spec.trigger == "additive" else 0.0
-    leak = extra * ((V - 2) / d + 1) / n
-    return math.sqrt((V - 2) * pairs * (1 + extra) / d**2 + (1 + pairs * (1 + extra)) / d + leak)
+    found = kernel(spec)
+    own, mean, variance = (
+        float(found.weight @ part) for part in (found.own, found.mean, found.variance)
+    )
+    through = (V / d + 1) / own**2
+    leak = mean**2 / n * through
+    finite = own**2 / spec.width * pairs * through if spec.width else 0.0
+    told = {"interference": math.sqrt(variance * pairs * through - finite + leak + 1 / d)}
+    return {**told, "mlp_noise": math.sqrt(finite)} if spec.width else told
 
 
 def _regime(spec: Retrieval, attention: Attention, recall: Recall) -> str:
@@ -179,4 +191,7 @@ def _regime(spec: Retrieval, attention: Attention, recall: Recall) -> str:
     if attended <= named:
         return max(attention.terms, key=lambda name: attention.terms[name])
     unseen = math.exp(-spec.samples / spec.vocab)
-    return "unseen" if unseen > (1 - named) / 2 else "interference"
+    if unseen > (1 - named) / 2:
+        return "unseen"
+    noises = _map_noise(spec)
+    return max(noises, key=lambda name: noises[name])

@@ -1,6 +1,7 @@
 """Averages over normal numbers, squared norms and Poisson counts, by a few nodes each."""
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import gammaln
@@ -8,10 +9,11 @@ from scipy.special import gammaln
 from mnemoscope.spec import Retrieval
 
 Nodes = tuple[np.ndarray, np.ndarray]
-# Above this mean a Poisson count is taken as normal.
-MOST_COUNTED = 12.0
+# Up to this mean a Poisson law is summed count by count, above it by Gauss nodes.
+MOST_COUNTED = 2.0
 
 
+@lru_cache(maxsize=32)
 def normal_nodes(count: int) -> Nodes:
     """Gauss-Hermite nodes and weights of a standard normal number."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(count)
@@ -28,22 +30,57 @@ def chi_square_nodes(degrees: float, count: int) -> Nodes:
     return np.maximum(1 - small + g * math.sqrt(small), 0.05) ** 3, weights
 
 
-def squared_norm_nodes(spec: Retrieval, count: int = 5) -> Nodes:
+def squared_norm_nodes(spec: Retrieval, count: int) -> Nodes:
     """|z|^2 of an embedding: chi^2_d / d under the Gaussian law, 1 under the others."""
     if spec.embedding != "gaussian":
         return np.ones(1), np.ones(1)
     return chi_square_nodes(spec.dim, count)
 
 
-def poisson_nodes(mean: np.ndarray) -> Nodes:
+def combine(first: Nodes, second: Nodes) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+    """Two independent numbers: nodes of each and the weight of every pair, in flat arrays."""
+    a, b = np.meshgrid(first[0], second[0], indexing="ij")
+    return (a.ravel(), b.ravel()), np.outer(first[1], second[1]).ravel()
+
+
+def poisson_nodes(mean: np.ndarray, count: int) -> Nodes:
     """Counts of these means: nodes and weights along a new last axis."""
-    mean = np.asarray(mean, float)[..., None]
-    if mean.max() > MOST_COUNTED:
-        g, weights = normal_nodes(9)
-        nodes = np.maximum(mean + np.sqrt(mean) * g, 0)
-        return nodes, np.broadcast_to(weights, nodes.shape)
-    top = int(mean.max() + 6 * math.sqrt(mean.max()) + 6)
-    k = np.arange(top + 1.0)
-    safe = np.maximum(mean, 1e-300)
-    weights = np.exp(k * np.log(safe) - mean - gammaln(k + 1))
-    return np.broadcast_to(k, weights.shape), weights
+    mean = np.asarray(mean, float)
+    if mean.max() <= MOST_COUNTED:
+        k = np.arange(math.ceil(mean.max() + 5 * math.sqrt(mean.max()) + 2.0) + 1.0)
+        safe = np.maximum(mean, 1e-300)[..., None]
+        weights = np.exp(k * np.log(safe) - safe - gammaln(k + 1))
+        return np.broadcast_to(k, weights.shape), weights
+    # Gauss nodes are the eigenvalues of the recurrence of Charlier's polynomials: k + a on the
+    # diagonal, sqrt(k a) beside it; the weights are the squares of the vectors' first entries.
+    a = np.maximum(mean, 1e-9)[..., None]
+    k = np.arange(count)
+    matrix = np.zeros((*mean.shape, count, count))
+    matrix[..., k, k] = k + a
+    matrix[..., k[1:], k[:-1]] = np.sqrt(k[1:] * a)
+    nodes, vectors = np.linalg.eigh(matrix)
+    return np.maximum(nodes, 0), vectors[..., 0, :] ** 2
+
+
+def gauss_nodes(values: np.ndarray, weights: np.ndarray, count: int) -> Nodes:
+    """Fewer nodes with the same first 2 count - 1 moments, by Lanczos' recurrence."""
+    if len(values) <= count:
+        return values, weights
+    centre = float(weights @ values)
+    scale = math.sqrt(float(weights @ (values - centre) ** 2))
+    if scale <= 1e-9 * max(1.0, abs(centre)):
+        return np.array([centre]), np.ones(1)
+    x = (values - centre) / scale
+    before, now = np.zeros_like(x), np.sqrt(weights)
+    diagonal, beside = [], []
+    for _ in range(count):
+        diagonal.append(float(now @ (x * now)))
+        after = (x - diagonal[-1]) * now - (beside[-1] if beside else 0.0) * before
+        beside.append(float(np.linalg.norm(after)))
+        if beside[-1] < 1e-6:
+            break
+        before, now = now, after / beside[-1]
+    size = len(diagonal)
+    matrix = np.diag(diagonal) + np.diag(beside[: size - 1], -1)
+    nodes, vectors = np.linalg.eigh(matrix)
+    return centre + scale * nodes, vectors[0] ** 2

@@ -1,9 +1,10 @@
 r"""Whether the map is stored: the right label's logit against the best of the others.
 
-Attention that rests on one token writes V2 = (1/N) sum_i (u_{y_i} - mean) z_{t_i}^T. A token x with
-n stored right pairs and m wrong ones then has (docs/theory/recall.md)
+Attention that rests on one token writes V2 = (1/N) sum_i (u_{y_i} - mean) f_{t_i}^T, with f the
+features that the values see. A token x with n stored right pairs and m wrong ones then has
+(docs/theory/recall.md)
 
-    right logit    n |u|^2 |z|^2 + s_t g                                                     (B3)
+    right logit    n own |u|^2 + s_t g                                                       (B3)
     other logits   s g_y, for V - 1 labels y                                                 (B4)
 """
 
@@ -12,6 +13,7 @@ from scipy.special import log_ndtr
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import Seeds, noise_wins, win_rate
+from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.quadrature import (
     chi_square_nodes,
     normal_nodes,
@@ -19,28 +21,26 @@ from mnemoscope.theory.quadrature import (
     squared_norm_nodes,
 )
 
+# Nodes for the stored pairs of a token, and for those of the labels that compete with it.
+STORED, OTHER_LABELS = 8, 5
+
 
 class Recall:
     """Accuracy and attention accuracy, seed by seed."""
 
     def __init__(self, spec: Retrieval, seeds: Seeds) -> None:
         self.weight = seeds.weight
-        score, score_weight = normal_nodes(11)
-        accuracy, attended = [], []
-        perfect: float | None = None
-        for lift in seeds.lift.tolist():
-            won = win_rate(spec.length, lift, score)
-            if won.min() > 1 - 1e-6:  # all tokens alike, whatever the seed
-                if perfect is None:
-                    perfect = float(map_accuracy(spec, np.ones(1), np.zeros(1), np.ones(1))[0])
-                attended.append(1.0)
-                accuracy.append(perfect)
-                continue
-            right = map_accuracy(spec, won, noise_wins(spec, lift, score), score_weight)
-            attended.append(float(score_weight @ won))
-            accuracy.append(float(score_weight @ (won * right)) + (1 - attended[-1]) / spec.vocab)
-        self.accuracy_by_seed = np.array(accuracy)
-        self.attention_by_seed = np.array(attended)
+        score, score_weight = normal_nodes(7)
+        won = win_rate(spec.length, seeds.lift[:, None], score)
+        attended = won @ score_weight
+        if won.min() > 1 - 1e-6:  # all tokens alike, whatever the seed
+            named = map_accuracy(spec, np.ones((1, 1)), np.zeros((1, 1)), np.ones(1))
+            right = np.broadcast_to(named[:, 0], attended.shape)
+        else:
+            wrong = noise_wins(spec, seeds.lift[:, None], score)
+            right = (won * map_accuracy(spec, won, wrong, score_weight)) @ score_weight
+        self.accuracy_by_seed = right + (1 - attended) / spec.vocab
+        self.attention_by_seed = attended
 
     @property
     def accuracy(self) -> float:
@@ -64,49 +64,72 @@ def map_accuracy(
 ) -> np.ndarray:
     """For tokens that win these shares of their sequences: the chance that their label is named.
 
-    `wrong` are sequences of other labels in which the token wins, `share` how common such a token
-    is.
+    Rows are seeds, columns are tokens. `wrong` are sequences of other labels in which the token
+    wins, `share` how common such a token is.
     """
-    V, d = spec.vocab, spec.dim
-    mean = spec.samples / V * won
-    stored, stored_weight = poisson_nodes(mean)
-    if spec.embedding == "orthonormal":  # no overlaps: a label once seen is named (B6)
-        return stored_weight @ np.ones(stored.shape[-1]) - np.exp(-mean) * (1 - 1 / V)
+    mean = spec.samples / spec.vocab * won
+    stored, stored_weight = poisson_nodes(mean, STORED)
+    if spec.embedding == "orthonormal" and not spec.width:  # a label once seen is named (B6)
+        return 1 - np.exp(-mean) * (1 - 1 / spec.vocab)
     # E n^2 over tokens, and the wrong pairs that the whole memory holds, per token (B2).
-    pairs = float(share @ (mean + mean**2))
-    errors = float(share @ wrong)
-    z2, z2_weight = squared_norm_nodes(spec, 3)
+    memory = Memory(
+        usual=(mean @ share)[:, None],
+        pairs=((mean + mean**2) @ share)[:, None],
+        errors=(wrong @ share)[:, None],
+    )
+    named = _named(spec, kernel(spec), memory, stored, wrong[..., None])
+    return np.sum(named * stored_weight, axis=-1)
+
+
+class Memory:
+    """What is stored, seed by seed: the mean count of a pair, its square's, and wrong pairs.
+
+    Other labels have counts of their own, `squares` with their `weights` (B4).
+    """
+
+    def __init__(self, usual: np.ndarray, pairs: np.ndarray, errors: np.ndarray) -> None:
+        counts, weights = poisson_nodes(usual, OTHER_LABELS)
+        square = np.sum(counts**2 * weights, axis=-1, keepdims=True)
+        self.squares = (counts**2 * (pairs[..., None] / square))[..., None, None, :]
+        self.weights = weights[..., None, None, :]
+        self.usual, self.pairs, self.errors = (x[..., None] for x in (usual, pairs, errors))
+        self.uneven = self.pairs - self.usual**2
+
+
+def _named(
+    spec: Retrieval, found: Kernel, memory: Memory, n: np.ndarray, wrong: np.ndarray
+) -> np.ndarray:
+    """The chance that V - 1 other logits stay below the right one, for n stored pairs."""
+    V, d = spec.vocab, spec.dim
+    g, g_weight = normal_nodes(5)
+    label, label_weight = squared_norm_nodes(spec, 2)
     # How the spread of the other logits varies from token to token (B5).
     c = V / d
     degrees = d * c * (c + 1) ** 2 / (c**3 + 6 * c**2 + 6 * c + 1)
-    size, size_weight = chi_square_nodes(degrees, 3)
-    g, g_weight = normal_nodes(7)
-    # Axes: token, stored, |z|^2, |u|^2, size of the rest, noise of the right logit.
-    n = stored[:, :, None, None, None, None]
-    m = wrong[:, None, None, None, None, None]
-    z = z2[:, None, None, None]
-    u = z2[:, None, None]
-    f = size[:, None]
-    # With the trigger in the values, every pair stores it and every query carries it: a query's
-    # squared norm grows by 1, and label counts leak into every logit (C2, C3).
-    extra = 1.0 if spec.trigger == "additive" else 0.0
-    usual = float(share @ mean)
-    uneven = extra * (pairs - usual**2)
-    # |V2 z_x|^2 from the pairs of the V - 2 others (B1), and from wrong pairs of x itself.
-    rest = (V - 2) * ((pairs + errors) / d * (z + extra) * f + uneven) + m * z**2
-    right = n * z * u + extra * (n - usual) * u
-    right = right + np.sqrt((rest + extra * n**2 * u) * u / d) * g
-    # |V2 z_x|^2 in all: along u_x what the right logit says, across it the rest; and a label's own
-    # pair (B4).
-    own = pairs * (z + extra) * f / d + uneven
-    spread = np.sqrt((right**2 / u + rest * (1 - 1 / d)) / d + own)
-    # All V - 1 others below: Phi(right/s)^(V-1).
-    ahead = right / spread
-    if spec.embedding == "sphere":
-        ahead = _normal_quantile(ahead, d)
-    named = np.exp((V - 1) * log_ndtr(ahead))
-    named = named @ g_weight @ size_weight @ z2_weight @ z2_weight
-    return np.sum(named * stored_weight, axis=1)
+    size, size_weight = chi_square_nodes(degrees, 2)
+    total = np.zeros(np.broadcast_shapes(n.shape, wrong.shape))
+    for own, mean, variance, weight in zip(
+        found.own, found.mean, found.variance, found.weight, strict=True
+    ):
+        # Uneven label counts, through what all overlaps share (C2).
+        leak = memory.uneven * mean**2
+        pair = memory.squares * variance + leak[..., None, None]
+        for f, f_weight in zip(size, size_weight, strict=True):
+            # |V2 f_x|^2 from the pairs of the V - 2 others (B1), and from wrong pairs of x itself.
+            stored = (memory.pairs + memory.errors) * variance * f + leak
+            rest = (V - 2) * stored + wrong * own**2
+            for u, u_weight in zip(label, label_weight, strict=True):
+                right = (n * (own - mean) + mean * (n - memory.usual)) * u
+                right = right[..., None] + np.sqrt(rest * u / d)[..., None] * g
+                # Along u_x what the right logit says, across it the rest (B4).
+                shared = right**2 / (u * d) + (rest * (1 - 1 / d) / d)[..., None]
+                ahead = right[..., None] / np.sqrt(shared[..., None] + pair)
+                if spec.embedding == "sphere":
+                    ahead = _normal_quantile(ahead, d)
+                # All V - 1 others below, each with its own count: the product of Phi(right/s).
+                below = np.sum(memory.weights * log_ndtr(ahead), axis=-1)
+                total += (np.exp((V - 1) * below) @ g_weight) * (weight * f_weight * u_weight)
+    return total
 
 
 def _normal_quantile(t: np.ndarray, d: int) -> np.ndarray:

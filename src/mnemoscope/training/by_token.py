@@ -175,10 +175,23 @@ def attention_direction(
     the second pass over the samples is for.
     """
     R, R_trig = _value_table(program, frozen, V1)
+    q = spread_means(program, layout, source, R, R_trig, samples, progress)
+    return _assemble_alpha(program, frozen, counts, R, R_trig, q, samples)
+
+
+def spread_means(
+    program: Retrieval,
+    layout: Layout,
+    source: Source,
+    R: Float[Array, "V V"],
+    R_trig: Float[Array, "V"],
+    samples: int | Count,
+    progress: Progress | None = None,
+) -> Float[Array, "V"]:
+    """q_v = sum over {ij: x_ij = v} of rbar_i, for any table R of values by label and token."""
     run = partial(_spread, program, layout, source, R, R_trig)
     empty = jnp.zeros_like(R_trig)
-    q = over_samples(run, empty, samples, layout, program.length, layout.by_token, progress)
-    return _assemble_alpha(program, frozen, counts, R, R_trig, q, samples)
+    return over_samples(run, empty, samples, layout, program.length, layout.by_token, progress)
 
 
 def _value_table(

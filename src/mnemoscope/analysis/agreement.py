@@ -1,0 +1,115 @@
+"""How well two columns agree: predicted and observed, with the observed one's standard error."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mnemoscope.spec import Retrieval
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One quantity of one setting: what theory says, what seeds gave, and their standard error."""
+
+    spec: Retrieval
+    name: str
+    predicted: float
+    observed: float
+    error: float
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Figures by name, and for some of them what was aimed at and whether it was reached."""
+
+    figures: dict[str, float]
+    aims: dict[str, tuple[str, bool]]
+
+
+def judge(kind: str, pairs: Sequence[Compared]) -> Agreement:
+    """The figures of one comparison; `kind` is terms, accuracy, mlp, critical or bound."""
+    makers = {"terms": _of_terms, "critical": _of_critical, "bound": _of_bound}
+    return makers[kind](pairs) if kind in makers else _of_accuracy(kind, pairs)
+
+
+def amplitude_off(pair: Compared) -> tuple[float, float]:
+    """By how much a term is off, relative, as an amplitude, and the standard error of that.
+
+    Noises are compared as variances; half of a variance's relative miss is its amplitude's.
+    """
+    half = 1.0 if pair.name == "signal" else 0.5
+    return (
+        half * (pair.predicted / pair.observed - 1) if pair.observed else np.inf,
+        half * abs(pair.error / pair.observed) if pair.observed else np.inf,
+    )
+
+
+def _of_terms(pairs: Sequence[Compared]) -> Agreement:
+    figures, aims = {}, {}
+    for name in dict.fromkeys(pair.name for pair in pairs):
+        miss = [amplitude_off(pair) for pair in pairs if pair.name == name]
+        within = [abs(off) <= max(0.05, 2 * error) for off, error in miss]
+        figures[f"{name}: median miss"] = float(np.median([abs(off) for off, _ in miss]))
+        figures[f"{name}: worst beyond 2 s.e."] = max(
+            0.0, max(abs(off) - 2 * error for off, error in miss)
+        )
+        share = float(np.mean(within))
+        figures[f"{name}: share within"] = share
+        aims[f"{name}: share within"] = ("5 % or 2 s.e., in all settings", share == 1.0)
+    return Agreement(figures, aims)
+
+
+def _of_accuracy(kind: str, pairs: Sequence[Compared]) -> Agreement:
+    off = np.array([abs(pair.predicted - pair.observed) for pair in pairs])
+    figures = {"settings": float(len(off)), "mean error": float(off.mean()),
+               "worst error": float(off.max())}  # fmt: skip
+    middle = [o for o, pair in zip(off, pairs, strict=True) if 0.1 <= pair.observed <= 0.9]
+    if middle:
+        figures["mean error, observed 0.1 to 0.9"] = float(np.mean(middle))
+    for note in sorted({pair.note for pair in pairs}):
+        some = [o for o, pair in zip(off, pairs, strict=True) if pair.note == note]
+        figures[f"mean error in {note} ({len(some)})"] = float(np.mean(some))
+    if kind == "mlp":
+        aims = {"mean error": ("at most 0.05", figures["mean error"] <= 0.05)}
+    else:
+        aims = {
+            "mean error": ("at most 0.03", figures["mean error"] <= 0.03),
+            "worst error": ("at most 0.08", figures["worst error"] <= 0.08),
+        }
+    return Agreement(figures, aims)
+
+
+def _of_critical(pairs: Sequence[Compared]) -> Agreement:
+    ratio = np.array([pair.predicted / pair.observed for pair in pairs])
+    over = np.array([pair.observed / float(pair.note) for pair in pairs])
+    median, least, largest = float(np.median(ratio)), float(ratio.min()), float(ratio.max())
+    figures = {
+        "settings": float(len(ratio)),
+        "predicted / observed: median": median,
+        "predicted / observed: least": least,
+        "predicted / observed: largest": largest,
+        "observed / what any learner needs: least": float(over.min()),
+        "observed / what any learner needs: median": float(np.median(over)),
+    }
+    aims = {
+        "predicted / observed: median": ("0.9 to 1.1", 0.9 <= median <= 1.1),
+        "predicted / observed: least": ("at least 0.75", least >= 0.75),
+        "predicted / observed: largest": ("at most 1.33", largest <= 1.33),
+        "observed / what any learner needs: least": ("at least 1", float(over.min()) >= 1),
+    }
+    return Agreement(figures, aims)
+
+
+def _of_bound(pairs: Sequence[Compared]) -> Agreement:
+    figures, aims = {}, {}
+    for name in dict.fromkeys(pair.name for pair in pairs):
+        # Where the bound is 0 it says nothing, and holds.
+        ratio = [p.observed / p.predicted for p in pairs if p.name == name and p.predicted > 0]
+        figures[f"{name}: settings"] = float(len(ratio))
+        figures[f"{name}: observed / bound, least"] = float(np.min(ratio))
+        figures[f"{name}: observed / bound, median"] = float(np.median(ratio))
+        figures[f"{name}: observed / bound, largest"] = float(np.max(ratio))
+        aims[f"{name}: observed / bound, least"] = ("at least 1", float(np.min(ratio)) >= 1)
+    return Agreement(figures, aims)

@@ -1,0 +1,99 @@
+"""`mnemoscope validate`: theory against simulation, on settings drawn beforehand."""
+
+import datetime
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.markdown import Markdown
+
+from mnemoscope.analysis.agreement import Agreement, Compared, judge
+from mnemoscope.cli.output import Watch, print_json
+from mnemoscope.cli.setting import read_device, read_option, read_whole
+from mnemoscope.experiments import drawn
+from mnemoscope.experiments.validate import (
+    compare_accuracy,
+    compare_bound,
+    compare_critical,
+    compare_terms,
+)
+from mnemoscope.fields import one_of
+from mnemoscope.numerics import Device, find_device
+from mnemoscope.report.validation import page, section
+from mnemoscope.spec import Retrieval, SpecError
+
+Compare = Callable[[Sequence[Retrieval], int, Device, Callable[[int], None]], Iterator[Compared]]
+
+
+class Part(NamedTuple):
+    """One comparison: its settings, how many in full and in the quick size, and how to make it."""
+
+    settings: Callable[[int], list[Retrieval]]
+    full: int
+    quick: int
+    compare: Compare
+
+
+PARTS = {
+    "terms": Part(drawn.for_terms, 48, 4, compare_terms),
+    "accuracy": Part(drawn.for_accuracy, 210, 12, compare_accuracy),
+    "mlp": Part(drawn.for_mlp, 48, 6, compare_accuracy),
+    "critical": Part(drawn.for_critical, 44, 4, compare_critical),
+    "bound": Part(drawn.for_bound, 40, 3, compare_bound),
+}
+
+
+def validate(
+    *parts: Annotated[str, Parameter(help=f"which of {', '.join(PARTS)} [default: all]")],
+    seeds: Annotated[str, Parameter(help="how many seeds to run")] = "16",
+    quick: Annotated[bool, Parameter(negative="", help="a few settings instead of all")] = False,
+    device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
+    out: Annotated[
+        Path | None, Parameter(help="also write all tables into this file (Markdown)")
+    ] = None,
+    json: Annotated[
+        bool, Parameter(negative="", help="print one JSON object instead of tables")
+    ] = False,
+) -> int:
+    """Hold theory against simulation, on settings drawn before any was run.
+
+    Nothing is fitted and no setting is left out. `terms` compares attention's signal and each
+    noise, `accuracy` the attention-only model, `mlp` the attention-MLP model, `critical` the N at
+    accuracy 0.5, `bound` the information bound with decoders that see what it is about. Example:
+
+    `mnemoscope validate accuracy --quick`
+    """
+    names = [read_option("parts", one_of(*PARTS), name) for name in parts] or list(PARTS)
+    count, where = read_whole("seeds", seeds, 2, 10**6), read_device(device)
+    if out is not None and not out.parent.is_dir():
+        raise SpecError("out", f"expected a file in a folder that is there, got {str(out)!r}")
+    told: dict[str, tuple[Agreement, list[Compared]]] = {}
+    for name in names:
+        part = PARTS[name]
+        specs = part.settings(part.quick if quick else part.full)
+        with Watch(name, len(specs)) as watch:
+            found = list(part.compare(specs, count, where, watch.advance))
+        told[name] = (judge(name, found), found)
+        if not json:
+            agreement, _ = told[name]
+            Console(highlight=False).print(Markdown(section(name, agreement, found, rows=12)))
+    if out is not None:
+        words = " ".join(["mnemoscope validate", *parts, *(["--quick"] if quick else [])])
+        kind = find_device(where).device_kind
+        head = f"`{words} --seeds {count} --out FILE`, {datetime.date.today()}, {kind}"
+        out.write_text(page(head, told), encoding="utf-8")
+    if json:
+        print_json({"seeds": count, "parts": {name: _plain(*one) for name, one in told.items()}})
+    return 0
+
+
+def _plain(agreement: Agreement, found: Sequence[Compared]) -> dict[str, Any]:
+    rows = [
+        {"spec": one.spec.model_dump(exclude_defaults=True), "name": one.name,
+         "predicted": one.predicted, "observed": one.observed, "error": one.error,
+         "note": one.note}
+        for one in found
+    ]  # fmt: skip
+    return {"summary": agreement.figures, "aims": agreement.aims, "rows": rows}

@@ -1,0 +1,156 @@
+"""Settings on which theory is held against simulation, drawn before any of them is run.
+
+Each list comes from a generator with a fixed seed over ranges written here. Theory may take part in
+the choice (so that every regime is met, or that a threshold exists), simulation may not.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from mnemoscope.spec import Retrieval
+from mnemoscope.theory.attention import attention_terms
+from mnemoscope.theory.predict import critical_value, predict
+
+SEED = 20_260
+
+
+def _log_uniform(draw: np.random.Generator, low: float, high: float) -> int:
+    return round(math.exp(draw.uniform(math.log(low), math.log(high))))
+
+
+def _take(count: int, made: Iterator[Retrieval], fits: Callable[[Retrieval], bool]
+          ) -> list[Retrieval]:  # fmt: skip
+    taken: list[Retrieval] = []
+    while len(taken) < count:
+        one = next(made)
+        if fits(one):
+            taken.append(one)
+    return taken
+
+
+def for_terms(count: int) -> list[Retrieval]:
+    """V in 128..2048, d in 16..V/2, L in 8..1024, N in 500..100,000, N L at most 3e7."""
+
+    def made() -> Iterator[Retrieval]:
+        draw = np.random.default_rng(SEED)
+        while True:
+            V, L = int(2 ** draw.integers(7, 12)), int(2 ** draw.integers(3, 11))
+            yield Retrieval(
+                vocab=V,
+                dim=_log_uniform(draw, 16, V / 2),
+                length=L,
+                samples=_log_uniform(draw, 500, 100_000),
+            )
+
+    return _take(count, made(), lambda one: one.samples * one.length <= 3e7)
+
+
+def for_accuracy(count: int) -> list[Retrieval]:
+    """Attention-only settings of both triggers, spread over all regimes.
+
+    V in 128..1024, d in 12..V/2, L in 8..256, N/V in 0.7..150, N L at most 6e6, a quarter of them
+    on the sphere. The regimes of 3,000 draws are looked at, with the largest noise of attention
+    beside each, and drawn from in turn.
+    """
+
+    def made() -> Iterator[Retrieval]:
+        draw = np.random.default_rng(SEED + 1)
+        while True:
+            V = int(draw.choice([128, 192, 256, 384, 512, 768, 1024]))
+            yield Retrieval(
+                vocab=V,
+                dim=_log_uniform(draw, 12, V / 2),
+                length=int(2 ** draw.integers(3, 9)),
+                samples=max(200, round(V * math.exp(draw.uniform(math.log(0.7), math.log(150))))),
+                trigger="additive" if draw.random() < 0.5 else "keys",
+                embedding="sphere" if draw.random() < 0.25 else "gaussian",
+            )
+
+    draws = _take(3000, made(), lambda one: one.samples * one.length <= 6e6)
+    piles: dict[tuple[str, str, str], list[Retrieval]] = {}
+    for one in draws:
+        noises = attention_terms(one).terms
+        largest = max(noises, key=lambda name: noises[name])
+        piles.setdefault((one.trigger, predict(one).regime, largest), []).append(one)
+    taken: list[Retrieval] = []
+    while len(taken) < min(count, len(draws)):
+        taken += [pile.pop() for pile in piles.values() if pile]
+    return taken[:count]
+
+
+def for_mlp(count: int) -> list[Retrieval]:
+    """Attention-MLP settings, hermite2, hermite3 and ReLU in turn.
+
+    V in 128..384, d in 16..V/2, L in 4..32, N/V in 3..80, m in 128..2048.
+    """
+
+    def made() -> Iterator[Retrieval]:
+        draw = np.random.default_rng(SEED + 2)
+        turn = 0
+        while True:
+            V = int(draw.choice([128, 192, 256, 384]))
+            yield Retrieval(
+                vocab=V,
+                dim=_log_uniform(draw, 16, V / 2),
+                length=int(2 ** draw.integers(2, 6)),
+                samples=round(V * math.exp(draw.uniform(math.log(3), math.log(80)))),
+                width=int(2 ** draw.integers(7, 12)),
+                activation=("hermite2", "hermite3", "relu")[turn % 3],
+            )
+            turn += 1
+
+    return _take(count, made(), lambda one: True)
+
+
+def for_critical(count: int) -> list[Retrieval]:
+    """(V, d, L) where theory says that some N up to 1e7 / L reaches accuracy 0.5.
+
+    V in 128..512, d in 3 sqrt(V)..V/2, L in 8..128, none twice. N is left at V.
+    """
+
+    def made() -> Iterator[Retrieval]:
+        draw = np.random.default_rng(SEED + 3)
+        while True:
+            V = int(draw.choice([128, 192, 256, 384, 512]))
+            yield Retrieval(
+                vocab=V,
+                dim=_log_uniform(draw, 3 * math.sqrt(V), V / 2),
+                length=int(2 ** draw.integers(3, 8)),
+                samples=V,
+            )
+
+    seen: set[str] = set()
+
+    def fits(one: Retrieval) -> bool:
+        found = critical_value(one, "samples", 0.5)
+        new = one.id not in seen
+        seen.add(one.id)
+        return new and found is not None and found * one.length <= 1e7
+
+    return _take(count, made(), fits)
+
+
+def for_bound(count: int) -> list[Retrieval]:
+    """(V, d, L) with V in 96..256, d in 3 sqrt(V)..V/2, L in 2..32, none twice; N is left at V."""
+
+    def made() -> Iterator[Retrieval]:
+        draw = np.random.default_rng(SEED + 4)
+        while True:
+            V = int(draw.choice([96, 128, 192, 256]))
+            yield Retrieval(
+                vocab=V,
+                dim=_log_uniform(draw, 3 * math.sqrt(V), V / 2),
+                length=int(2 ** draw.integers(1, 6)),
+                samples=V,
+            )
+
+    seen: set[str] = set()
+
+    def new(one: Retrieval) -> bool:
+        seen_before = one.id in seen
+        seen.add(one.id)
+        return not seen_before
+
+    return _take(count, made(), new)

@@ -1,0 +1,80 @@
+"""Theory against simulation as Markdown: what was aimed at, what was reached, and every setting."""
+
+from collections.abc import Mapping, Sequence
+
+from mnemoscope.analysis.agreement import Agreement, Compared, amplitude_off
+from mnemoscope.spec import Retrieval
+
+TITLES = {
+    "terms": "Attention's signal and each noise",
+    "accuracy": "Accuracy, attention-only",
+    "mlp": "Accuracy, attention-MLP",
+    "critical": "Critical N at accuracy 0.5",
+    "bound": "The information bound, and decoders of the first gradient",
+}
+NOTES = {
+    "terms": "Noises are variances over the predicted signal squared; `miss` is that of the "
+    "amplitude, predicted over observed less 1.",
+    "accuracy": "`error` is the standard error over seeds; errors are absolute.",
+    "mlp": "`error` is the standard error over seeds; errors are absolute.",
+    "critical": "`needed` is what any learner needs, since an unseen token can only be guessed.",
+    "bound": "`bound` is the least N at which the first gradient can hold half of the labels, "
+    "`observed` the N at which a decoder names half of them.",
+}
+
+
+def page(head: str, told: Mapping[str, tuple[Agreement, Sequence[Compared]]]) -> str:
+    """The whole page."""
+    parts = [section(name, agreement, rows) for name, (agreement, rows) in told.items()]
+    return "\n\n".join(["# Theory against simulation", f"Made by {head}.", *parts]) + "\n"
+
+
+def section(
+    name: str, agreement: Agreement, found: Sequence[Compared], rows: int | None = None
+) -> str:
+    """One comparison; `rows` of its settings, or all."""
+    lines = [f"## {TITLES[name]}", "", "| figure | measured | aim |", "|---|---|---|"]
+    for figure, value in agreement.figures.items():
+        aim, reached = agreement.aims.get(figure, ("", True))
+        mark = f"{aim}: {'reached' if reached else 'missed'}" if aim else ""
+        lines.append(f"| {figure} | {_number(value)} | {mark} |")
+    lines += ["", NOTES[name], "", *_table(name, found[:rows])]
+    if rows is not None and len(found) > rows:
+        lines += ["", f"and {len(found) - rows} more rows: `--out FILE` or `--json`"]
+    return "\n".join(lines)
+
+
+def _table(name: str, found: Sequence[Compared]) -> list[str]:
+    last = {"terms": ["miss", "error"], "critical": ["error", "needed"], "bound": ["error"]}
+    searched, many = name in ("critical", "bound"), name in ("terms", "bound")
+    head = ["setting", "V", "d", "L"] + ([] if searched else ["N"]) + (["of"] if many else [])
+    head += ["bound" if name == "bound" else "predicted", "observed"]
+    head += last.get(name, ["error", "regime"])
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for one in found:
+        spec = one.spec
+        cells = [_kind(spec), f"{spec.vocab}", f"{spec.dim}", f"{spec.length}"]
+        cells += [] if searched else [f"{spec.samples}"]
+        cells += [one.name] if many else []
+        cells += [_number(one.predicted), _number(one.observed)]
+        if name == "terms":
+            off, error = amplitude_off(one)
+            cells += [f"{off:+.3f}", f"{error:.3f}"]
+        else:
+            cells += [_number(one.error)] + ([one.note] if one.note else [])
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def _kind(spec: Retrieval) -> str:
+    """What a setting has beside its sizes, in a word or two."""
+    words = [spec.embedding, spec.trigger]
+    if spec.width:
+        words.append(f"{spec.activation} m={spec.width}")
+    return ", ".join(words)
+
+
+def _number(value: float) -> str:
+    if value == int(value) and abs(value) < 1e6:
+        return f"{value:.0f}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,0 +1,76 @@
+r"""An activation as theory sees it: its Hermite coefficients at any input norm.
+
+At |x|^2 = s a hidden unit's input is sqrt(s) g, g standard normal, and
+
+    phi(sqrt(s) g) = sum_k c_k(s) h_k(g),        h_k = He_k / sqrt(k!)                       (E1)
+
+so that two inputs of squared norms s, s' and overlap rho have, per hidden unit on average,
+
+    f(s, s', rho) = sum_k c_k(s) c_k(s') (rho / sqrt(s s'))^k.                               (E2)
+
+The mean of phi's k-th derivative is sqrt(k!) c_k(s) / s^(k/2).
+"""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import erf
+
+# Cells of equal width over +-SPAN standard deviations; ReLU's kink falls on an edge of one.
+SPAN, CELLS = 9.0, 3600
+
+
+def apply(name: str, a: np.ndarray) -> np.ndarray:
+    """The activation of that name, as `docs/model.md` defines it."""
+    match name:
+        case "relu":
+            return np.maximum(a, 0)
+        case "gelu":
+            return a * (1 + erf(a / math.sqrt(2))) / 2
+        case "tanh":
+            return np.tanh(a)
+        case "linear":
+            return a
+        case "hermite2":
+            return (a**2 - 1) / math.sqrt(2)
+        case "hermite3":
+            return (a**3 - 3 * a) / math.sqrt(6)
+    raise ValueError(name)
+
+
+@lru_cache(maxsize=1)
+def _grid() -> tuple[np.ndarray, np.ndarray]:
+    edges = np.linspace(-SPAN, SPAN, CELLS + 1)
+    g = (edges[1:] + edges[:-1]) / 2
+    weight = np.exp(-(g**2) / 2)
+    return g, weight / weight.sum()
+
+
+@lru_cache(maxsize=4)
+def _polynomials(orders: int) -> np.ndarray:
+    """h_0 .. h_{orders-1} on the grid: sqrt(k) h_k = g h_{k-1} - sqrt(k-1) h_{k-2}."""
+    g, _ = _grid()
+    rows = [np.ones_like(g), g]
+    for k in range(2, orders):
+        rows.append((g * rows[-1] - math.sqrt(k - 1) * rows[-2]) / math.sqrt(k))
+    return np.stack(rows[:orders])
+
+
+def coefficients(name: str, squares: np.ndarray, orders: int) -> np.ndarray:
+    """c_k(s) for each squared norm s: one row a norm, one column an order (E1)."""
+    g, weight = _grid()
+    values = apply(name, np.sqrt(squares)[:, None] * g)
+    return (values * weight) @ _polynomials(orders).T
+
+
+def power(name: str, squares: np.ndarray, exponent: int = 2) -> np.ndarray:
+    """E phi(sqrt(s) g)^exponent for each squared norm s."""
+    g, weight = _grid()
+    return apply(name, np.sqrt(squares)[:, None] * g) ** exponent @ weight
+
+
+def mean_derivatives(name: str, square: float) -> tuple[float, float, float]:
+    """E phi, E phi', E phi'' at one squared norm."""
+    c = coefficients(name, np.array([square]), 3)[0]
+    return float(c[0]), float(c[1] / math.sqrt(square)), float(c[2] * math.sqrt(2) / square)

@@ -1,0 +1,102 @@
+r"""How much of a stored token a query finds: the overlap of the features that the values see.
+
+A query x finds its own pair with weight `own`, and any other stored pair with a weight that has a
+mean and a variance over tokens (docs/theory/recall.md). Without an MLP the overlap is z_t . z_x;
+with one it is (1/m) sum_a phi(w_a . z_t) phi(w_a . z_x).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import roots_gegenbauer
+
+from mnemoscope.spec import Retrieval
+from mnemoscope.theory.activation import coefficients, power
+from mnemoscope.theory.quadrature import (
+    Nodes,
+    chi_square_nodes,
+    combine,
+    normal_nodes,
+    squared_norm_nodes,
+)
+
+# Hermite orders that count at the angles between tokens: small ones, or with the trigger in all
+# values, cosines near 1/2.
+ORDERS = {"keys": 12, "additive": 28}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Nodes over queries: what each finds of itself and of others, and how common it is."""
+
+    own: np.ndarray
+    mean: np.ndarray
+    variance: np.ndarray
+    weight: np.ndarray
+
+
+def kernel(spec: Retrieval) -> Kernel:
+    """The overlaps of a spec's features, over the queries' norms."""
+    return _hidden(spec) if spec.width else _bare(spec)
+
+
+def _bare(spec: Retrieval) -> Kernel:
+    d = spec.dim
+    if spec.trigger == "keys":
+        t, weight = squared_norm_nodes(spec, 3)
+        return Kernel(t, 0 * t, t / d, weight)  # (B1)
+    # The trigger is in every value: (z_t + z_trig) . (z_x + z_trig) (C2). Its overlap with the
+    # query moves the own pair against the others.
+    (t, xi), weight = combine(squared_norm_nodes(spec, 3), _trigger_overlap(spec))
+    return Kernel(t + xi + 1, np.ones_like(t), (t + 1) / d, weight)
+
+
+def _hidden(spec: Retrieval) -> Kernel:
+    """With the MLP (B8, B9)."""
+    d, m, name = spec.dim, spec.width, spec.activation
+    additive = spec.trigger == "additive"
+    (t, xi), weight = combine(squared_norm_nodes(spec, 3), _trigger_overlap(spec))
+    cosine, cosine_weight = _cosines(d if spec.embedding != "orthonormal" else 0)
+    # Norms and overlaps of what the MLP sees: z, or z + z_trig with |z_trig|^2 = 1.
+    square = t + (1 + 2 * xi if additive else 0)
+    square = np.maximum(square, 0.05)
+    rho = cosine * np.sqrt(t[:, None, None] * t[None, :, None])
+    if additive:
+        rho = rho + 1 + xi[:, None, None] + xi[None, :, None]
+    c = coefficients(name, square, ORDERS[spec.trigger])
+    angle = rho / np.sqrt(square[:, None, None] * square[None, :, None])
+    found = np.zeros_like(angle)
+    for column in c.T[::-1]:  # (E2), by Horner's rule
+        found = found * angle + (column[:, None] * column)[:, :, None]
+    mean = found @ cosine_weight @ weight
+    second = found**2 @ cosine_weight @ weight
+    # Finite width: the own overlap varies by Var(phi^2)/m, the others gain own * E[phi^2]/m.
+    usual = power(name, square)
+    uneven = np.maximum(power(name, square, 4) - usual**2, 1e-12) / m
+    degrees = np.maximum(2 * usual**2 / uneven, 0.5).tolist()
+    own = usual[:, None] * np.stack([chi_square_nodes(one, 3)[0] for one in degrees])
+    _, factor_weight = normal_nodes(3)
+    variance = (second - mean**2)[:, None] + own * float(usual @ weight) / m
+    mean = np.broadcast_to(mean[:, None], own.shape)
+    return Kernel(
+        own.ravel(), mean.ravel(), variance.ravel(), (weight[:, None] * factor_weight).ravel()
+    )
+
+
+def _trigger_overlap(spec: Retrieval) -> Nodes:
+    """z_x . z_trig, of variance 1/d, where the trigger is in the values."""
+    if spec.trigger == "keys":
+        return np.zeros(1), np.ones(1)
+    g, weight = normal_nodes(3)
+    return (0 * g if spec.embedding == "orthonormal" else g / spec.dim**0.5), weight
+
+
+def _cosines(d: int) -> Nodes:
+    """The cosine between two random directions, density (1 - x^2)^((d-3)/2); 0: no overlap."""
+    if d == 0:
+        return np.zeros(1), np.ones(1)
+    if not 3 <= d <= 1000:  # close to normal, and past what the roots can be found for
+        g, weight = normal_nodes(7)
+        return g / d**0.5, weight
+    nodes, weight = roots_gegenbauer(7, (d - 2) / 2)
+    return nodes, weight / weight.sum()
