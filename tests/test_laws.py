@@ -11,7 +11,7 @@ import pytest
 from mnemoscope.cli import main
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import attention_terms
-from mnemoscope.theory.laws import LAWS, OVERLAP, Axis, Law, regime_map
+from mnemoscope.theory.laws import LAWS, OVERLAP, Axis, Law, laws_for, regime_map
 from mnemoscope.theory.predict import predict
 
 # Far out: V >> d >> 1, N >> V, L >> N/V, L << V.
@@ -42,6 +42,22 @@ def test_interference_scales_as_its_law():
     for axis, size in sizes:
         slope = math.log2(noise(**{axis: 2 * size}) / noise())
         assert slope == pytest.approx(law.powers[axis], abs=0.03)
+
+
+def test_an_mlp_trades_width_for_dimension():
+    """m d >> V, and interference that falls as d^-(k+1) through the activation's k-th part."""
+
+    def terms(**changes: int) -> dict[str, float]:
+        base = dict(vocab=2**20, dim=2**7, length=1, samples=2**30, width=2**12)
+        spec = Retrieval.read({**base, "activation": "hermite2", "embedding": "sphere", **changes})
+        return predict(spec.replace(attention="locked")).terms
+
+    laws = {law.name: law for law in laws_for("keys", 2)}
+    sizes: dict[Axis, int] = {"vocab": 2**20, "dim": 2**7, "width": 2**12}
+    for name in ("mlp_noise", "interference"):
+        for axis, size in sizes.items():
+            slope = math.log2(terms(**{axis: 2 * size})[name] / terms()[name])
+            assert slope == pytest.approx(laws[name].powers.get(axis, 0), abs=0.12), (name, axis)
 
 
 def test_critical_exponents_follow_from_the_powers():

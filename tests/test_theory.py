@@ -6,15 +6,23 @@ is named beside each.
 
 import json
 import math
-from typing import Any
+from typing import Any, Literal, get_args
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mnemoscope import Retrieval, SpecError, critical_value, predict, simulate_many
+from mnemoscope import Retrieval, SpecError, critical_value, predict, simulate, simulate_many
 from mnemoscope.cli import main
+from mnemoscope.experiments.noise_terms import measure_terms
+from mnemoscope.models.activations import named
+from mnemoscope.spec import Activation
+from mnemoscope.theory.activation import apply, coefficients
 from mnemoscope.theory.attention import attention_terms
-from mnemoscope.theory.counts import count_moments
+from mnemoscope.theory.counts import trigger_weight
+from mnemoscope.theory.gains import Gains
+from mnemoscope.theory.gram import gram_moments
+from mnemoscope.theory.kernel import kernel
 from mnemoscope.theory.predict import REGIMES, Axis
 from mnemoscope.theory.recall import map_accuracy
 
@@ -48,7 +56,8 @@ def test_signal_noise_and_accuracy_agree_with_simulation(length: int):
         assert off <= 4 * error + 0.05, spec
         total = terms.signal**2 * sum(terms.terms.values())
         off, error = relative_error([(end.std or 0) ** 2 for end in ends], total)
-        assert off <= 4 * error + 0.10, spec  # a variance: twice the 5 % of its root
+        # A variance: twice the 5 % of its root, and covariances that theory leaves out.
+        assert off <= 4 * error + 0.15, spec
         for name, allowed in (("accuracy", 0.03), ("attention_accuracy", 0.03)):
             values = [getattr(end, name) for end in ends]
             error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
@@ -68,22 +77,104 @@ def test_the_trigger_weight_is_its_mean_over_samples():
         Kc = K - K.mean(axis=0)
         r = Kc[label[:, None], tokens]
         drawn.append(float((r[np.arange(N), position] - r.mean(axis=1)).sum()))
-    expected = count_moments(Retrieval(vocab=V, dim=4, length=L, samples=N)).trigger
+    expected = trigger_weight(Retrieval(vocab=V, dim=4, length=L, samples=N), Gains())
     off, error = relative_error(drawn, expected)
     assert off <= 4 * error
 
 
-def test_the_third_moment_of_the_overlaps():
-    """(A7)."""
+@pytest.mark.parametrize("law", ["gaussian", "sphere"])
+def test_the_moments_of_the_overlaps(law: Literal["gaussian", "sphere"]):
+    """(A7) and (A8), with the rows' mean taken off."""
     V, d = 120, 40
     rng = np.random.default_rng(4)
-    drawn = []
-    for _ in range(200):
+    third, fourth = [], []
+    for _ in range(400):
         Z = rng.normal(size=(V, d)) / math.sqrt(d)
-        drawn.append(float(np.trace(np.linalg.matrix_power(Z.T @ Z, 3))) / d)
-    c = V / d
-    off, error = relative_error(drawn, c**3 + 3 * c**2 + c)
-    assert off <= 4 * error + 0.01  # exact up to terms of 1/d^2
+        if law == "sphere":
+            Z = Z / np.linalg.norm(Z, axis=1, keepdims=True)
+        Z = Z - Z.mean(axis=0)
+        W = np.linalg.matrix_power(Z.T @ Z, 3)
+        third.append(float(np.trace(W)) / d)
+        fourth.append(float(np.trace(W @ Z.T @ Z)) / V)
+    told = gram_moments(Retrieval(vocab=V, dim=d, length=8, samples=1000, embedding=law))
+    # On the sphere the mean that is taken off is not quite a row of the same law.
+    allowed = 0.0 if law == "gaussian" else 0.01
+    for drawn, expected in ((third, told.third), (fourth, told.fourth)):
+        off, error = relative_error(drawn, expected)
+        assert off <= 4 * error + allowed
+
+
+@pytest.mark.parametrize("embedding", ["gaussian", "sphere"])
+def test_every_noise_of_attention_alone(embedding: Literal["gaussian", "sphere"]):
+    spec = Retrieval(vocab=256, dim=64, length=32, samples=5000, embedding=embedding)
+    measured = [measure_terms(spec, seed) for seed in range(24)]
+    told = attention_terms(spec)
+    weight = told.signal * (spec.samples * spec.length) ** 2
+    off, error = relative_error([one["signal"] for one in measured], weight)
+    assert off <= 4 * error
+    for name, term in told.terms.items():
+        off, error = relative_error([one[name] for one in measured], term * weight**2)
+        assert off <= 4 * error + 0.10, name  # a variance: twice the 5 % of its root
+
+
+def test_the_noises_add_up_to_the_scores():
+    """The cut of the second step into parts is exact: together they are the scores."""
+    spec = Retrieval(vocab=128, dim=32, length=16, samples=3000)
+    end = next(step for step in simulate(spec, 5, precision="float64").steps if step.name == "W1")
+    parts = measure_terms(spec, 5)
+    unit = (spec.samples * spec.length) ** 2
+    assert end.std is not None
+    assert math.sqrt(parts["total"]) / unit == pytest.approx(end.std, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("activation", "length"), [("hermite2", 4), ("hermite3", 16), ("relu", 16)]
+)
+def test_the_mlp_agrees_with_simulation(activation: str, length: int):
+    specs = [
+        Retrieval.read(dict(vocab=128, dim=32, length=length, samples=N, width=m,
+                            activation=activation, test_samples=1024))
+        for N, m in ((600, 512), (6000, 128), (6000, 512))
+    ]  # fmt: skip
+    trials = simulate_many([(spec, seed) for spec in specs for seed in range(10)])
+    for at, spec in enumerate(specs):
+        values = [trial.accuracy or 0.0 for trial in trials[10 * at : 10 * (at + 1)]]
+        error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+        told = predict(spec).accuracy
+        assert told is not None
+        assert abs(float(np.mean(values)) - told) <= 4 * error + 0.05, spec
+
+
+def test_hermite_coefficients():
+    """(E1): the pure polynomials have one coefficient, ReLU the known ones, at any norm."""
+    one = np.array([1.0])
+    assert coefficients("hermite3", one, 6)[0] == pytest.approx([0, 0, 0, 1, 0, 0], abs=1e-9)
+    assert coefficients("hermite2", one, 4)[0] == pytest.approx([0, 0, 1, 0], abs=1e-9)
+    c = coefficients("relu", np.array([4.0]), 3)[0]
+    assert c == pytest.approx([2 / math.sqrt(2 * math.pi), 1, 1 / math.sqrt(math.pi)], abs=1e-5)
+    for name in get_args(Activation):  # theory's activations are the simulator's
+        a = np.linspace(-3, 3, 25)
+        assert apply(name, a) == pytest.approx(np.asarray(named(name)(jnp.asarray(a))), abs=1e-5)
+
+
+def test_the_kernel_is_that_of_many_hidden_units():
+    spec = Retrieval(vocab=100, dim=24, length=8, samples=1000, width=256, activation="hermite3")
+    rng = np.random.default_rng(7)
+    own, mean, square = [], [], []
+    for _ in range(60):
+        Z = rng.normal(size=(300, 24)) / math.sqrt(24)
+        f = apply("hermite3", Z @ rng.normal(size=(24, 256)))
+        K = f @ f.T / 256
+        own.append(float(np.diag(K).mean()))
+        off = K[~np.eye(300, dtype=bool)]
+        mean.append(float(off.mean()))
+        square.append(float((off**2).mean()))
+    told = kernel(spec)
+    off, error = relative_error(own, float(told.weight @ told.own))
+    assert off <= 4 * error + 0.03  # three nodes for a squared norm, cubed
+    assert abs(np.mean(mean)) <= 4 * float(np.std(mean)) / math.sqrt(60)
+    off, error = relative_error(square, float(told.weight @ (told.variance + told.mean**2)))
+    assert off <= 4 * error + 0.15
 
 
 @pytest.mark.parametrize(
@@ -91,6 +182,7 @@ def test_the_third_moment_of_the_overlaps():
     [
         (131, 59, 200, {}),
         (279, 73, 3, {}),
+        (384, 158, 1, {}),
         (300, 80, 50, {"embedding": "sphere"}),
         (256, 64, 80, {"trigger": "additive"}),
     ],
@@ -111,7 +203,7 @@ def test_the_memory_alone_agrees_with_a_plain_one(
         V2 = (U - U.mean(axis=0)).T @ (n[:, None] * Z)
         shares.append(float(np.mean((Z @ V2.T @ U.T).argmax(axis=1) == np.arange(V))))
     spec = Retrieval.read(dict(vocab=V, dim=d, length=1, samples=V * per_label, **more))
-    (told,) = map_accuracy(spec, np.ones(1), np.zeros(1), np.ones(1))
+    told = float(map_accuracy(spec, np.ones((1, 1)), np.zeros((1, 1)), np.ones(1))[0, 0])
     error = float(np.std(shares, ddof=1)) / math.sqrt(len(shares))
     assert abs(float(np.mean(shares)) - told) <= 4 * error + 0.02
 
@@ -154,7 +246,7 @@ def test_critical_values_are_where_the_target_is_crossed():
 
 def test_what_is_not_derived_is_said():
     spec = Retrieval(vocab=128, dim=40, length=8, samples=2000)
-    for change, word in ((dict(width=8), "MLP"), (dict(eta=1.0), "step sizes")):
+    for change, word in ((dict(then="gd", steps=3), "three"), (dict(eta=1.0), "step sizes")):
         told = predict(spec.replace(**change))
         assert (told.valid, told.accuracy, told.regime) == (False, None, "none")
         assert word in told.notes[0]
@@ -181,8 +273,10 @@ def test_the_command(capsys: pytest.CaptureFixture[str]):
     shown = capsys.readouterr().out
     assert "interference" in shown
     assert "the least N that reaches it" in shown
-    assert main(["predict", *SMALL, "--width", "4"]) == 0
-    assert "not derived yet" in capsys.readouterr().out
+    assert main(["predict", *SMALL, "--width", "64", "--activation", "hermite3"]) == 0
+    assert "mlp_noise" in capsys.readouterr().out
+    assert main(["predict", *SMALL, "--then", "gd", "--steps", "3"]) == 0
+    assert "not derived" in capsys.readouterr().out
     assert main(["predict", *SMALL, "--target", "2"]) == 2
     text = capsys.readouterr().err.strip()
     assert text == "mnemoscope: --target: expected a number from 0.001 to 0.999, got '2'"

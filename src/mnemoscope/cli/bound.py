@@ -1,6 +1,7 @@
 """`mnemoscope bound`: what the first gradient can know, and what decoders get out of it."""
 
 import math
+from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -9,10 +10,21 @@ from rich.console import Console
 from mnemoscope.analysis.intervals import Interval, mean_interval
 from mnemoscope.cli.output import Watch, bar, number, print_json
 from mnemoscope.cli.setting import Setting, read_device, read_option, read_whole
+from mnemoscope.experiments.collapse import measure_collapse, settings
 from mnemoscope.experiments.decoders import decode, see
 from mnemoscope.fields import between
+from mnemoscope.numerics import Device
+from mnemoscope.report.canvas import open_canvas
+from mnemoscope.report.collapse import draw_collapse
 from mnemoscope.spec import Retrieval
-from mnemoscope.theory.bound import bound_accuracy, bound_samples, collapse, known_nats, needed_nats
+from mnemoscope.theory.bound import (
+    bound_accuracy,
+    bound_samples,
+    collapse,
+    coverage_samples,
+    known_nats,
+    needed_nats,
+)
 
 NAMES = {
     "matched_filter": "matched filter",
@@ -31,6 +43,14 @@ def bound(
     seeds: Annotated[str, Parameter(help="how many seeds to run")] = "8",
     seed: Annotated[str, Parameter(help="the first seed")] = "0",
     device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
+    collapse_to: Annotated[
+        Path | None,
+        Parameter(
+            name="--collapse",
+            help="instead, draw the decoders of many settings against N d^2 / (L V^2 ln V) into "
+            "this file (.png, .svg or .pdf)",
+        ),
+    ] = None,
     json: Annotated[
         bool, Parameter(negative="", help="print one JSON object instead of tables")
     ] = False,
@@ -41,6 +61,8 @@ def bound(
 
     `mnemoscope bound --vocab 256 --dim 128 --length 16 --samples 20000`
     """
+    if collapse_to is not None:
+        return draw(collapse_to, read_whole("seeds", seeds, 2, 10**6), read_device(device), json)
     spec = (setting or Setting()).read()
     share = read_option("target", between(0.001, 1.0), target)
     count, first = read_whole("seeds", seeds, 1, 10**6), read_whole("seed", seed, 0, 2**63 - 1)
@@ -56,6 +78,7 @@ def bound(
     least = bound_samples(spec, share)
     told: dict[str, Any] = {
         "spec": spec.model_dump(),
+        "any_learner_samples": coverage_samples(spec, share) if share < 1 else None,
         "target": share,
         "information_bound_samples": least if math.isfinite(least) else None,
         "bound_accuracy": bound_accuracy(spec),
@@ -71,17 +94,38 @@ def bound(
     return 0
 
 
+def draw(path: Path, seeds: int, device: Device, json: bool) -> int:
+    """The collapse of many settings, measured and drawn."""
+    open_canvas(path, width=1, height=1)  # a file that cannot be drawn is refused before the work
+    specs = settings()
+    with Watch("settings", len(specs)) as watch:
+        points = measure_collapse(specs, seeds, device, watch.advance)
+    draw_collapse(points, path)
+    told = [
+        {"spec": one.spec.model_dump(exclude_defaults=True), "x": one.x,
+         **{name: share.as_dict() for name, share in one.shares.items()}}
+        for one in points
+    ]  # fmt: skip
+    if json:
+        print_json({"points": told, "path": str(path)})
+    else:
+        Console(highlight=False).print(f"drawn: {path}, {len(points)} settings, {seeds} seeds each")
+    return 0
+
+
 def show(spec: Retrieval, told: dict[str, Any], found: dict[str, Interval]) -> None:
     """The bound and the decoders for people."""
     console = Console(highlight=False)
     console.print(
         f"V={spec.vocab:,} d={spec.dim:,} L={spec.length:,} N={spec.samples:,}", style="bold"
     )
-    least = told["information_bound_samples"]
+    least, anyone = told["information_bound_samples"], told["any_learner_samples"]
     console.print(
         f"to name {told['target']:g} of the labels from the first gradient, at least "
         f"{'more N than can be written' if least is None else f'N = {least:,.0f}'}\n"
-        f"here it holds at most {told['known_nats']:,.0f} nats, and "
+        f"any learner, however it looks at the samples, needs "
+        f"{'all tokens seen' if anyone is None else f'about N = {anyone:,.0f}'}\n"
+        f"here the first gradient holds at most {told['known_nats']:,.0f} nats, and "
         f"{told['needed_nats']:,.0f} are needed\n"
         f"{told['collapse']['formula']} = {told['collapse']['x']:.3g}\n"
     )

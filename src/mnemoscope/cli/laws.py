@@ -9,16 +9,23 @@ from rich.console import Console
 from rich.table import Table
 
 from mnemoscope.cli.output import print_json
-from mnemoscope.cli.setting import read_option
+from mnemoscope.cli.setting import read_option, read_whole
 from mnemoscope.fields import between, one_of
 from mnemoscope.report.regimes import draw_regimes
-from mnemoscope.theory.laws import OVERLAP, laws_for, regime_map
+from mnemoscope.theory.laws import OVERLAP, regime_map
 
 
 def laws(
     *,
     length_power: Annotated[str, Parameter(help="c in L = V^c, from 0 to 1")] = "0.5",
     trigger: Annotated[str, Parameter(help="keys or additive")] = "keys",
+    width_power: Annotated[
+        str | None, Parameter(help="w in m = V^w, for the attention-MLP model [default: no MLP]")
+    ] = None,
+    order: Annotated[
+        str,
+        Parameter(help="lowest Hermite order of the MLP's activation: 1 for relu, 3 for hermite3"),
+    ] = "1",
     out: Annotated[
         Path | None, Parameter(help="also draw the map into this file (.png, .svg or .pdf)")
     ] = None,
@@ -33,10 +40,13 @@ def laws(
     """
     c = read_option("length_power", between(0, 1), length_power)
     where = read_option("trigger", one_of("keys", "additive"), trigger)
-    made = regime_map(c, trigger=where)
-    known = (*laws_for(where), OVERLAP)
+    w = None if width_power is None else read_option("width_power", between(0, 3), width_power)
+    k = read_whole("order", order, 1, 20)
+    made = regime_map(c, trigger=where, width=w, order=k)
+    known = (*made.laws, OVERLAP)
     if out is not None:
-        draw_regimes(regime_map(c, trigger=where, columns=801, rows=601), out)
+        fine = regime_map(c, trigger=where, width=w, order=k, columns=801, rows=601)
+        draw_regimes(fine, out)
     if json:
         print_json(
             {
@@ -46,6 +56,7 @@ def laws(
                     for law in known
                 ],
                 "length_power": c,
+                "width_power": w,
                 "dim": made.dim.tolist(),
                 "samples": made.samples.tolist(),
                 "binding": [
@@ -58,14 +69,15 @@ def laws(
         return 0
     console = Console(highlight=False)
     table = Table(title="Noise over signal", box=box.SIMPLE, title_justify="left")
-    for name in ("law", "on the map", "V", "d", "L", "N", "recall needs"):
+    for name in ("law", "on the map", "V", "d", "L", "N", "m", "recall needs"):
         table.add_column(name, justify="left" if name in ("law", "recall needs") else "right")
     for law in known:
-        axes = ("vocab", "dim", "length", "samples")
+        axes = ("vocab", "dim", "length", "samples", "width")
         powers = (f"{law.powers[axis]:g}" if axis in law.powers else "" for axis in axes)
         table.add_row(law.name, law.letter if law in made.laws else "", *powers, law.words)
     console.print(table)
-    console.print(f"Which one binds, L = V^{c:g} (a dot: none, recall)\n\n{made.text()}")
+    model = "" if w is None else f", m = V^{w:g}"
+    console.print(f"Which one binds, L = V^{c:g}{model} (a dot: none, recall)\n\n{made.text()}")
     if out is not None:
         console.print(f"\ndrawn: {out}")
     return 0

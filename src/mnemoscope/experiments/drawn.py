@@ -58,11 +58,11 @@ def for_accuracy(count: int) -> list[Retrieval]:
     def made() -> Iterator[Retrieval]:
         draw = np.random.default_rng(SEED + 1)
         while True:
-            V = int(draw.choice([128, 192, 256, 384, 512, 768, 1024]))
+            V = int(2 ** draw.integers(7, 11))
             yield Retrieval(
                 vocab=V,
                 dim=_log_uniform(draw, 12, V / 2),
-                length=int(2 ** draw.integers(3, 9)),
+                length=int(draw.choice([8, 32, 128, 256])),
                 samples=max(200, round(V * math.exp(draw.uniform(math.log(0.7), math.log(150))))),
                 trigger="additive" if draw.random() < 0.5 else "keys",
                 embedding="sphere" if draw.random() < 0.25 else "gaussian",

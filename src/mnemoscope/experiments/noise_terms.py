@@ -35,7 +35,8 @@ NAMES = ("mean_bias", "label_noise", "gradient_noise", "count_noise")
 def measure_terms(spec: Retrieval, seed: int, device: Device = "auto") -> dict[str, float]:
     """The trigger's weight as `signal`, and each noise's variance over tokens.
 
-    In units of (N L)^-2 and its square; `label_and_count` is twice the two noises' covariance.
+    In units of (N L)^-2 and its square. `label_and_count` is twice the two noises' covariance,
+    `total` the variance of the scores themselves.
     """
     if spec.width or spec.trigger != "keys":
         raise SpecError("width", "expected the attention-only model with the trigger in the keys")
@@ -50,6 +51,7 @@ def measure_terms(spec: Retrieval, seed: int, device: Device = "auto") -> dict[s
         scores, overlap = np.asarray(scores), np.asarray(frozen.Z @ frozen.trigger)
         spread = np.cov(scores, bias=True)
         told = {"signal": float(signal), "overlap": float(signal) ** 2 * float(overlap.var())}
+        told["total"] = float((scores.sum(axis=0) + float(signal) * overlap).var())
     told |= {name: float(spread[k, k]) for k, name in enumerate(NAMES)}
     return {**told, "label_and_count": 2 * float(spread[1, 3])}
 

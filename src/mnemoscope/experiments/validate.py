@@ -19,7 +19,7 @@ from mnemoscope.theory.bound import bound_samples, coverage_samples
 from mnemoscope.theory.predict import critical_value, predict
 
 # Settings to a call of the simulator, between words of progress.
-TOGETHER = 6
+TOGETHER = 15
 TARGET = 0.5
 MOST_SAMPLES = 2**24
 Progress = Callable[[int], None]
@@ -46,9 +46,13 @@ def compare_terms(
 def compare_accuracy(
     specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress
 ) -> Iterator[Compared]:
-    """Accuracy of `predict` beside the mean over seeds; the note is the predicted regime."""
-    for first in range(0, len(specs), TOGETHER):
-        some = specs[first : first + TOGETHER]
+    """Accuracy of `predict` beside the mean over seeds; the note is the predicted regime.
+
+    Settings of one shape run together, since they share a compiled program.
+    """
+    ordered = sorted(specs, key=lambda one: (one.vocab, one.length, one.trigger, one.dim))
+    for first in range(0, len(ordered), TOGETHER):
+        some = ordered[first : first + TOGETHER]
         jobs = [(spec, seed) for spec in some for seed in range(seeds)]
         trials = simulate_many(jobs, device=device)
         for at, spec in enumerate(some):

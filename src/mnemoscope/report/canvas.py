@@ -8,8 +8,11 @@ from mnemoscope.spec import SpecError
 FORMS = (".png", ".svg", ".pdf")
 
 
-def open_canvas(path: Path, *, width: float, height: float) -> tuple[Any, Any]:
-    """A figure of this size in inches, and its axes; the path is looked at first."""
+def open_canvas(path: Path, *, width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
+    """A figure of this size in inches, and its axes; the path is looked at first.
+
+    With several columns the axes come as a row that shares its vertical scale.
+    """
     if path.suffix not in FORMS:
         raise SpecError("out", f"expected a file ending in {', '.join(FORMS)}, got {str(path)!r}")
     try:
@@ -19,6 +22,8 @@ def open_canvas(path: Path, *, width: float, height: float) -> tuple[Any, Any]:
             "out", "expected matplotlib, which is not installed: uv run --extra figures ..."
         ) from None
     figure = Figure(figsize=(width, height), layout="constrained")
+    if columns > 1:
+        return figure, figure.subplots(1, columns, sharey=True)
     return figure, figure.add_subplot()
 
 

@@ -57,10 +57,10 @@ def _polynomials(orders: int) -> np.ndarray:
     return np.stack(rows[:orders])
 
 
-def coefficients(name: str, squares: np.ndarray, orders: int) -> np.ndarray:
-    """c_k(s) for each squared norm s: one row a norm, one column an order (E1)."""
+def coefficients(name: str, squares: np.ndarray, orders: int, exponent: int = 1) -> np.ndarray:
+    """c_k(s) of phi^exponent for each squared norm s: a row a norm, a column an order (E1)."""
     g, weight = _grid()
-    values = apply(name, np.sqrt(squares)[:, None] * g)
+    values = apply(name, np.sqrt(squares)[:, None] * g) ** exponent
     return (values * weight) @ _polynomials(orders).T
 
 

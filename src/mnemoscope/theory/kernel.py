@@ -33,6 +33,8 @@ class Kernel:
     mean: np.ndarray
     variance: np.ndarray
     weight: np.ndarray
+    # The mean of the variance that would be left at infinite width.
+    interference: float
 
 
 def kernel(spec: Retrieval) -> Kernel:
@@ -44,11 +46,12 @@ def _bare(spec: Retrieval) -> Kernel:
     d = spec.dim
     if spec.trigger == "keys":
         t, weight = squared_norm_nodes(spec, 3)
-        return Kernel(t, 0 * t, t / d, weight)  # (B1)
+        return Kernel(t, 0 * t, t / d, weight, float(weight @ t) / d)  # (B1)
     # The trigger is in every value: (z_t + z_trig) . (z_x + z_trig) (C2). Its overlap with the
     # query moves the own pair against the others.
     (t, xi), weight = combine(squared_norm_nodes(spec, 3), _trigger_overlap(spec))
-    return Kernel(t + xi + 1, np.ones_like(t), (t + 1) / d, weight)
+    spread = (t + 1) / d
+    return Kernel(t + xi + 1, np.ones_like(t), spread, weight, float(weight @ spread))
 
 
 def _hidden(spec: Retrieval) -> Kernel:
@@ -63,24 +66,36 @@ def _hidden(spec: Retrieval) -> Kernel:
     rho = cosine * np.sqrt(t[:, None, None] * t[None, :, None])
     if additive:
         rho = rho + 1 + xi[:, None, None] + xi[None, :, None]
-    c = coefficients(name, square, ORDERS[spec.trigger])
     angle = rho / np.sqrt(square[:, None, None] * square[None, :, None])
-    found = np.zeros_like(angle)
-    for column in c.T[::-1]:  # (E2), by Horner's rule
-        found = found * angle + (column[:, None] * column)[:, :, None]
+    orders = ORDERS[spec.trigger]
+    found = _series(coefficients(name, square, orders), angle)  # (E2)
     mean = found @ cosine_weight @ weight
     second = found**2 @ cosine_weight @ weight
-    # Finite width: the own overlap varies by Var(phi^2)/m, the others gain own * E[phi^2]/m.
+    # Finite width: one unit's product varies by E[phi^2 phi'^2] - f^2, itself a series (E2) of
+    # phi^2, and the own overlap by Var(phi^2)/m.
+    fourth = _series(coefficients(name, square, orders, 2), angle) @ cosine_weight @ weight
     usual = power(name, square)
     uneven = np.maximum(power(name, square, 4) - usual**2, 1e-12) / m
     degrees = np.maximum(2 * usual**2 / uneven, 0.5).tolist()
-    own = usual[:, None] * np.stack([chi_square_nodes(one, 3)[0] for one in degrees])
+    factor = np.stack([chi_square_nodes(one, 3)[0] for one in degrees])
     _, factor_weight = normal_nodes(3)
-    variance = (second - mean**2)[:, None] + own * float(usual @ weight) / m
-    mean = np.broadcast_to(mean[:, None], own.shape)
+    own = usual[:, None] * factor
+    variance = (second - mean**2)[:, None] + (fourth - second)[:, None] * factor / m
     return Kernel(
-        own.ravel(), mean.ravel(), variance.ravel(), (weight[:, None] * factor_weight).ravel()
+        own=own.ravel(),
+        mean=np.broadcast_to(mean[:, None], own.shape).ravel(),
+        variance=variance.ravel(),
+        weight=(weight[:, None] * factor_weight).ravel(),
+        interference=float(weight @ (second - mean**2)),
     )
+
+
+def _series(c: np.ndarray, angle: np.ndarray) -> np.ndarray:
+    """sum_k c_k(s) c_k(s') angle^k over pairs of norms, by Horner's rule."""
+    total = np.zeros_like(angle)
+    for column in c.T[::-1]:
+        total = total * angle + (column[:, None] * column)[:, :, None]
+    return total
 
 
 def _trigger_overlap(spec: Retrieval) -> Nodes:

@@ -3,7 +3,7 @@ r"""Each noise as a power law, and which one binds where.
 Leading order of the terms in `attention` and `recall` for many samples, long sequences and a
 vocabulary larger than the dimension (N >= V, L >> N/V, V >> d). A law says
 
-    noise over signal  =  const * V^a d^b L^c N^e,
+    noise over signal  =  const * V^a d^b L^c N^e m^f,
 
 and recall needs it small. These powers are ours; constants and logarithms stand in the terms
 themselves.
@@ -33,10 +33,10 @@ class Law:
             return None
         return {name: -power / own for name, power in self.powers.items() if name != axis}
 
-    def size(self, d: np.ndarray, N: np.ndarray, L: float) -> np.ndarray:
-        """log_V of noise over signal where d, N and L are powers of V."""
+    def size(self, d: np.ndarray, N: np.ndarray, L: float, m: float = 0.0) -> np.ndarray:
+        """log_V of noise over signal where d, N, L and m are powers of V."""
         p = self.powers
-        fixed = p.get("vocab", 0.0) + p.get("length", 0.0) * L
+        fixed = p.get("vocab", 0.0) + p.get("length", 0.0) * L + p.get("width", 0.0) * m
         return np.asarray(fixed + p.get("dim", 0.0) * d + p.get("samples", 0.0) * N)
 
 
@@ -58,9 +58,23 @@ LEAK = Law("leak", "k", {"vocab": 1.0, "dim": -0.5, "samples": -0.5}, "N d >> V^
 OVERLAP = Law("overlap", "o", {"dim": -0.5}, "d >> 1")
 
 
-def laws_for(trigger: str) -> tuple[Law, ...]:
-    """The laws of the attention-only model with this trigger."""
-    return (*LAWS, LEAK) if trigger == "additive" else LAWS
+# Only with an MLP: its random features overlap by 1/m.
+MLP_NOISE = Law("mlp_noise", "m", {"vocab": 0.5, "dim": -0.5, "width": -0.5}, "m d >> V")
+
+
+def laws_for(trigger: str, order: int | None = None) -> tuple[Law, ...]:
+    """The laws of the attention-only model with this trigger, or of the attention-MLP model.
+
+    `order` is the lowest Hermite order, from 1 on, that the activation has at unit norm. Tokens
+    overlap by d^(-order/2) through it, and the pairs stored in d output dimensions interfere
+    accordingly. The laws of attention are those of an activation with a slope at 0.
+    """
+    found = LAWS
+    if order is not None:
+        power = order + 1
+        told = Law("interference", "i", {"vocab": 0.5, "dim": -power / 2}, f"d^{power} >> V")
+        found = (*(told if law.name == "interference" else law for law in LAWS), MLP_NOISE)
+    return (*found, LEAK) if trigger == "additive" else found
 
 
 @dataclass(frozen=True)
@@ -87,12 +101,22 @@ class RegimeMap:
 
 
 def regime_map(
-    length: float, *, trigger: str = "keys", columns: int = 61, rows: int = 25
+    length: float,
+    *,
+    trigger: str = "keys",
+    width: float | None = None,
+    order: int = 1,
+    columns: int = 61,
+    rows: int = 25,
 ) -> RegimeMap:
-    """The (log_V d, log_V N) plane for L = V^length, without constants or logarithms."""
-    laws = laws_for(trigger)
+    """The (log_V d, log_V N) plane for L = V^length, without constants or logarithms.
+
+    With `width`, for the attention-MLP model of m = V^width hidden units.
+    """
+    laws = laws_for(trigger, None if width is None else order)
     d = np.linspace(0, 1, columns)
     N = np.linspace(0.5, 2.5, rows)
-    sizes = np.stack([law.size(d[None, :], N[:, None], length) + 0 * N[:, None] for law in laws])
+    m = width or 0.0
+    sizes = np.stack([law.size(d[None, :], N[:, None], length, m) + 0 * N[:, None] for law in laws])
     binding = np.where(sizes.max(axis=0) > 1e-12, sizes.argmax(axis=0), -1)
     return RegimeMap(laws, d, N, length, binding)

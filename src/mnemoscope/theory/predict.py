@@ -178,9 +178,10 @@ def _map_noise(spec: Retrieval) -> dict[str, float]:
     )
     through = (V / d + 1) / own**2
     leak = mean**2 / n * through
-    finite = own**2 / spec.width * pairs * through if spec.width else 0.0
-    told = {"interference": math.sqrt(variance * pairs * through - finite + leak + 1 / d)}
-    return {**told, "mlp_noise": math.sqrt(finite)} if spec.width else told
+    told = {"interference": math.sqrt(found.interference * pairs * through + leak + 1 / d)}
+    if spec.width:
+        told["mlp_noise"] = math.sqrt((variance - found.interference) * pairs * through)
+    return told
 
 
 def _regime(spec: Retrieval, attention: Attention, recall: Recall) -> str:
