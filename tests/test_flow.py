@@ -9,7 +9,7 @@ HOUSE = Path(mnemoscope.__file__).parent
 # The order of the rooms, as ARCHITECTURE.md draws it.
 ROOMS = [
     "fields", "spec", "theory", "numerics", "layout", "keys", "tasks", "embeddings", "models",
-    "training", "evaluation", "memory", "record", "simulate", "batch", "analysis", "experiments",
+    "training", "evaluation", "memory", "record", "simulation", "batch", "analysis", "experiments",
     "bench", "report", "cli",
 ]  # fmt: skip
 

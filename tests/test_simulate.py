@@ -17,7 +17,7 @@ from mnemoscope.experiments import trials
 from mnemoscope.layout import choose_layout, needed_bytes
 from mnemoscope.models.transformer import draw_frozen
 from mnemoscope.record import Step, Trial
-from mnemoscope.simulate import judge, passes
+from mnemoscope.simulation import judge, passes
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.streaming import Count, Source, Span, fold
 from mnemoscope.training.three_step import Rates, three_steps

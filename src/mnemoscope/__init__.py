@@ -1,11 +1,16 @@
 """Mnemoscope: an instrument that shows how much a transformer can learn to recall."""
 
-from mnemoscope.batch import simulate_many
-from mnemoscope.experiments.trials import Run, run
-from mnemoscope.record import Step, Trial
-from mnemoscope.simulate import simulate
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.theory.predict import Prediction, critical_value, predict
+
+if TYPE_CHECKING:
+    from mnemoscope.batch import simulate_many
+    from mnemoscope.experiments.trials import Run, run
+    from mnemoscope.record import Step, Trial
+    from mnemoscope.simulation import simulate
 
 __all__ = [
     "Prediction",
@@ -20,3 +25,19 @@ __all__ = [
     "simulate",
     "simulate_many",
 ]
+
+# What needs the simulator is loaded when it is first asked for: theory alone starts in a moment.
+_SIMULATOR = {
+    "Run": "experiments.trials",
+    "Step": "record",
+    "Trial": "record",
+    "run": "experiments.trials",
+    "simulate": "simulation",
+    "simulate_many": "batch",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _SIMULATOR:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_SIMULATOR[name]}"), name)

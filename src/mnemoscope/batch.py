@@ -20,12 +20,13 @@ import numpy as np
 
 from mnemoscope import keys
 from mnemoscope.evaluation import Look, look_at_steps
+from mnemoscope.fields import Device
 from mnemoscope.layout import Layout, needed_bytes
 from mnemoscope.memory import Room, plan_memory
 from mnemoscope.models.transformer import draw_frozen
-from mnemoscope.numerics import Device, Place, Precision, find_device, numerics
+from mnemoscope.numerics import Place, Precision, find_device, numerics
 from mnemoscope.record import Trial
-from mnemoscope.simulate import judge, read_steps, simulate
+from mnemoscope.simulation import judge, read_steps, simulate
 from mnemoscope.spec import Retrieval
 from mnemoscope.training.streaming import Count, Source
 from mnemoscope.training.three_step import Rates, three_steps, train_in_one_call

@@ -10,6 +10,9 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
+# Where to compute: `auto` is a GPU where there is one.
+Device = Literal["auto", "cpu", "gpu"]
+
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the closest known word, or nothing when none is close."""

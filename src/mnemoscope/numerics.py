@@ -8,10 +8,10 @@ from typing import Any, Literal, TypeAlias
 
 import jax
 
+from mnemoscope.fields import Device
 from mnemoscope.spec import SpecError
 
 Precision = Literal["float32", "float64"]
-Device = Literal["auto", "cpu", "gpu"]
 # A device as JAX hands it out; its class is not one that type checkers can name.
 Place: TypeAlias = Any
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.batch import Job, simulate_many
-from mnemoscope.numerics import Device
+from mnemoscope.fields import Device
 from mnemoscope.spec import Retrieval
 
 # A d-N diagram for a small machine and for a GPU: points a side, seeds, and the rest.

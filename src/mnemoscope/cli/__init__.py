@@ -7,35 +7,41 @@ import sys
 
 import cyclopts
 
-from mnemoscope.cli.bench import bench
-from mnemoscope.cli.bound import bound
-from mnemoscope.cli.laws import laws
 from mnemoscope.cli.output import complain
-from mnemoscope.cli.predict import predict
-from mnemoscope.cli.run import run
-from mnemoscope.cli.validate import validate
-from mnemoscope.numerics import keep_compiled_programs
 from mnemoscope.spec import SpecError
 
-app = cyclopts.App(
-    name="mnemoscope",
-    help="An instrument that shows how much a transformer can learn to recall.",
-    version_flags=["--version"],
-)
-app.command(run)
-app.command(predict)
-app.command(laws)
-app.command(bound)
-app.command(validate)
-app.command(bench)
+# Commands are loaded when called for, so that what needs no simulator does not wait for it. Each
+# one's own help is its docstring, which begins with this line.
+COMMANDS = {
+    "run": "Simulate one setting over several seeds.",
+    "predict": "Predict one setting's accuracy from theory, without simulating it.",
+    "laws": "Show the scaling laws, and the map of which one binds.",
+    "bound": "Bound what any estimator can name that sees only the first gradient.",
+    "validate": "Hold theory against simulation, on settings drawn before any was run.",
+    "bench": "Time the three steps against jitted automatic differentiation on this machine.",
+}
+
+
+def make_app(called: str) -> cyclopts.App:
+    """The application, with the command that is called and a line for each of the others."""
+    app = cyclopts.App(
+        name="mnemoscope",
+        help="An instrument that shows how much a transformer can learn to recall.",
+        version_flags=["--version"],
+    )
+    for name, line in COMMANDS.items():
+        more = {} if name == called else {"help": line}
+        app.command(f"mnemoscope.cli.{name}:{name}", **more)
+    return app
 
 
 def main(words: list[str] | None = None) -> int:
     """Run one command. Exit status: 0 done, 2 the request is wrong, 1 anything else."""
-    keep_compiled_programs()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without our letters still gets ours
+    words = sys.argv[1:] if words is None else words
+    app = make_app(words[0] if words else "")
     try:
         status = app(words, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
@@ -75,6 +81,6 @@ def in_our_words(error: cyclopts.CycloptsError) -> str:
             return f"{option}: expected a value of its kind: {text}"
         case cyclopts.UnknownCommandError():
             word = re.search(r'"(.*?)"', text)
-            names = ", ".join(name for name in app if not name.startswith("-"))
+            names = ", ".join(COMMANDS)
             return f"expected a command out of {names}, got {word[1] if word else text!r}{near}"
     return text

@@ -19,7 +19,8 @@ from mnemoscope.bench.growth import growth_exponents
 from mnemoscope.bench.profile import profile as time_stages
 from mnemoscope.cli.output import Watch, number, print_json
 from mnemoscope.cli.setting import MEMORY, Setting, read_device, read_memory
-from mnemoscope.numerics import Device, find_device
+from mnemoscope.fields import Device
+from mnemoscope.numerics import find_device
 from mnemoscope.spec import Retrieval
 
 QUICK = [dict(vocab=256, dim=64, length=16, samples=4096)]

@@ -12,8 +12,7 @@ from mnemoscope.cli.output import Watch, bar, number, print_json
 from mnemoscope.cli.setting import Setting, read_device, read_option, read_whole
 from mnemoscope.experiments.collapse import measure_collapse, settings
 from mnemoscope.experiments.decoders import decode, see
-from mnemoscope.fields import between
-from mnemoscope.numerics import Device
+from mnemoscope.fields import Device, between
 from mnemoscope.report.canvas import open_canvas
 from mnemoscope.report.collapse import draw_collapse
 from mnemoscope.spec import Retrieval

@@ -15,7 +15,7 @@ from mnemoscope.cli.setting import MEMORY, Setting, read_device, read_memory, re
 from mnemoscope.experiments.trials import Run, run_trials
 from mnemoscope.models.activations import hermite_parts
 from mnemoscope.record import Step, Trial
-from mnemoscope.simulate import passes
+from mnemoscope.simulation import passes
 from mnemoscope.spec import Retrieval
 
 MEANING = {

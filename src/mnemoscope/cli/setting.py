@@ -13,8 +13,7 @@ from typing import Annotated, Any, TypeVar, get_args
 from cyclopts import Group, Parameter
 from pydantic_core import PydanticUndefined
 
-from mnemoscope.fields import byte_count, one_of, whole
-from mnemoscope.numerics import Device
+from mnemoscope.fields import Device, byte_count, one_of, whole
 from mnemoscope.spec import Retrieval, SpecError, read_toml
 
 T = TypeVar("T")
@@ -102,6 +101,9 @@ def read_memory(value: str | None) -> int | None:
 
 
 def read_device(value: str) -> Device:
-    """The device option."""
+    """The device option. Who names a device will compile: what was compiled before is found."""
+    from mnemoscope.numerics import keep_compiled_programs
+
     name = read_option("device", one_of(*get_args(Device)), value)
+    keep_compiled_programs()
     return next(device for device in get_args(Device) if device == name)

@@ -19,8 +19,8 @@ from mnemoscope.experiments.validate import (
     compare_critical,
     compare_terms,
 )
-from mnemoscope.fields import one_of
-from mnemoscope.numerics import Device, find_device
+from mnemoscope.fields import Device, one_of
+from mnemoscope.numerics import find_device
 from mnemoscope.report.validation import page, section
 from mnemoscope.spec import Retrieval, SpecError
 

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from mnemoscope.analysis.intervals import Interval, mean_interval
-from mnemoscope.numerics import Device, Precision, find_device
+from mnemoscope.fields import Device
+from mnemoscope.numerics import Precision, find_device
 from mnemoscope.record import Trial
-from mnemoscope.simulate import simulate
+from mnemoscope.simulation import simulate
 from mnemoscope.spec import Retrieval, SpecError
 
 Report = Callable[[int, float], None]

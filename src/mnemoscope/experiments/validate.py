@@ -12,7 +12,7 @@ from mnemoscope.analysis.agreement import Compared
 from mnemoscope.batch import simulate_many
 from mnemoscope.experiments.decoders import decode, see
 from mnemoscope.experiments.noise_terms import measure_terms
-from mnemoscope.numerics import Device
+from mnemoscope.fields import Device
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import attention_terms
 from mnemoscope.theory.bound import bound_samples, coverage_samples

@@ -6,6 +6,7 @@ with one it is (1/m) sum_a phi(w_a . z_t) phi(w_a . z_x).
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import roots_gegenbauer
@@ -39,7 +40,10 @@ class Kernel:
 
 def kernel(spec: Retrieval) -> Kernel:
     """The overlaps of a spec's features, over the queries' norms."""
-    return _hidden(spec) if spec.width else _bare(spec)
+    if not spec.width:
+        return _bare(spec)
+    # All that the features depend on, so that a search along N or L computes them once.
+    return _hidden(spec.replace(vocab=max(2, spec.dim), length=1, samples=1))
 
 
 def _bare(spec: Retrieval) -> Kernel:
@@ -54,6 +58,7 @@ def _bare(spec: Retrieval) -> Kernel:
     return Kernel(t + xi + 1, np.ones_like(t), spread, weight, float(weight @ spread))
 
 
+@lru_cache(maxsize=64)
 def _hidden(spec: Retrieval) -> Kernel:
     """With the MLP (B8, B9)."""
     d, m, name = spec.dim, spec.width, spec.activation
@@ -102,7 +107,7 @@ def _trigger_overlap(spec: Retrieval) -> Nodes:
     """z_x . z_trig, of variance 1/d, where the trigger is in the values."""
     if spec.trigger == "keys":
         return np.zeros(1), np.ones(1)
-    g, weight = normal_nodes(3)
+    g, weight = normal_nodes(2)
     return (0 * g if spec.embedding == "orthonormal" else g / spec.dim**0.5), weight
 
 

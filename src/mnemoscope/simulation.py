@@ -15,10 +15,11 @@ import jax.numpy as jnp
 
 from mnemoscope import keys
 from mnemoscope.evaluation import Look, look, look_at_steps
+from mnemoscope.fields import Device
 from mnemoscope.layout import Layout
 from mnemoscope.memory import Room, plan_memory
 from mnemoscope.models.transformer import Frozen, draw_frozen
-from mnemoscope.numerics import Device, Precision, find_device, numerics
+from mnemoscope.numerics import Precision, find_device, numerics
 from mnemoscope.record import Status, Step, Trial
 from mnemoscope.spec import Retrieval
 from mnemoscope.training import full, three_step

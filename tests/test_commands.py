@@ -1,0 +1,42 @@
+"""What all commands share: how they are found, and what loading one costs."""
+
+import inspect
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import mnemoscope
+from mnemoscope.cli import COMMANDS, main
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_says_of_itself_what_the_list_says(name: str):
+    command = getattr(import_module(f"mnemoscope.cli.{name}"), name)
+    assert (inspect.getdoc(command) or "").splitlines()[0] == COMMANDS[name]
+
+
+def test_the_list_and_a_commands_own_help(capsys: pytest.CaptureFixture[str]):
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in COMMANDS)
+    assert main(["predict", "--help"]) == 0
+    assert "mnemoscope predict --vocab 512" in capsys.readouterr().out
+
+
+def test_theory_runs_without_the_simulator():
+    code = (
+        "import sys; from mnemoscope.cli import main; import mnemoscope as mn; "
+        "mn.predict(mn.Retrieval(vocab=64, dim=32, length=4, samples=500)); "
+        "main(['predict', '--vocab', '64', '--dim', '32', '--length', '4', '--samples', '500']); "
+        "sys.exit('jax' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+def test_every_public_name_is_there():
+    for name in mnemoscope.__all__:
+        assert callable(getattr(mnemoscope, name)), name
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        getattr(mnemoscope, "nothing")  # noqa: B009
