@@ -45,16 +45,27 @@ def attention_terms(spec: Retrieval) -> Attention:
     weight = max(trigger_weight(spec, gain), 1e-6 * spec.samples)
     make = _orthonormal if spec.embedding == "orthonormal" else _random
     terms = make(spec, counts, gain)
-    # (A16): z_v . z_trig, which is nothing where the trigger fits into an orthonormal frame.
-    terms["overlap"] = weight**2 / spec.dim
+    # The trigger's weight varies from seed to seed (A16), and its square is what overlaps see.
+    unsteady = _unsteady(spec, counts, gain)
+    terms["overlap"] = (weight**2 + unsteady) / spec.dim
     if spec.embedding == "orthonormal" and spec.dim > spec.vocab:
-        terms["overlap"] = 0.0
-    unsteady = spec.vocab * _constant_by_label(spec, gram_moments(spec), gain)
+        terms["overlap"] = 0.0  # the trigger fits into the frame
     return Attention(
         signal=weight / (spec.samples * spec.length) ** 2,
         terms={name: value / weight**2 for name, value in terms.items()},
         unsteady=unsteady / weight**2,
     )
+
+
+def _unsteady(spec: Retrieval, counts: Counts, gain: Gains) -> float:
+    """Variance of the trigger's weight from seed to seed (A16), and an MLP's share in it (F8)."""
+    if spec.embedding == "orthonormal":
+        return 0.0
+    V, d, n, gram = spec.vocab, spec.dim, counts.per_label, gram_moments(spec)
+    c, norms = gram.load, 2 * (gram.norm2 - 1)
+    tables = (1 + c) * (counts.column / d + n * counts.per_token**2 * c) + n**2 * (c / d + norms)
+    own = V * _constant_by_label(spec, gram, gain)
+    return gain.linear**2 * V * n**2 * (1 - 1 / spec.length) ** 2 * tables + own
 
 
 def _random(spec: Retrieval, counts: Counts, gain: Gains) -> dict[str, float]:
@@ -66,7 +77,7 @@ def _random(spec: Retrieval, counts: Counts, gain: Gains) -> dict[str, float]:
     seen = c + V * gain.inverse_width
     wider = 1 + d * gain.inverse_width
     # What a weight beta_w that holds one overlap of token w becomes in the scores (A12).
-    spread = gram.norm3 + c * gram.norm2 + 3 / d
+    spread = gram.norm3 + c * gram.norm2 - c / d
     # (A6): mu, the weight of the constant matrix, squared; (F2): the MLP's share in it.
     bias = (N * (1 - 1 / V) * b**2) ** 2 * (1 + 2 / (V - 1)) * (1 + 2 / d)
     bias *= (gain.linear + gain.constant + gain.own) ** 2 * wider
@@ -114,7 +125,8 @@ def _orthonormal(spec: Retrieval, counts: Counts, gain: Gains) -> dict[str, floa
 
 def _shared(spec: Retrieval, counts: Counts) -> float:
     """Twice the covariance of label and count noise, which see the same n_w (A15)."""
-    return 4 * counts.per_label**3 * spec.length / spec.vocab * (1 - 1 / spec.length)
+    n, q = counts.per_label, 1 - 1 / spec.length
+    return 2 * counts.per_token * (q * (2 * n**3 + 4 * n**2 + n) - n**2 - n)
 
 
 @dataclass(frozen=True)
