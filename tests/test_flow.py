@@ -9,8 +9,8 @@ HOUSE = Path(mnemoscope.__file__).parent
 # The order of the rooms, as ARCHITECTURE.md draws it.
 ROOMS = [
     "fields", "spec", "theory", "numerics", "layout", "keys", "tasks", "embeddings", "models",
-    "training", "evaluation", "memory", "record", "simulation", "batch", "analysis", "experiments",
-    "bench", "report", "cli",
+    "training", "evaluation", "memory", "record", "store", "simulation", "batch", "analysis",
+    "experiments", "bench", "report", "cli",
 ]  # fmt: skip
 
 

@@ -24,7 +24,14 @@ from mnemoscope.fields import Device
 from mnemoscope.layout import Layout, needed_bytes
 from mnemoscope.memory import Room, plan_memory
 from mnemoscope.models.transformer import draw_frozen
-from mnemoscope.numerics import Place, Precision, find_device, numerics
+from mnemoscope.numerics import (
+    Place,
+    Precision,
+    find_device,
+    forget_programs,
+    numerics,
+    programs_crowd,
+)
 from mnemoscope.record import Trial
 from mnemoscope.simulation import judge, read_steps, simulate
 from mnemoscope.spec import Retrieval
@@ -51,6 +58,9 @@ def simulate_many(
 
     With `every_step` a trial tells of all three steps, as `simulate` does; without, of the end.
     """
+    if programs_crowd():
+        _compile_once.cache_clear()
+        forget_programs()
     place = find_device(device)
     done: dict[int, Trial] = {}
     room = Room.of(place, budget)

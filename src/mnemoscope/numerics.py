@@ -42,6 +42,29 @@ def numerics(precision: Precision, device: Place) -> Iterator[None]:
         yield
 
 
+# Linux gives a process 65,530 pieces of memory; every compiled program takes some.
+MOST_PIECES = 30_000
+
+
+def programs_crowd() -> bool:
+    """Whether compiled programs have used up much of what a process may map.
+
+    A process that goes through hundreds of shapes would otherwise end with "cannot allocate
+    memory", however much memory is free.
+    """
+    try:
+        with Path("/proc/self/maps").open("rb") as pieces:
+            return sum(1 for _ in pieces) > MOST_PIECES
+    except OSError:
+        return False
+
+
+def forget_programs() -> None:
+    """Let go of what JAX keeps of compiled functions; they are compiled, or found, again."""
+    if programs_crowd():
+        jax.clear_caches()
+
+
 def keep_compiled_programs() -> None:
     """Keep what XLA compiles in the user's cache folder, for the next run to find."""
     home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")

@@ -15,6 +15,7 @@ from mnemoscope.spec import SpecError
 COMMANDS = {
     "run": "Simulate one setting over several seeds.",
     "predict": "Predict one setting's accuracy from theory, without simulating it.",
+    "critical": "Find where accuracy along one axis crosses a target, with an interval.",
     "laws": "Show the scaling laws, and the map of which one binds.",
     "bound": "Bound what any estimator can name that sees only the first gradient.",
     "validate": "Hold theory against simulation, on settings drawn before any was run.",

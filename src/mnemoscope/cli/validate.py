@@ -75,6 +75,9 @@ def validate(
     count, where = read_whole("seeds", seeds, 2, 10**6), read_device(device)
     if out is not None and not out.parent.is_dir():
         raise SpecError("out", f"expected a file in a folder that is there, got {str(out)!r}")
+    words = " ".join(["mnemoscope validate", *parts, *(["--quick"] if quick else [])])
+    kind = find_device(where).device_kind
+    head = f"`{words} --seeds {count} --out FILE`, {datetime.date.today()}, {kind}"
     told: dict[str, tuple[Agreement, list[Compared]]] = {}
     for name in names:
         part = PARTS[name]
@@ -82,14 +85,11 @@ def validate(
         with Watch(name, len(specs)) as watch:
             found = list(part.compare(specs, part.times * count, where, watch.advance))
         told[name] = (judge(name, found), found)
+        if out is not None:  # after every part, so that none is lost with a later one
+            out.write_text(page(head, told), encoding="utf-8")
         if not json:
             agreement, _ = told[name]
             Console(highlight=False).print(Markdown(section(name, agreement, found, rows=12)))
-    if out is not None:
-        words = " ".join(["mnemoscope validate", *parts, *(["--quick"] if quick else [])])
-        kind = find_device(where).device_kind
-        head = f"`{words} --seeds {count} --out FILE`, {datetime.date.today()}, {kind}"
-        out.write_text(page(head, told), encoding="utf-8")
     if json:
         print_json({"seeds": count, "parts": {name: _plain(*one) for name, one in told.items()}})
     return 0

@@ -20,7 +20,7 @@ from mnemoscope.experiments.message_passing import message_passing
 from mnemoscope.fields import Device
 from mnemoscope.memory import Room, plan_memory
 from mnemoscope.models.transformer import draw_frozen
-from mnemoscope.numerics import find_device, numerics
+from mnemoscope.numerics import find_device, forget_programs, numerics
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.training.streaming import Count, Source
 from mnemoscope.training.three_step import first_gradient
@@ -49,6 +49,7 @@ def see(spec: Retrieval, seed: int, device: Device = "auto") -> Seen:
     """The first gradient of a trial, from the same random numbers as `simulate`."""
     if spec.width:
         raise SpecError("width", f"expected 0: the bound is attention-only, got {spec.width}")
+    forget_programs()
     place = find_device(device)
     with numerics("float32", place):
         layout = plan_memory(spec, "float32", Room.of(place))

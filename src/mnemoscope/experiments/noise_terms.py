@@ -25,7 +25,7 @@ from mnemoscope.fields import Device
 from mnemoscope.layout import Layout
 from mnemoscope.memory import Room, plan_memory
 from mnemoscope.models.transformer import Frozen, draw_frozen
-from mnemoscope.numerics import find_device, numerics
+from mnemoscope.numerics import find_device, forget_programs, numerics
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.training.by_token import count_pairs, inverse, spread_means
 from mnemoscope.training.streaming import Count, Source
@@ -41,6 +41,7 @@ def measure_terms(spec: Retrieval, seed: int, device: Device = "auto") -> dict[s
     """
     if spec.width or spec.trigger != "keys":
         raise SpecError("width", "expected the attention-only model with the trigger in the keys")
+    forget_programs()
     place = find_device(device)
     with numerics("float64", place):
         layout = plan_memory(spec, "float64", Room.of(place))

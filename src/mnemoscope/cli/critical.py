@@ -1,0 +1,111 @@
+"""`mnemoscope critical`: where accuracy along one axis crosses a target."""
+
+from pathlib import Path
+from typing import Annotated, cast, get_args
+
+from cyclopts import Parameter
+from rich.console import Console
+
+from mnemoscope.cli.output import number, print_json
+from mnemoscope.cli.setting import Setting, read_device, read_option, read_whole
+from mnemoscope.cli.sweeping import STORE, SweepWatch
+from mnemoscope.experiments.critical import Along, Critical
+from mnemoscope.experiments.critical import critical as find
+from mnemoscope.experiments.sweep import ThisProcess
+from mnemoscope.fields import between, one_of, whole
+from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.store.trials import Store
+from mnemoscope.theory.predict import SEARCH, critical_value
+
+WORDS = {
+    "found": "found",
+    "below-range": "not in the range: the crossing lies below it",
+    "above-range": "not in the range: the crossing lies above it",
+    "unresolved": "crossed, but the interval is wider than asked for; allow more --seeds",
+}
+# Without a range: this far to either side of what theory says.
+AROUND = 8
+
+
+def critical(
+    setting: Annotated[Setting | None, Parameter(name="*")] = None,
+    *,
+    along: Annotated[str, Parameter(help="vocab, dim, length, samples or width")] = "samples",
+    target: Annotated[str, Parameter(help="the accuracy to cross")] = "0.5",
+    range_: Annotated[
+        str | None,
+        Parameter(name="--range", help="LOW:HIGH [default: a factor of 8 about theory's guess]"),
+    ] = None,
+    tolerance: Annotated[
+        str, Parameter(help="stop when the 95 % interval is +- this share")
+    ] = "0.1",
+    seeds: Annotated[str, Parameter(help="the most seeds at one place")] = "32",
+    seed: Annotated[str, Parameter(help="the first seed")] = "0",
+    device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
+    store: Annotated[Path | None, STORE] = None,
+    json: Annotated[
+        bool, Parameter(negative="", help="print one JSON object instead of tables")
+    ] = False,
+) -> int:
+    """Find where accuracy along one axis crosses a target, with an interval.
+
+    Trials are kept in the store: a search that was stopped goes on where it was. Example:
+
+    `mnemoscope critical --vocab 256 --dim 100 --length 32 --along samples`
+    """
+    axis = cast(Along, read_option("along", one_of(*get_args(Along)), along))
+    aim = read_option("target", between(0.001, 0.999), target)
+    wide = read_option("tolerance", between(0.001, 10), tolerance)
+    chosen = setting or Setting()
+    if getattr(chosen, axis) is None:
+        setattr(chosen, axis, "1" if axis != "vocab" else "2")  # the axis itself need not be given
+    spec = chosen.read()
+    low, high = read_range(spec, axis, aim, range_)
+    most, first = read_whole("seeds", seeds, 3, 10**4), read_whole("seed", seed, 0, 2**62)
+    workers = ThisProcess(read_device(device))
+    with Store(store) as kept, SweepWatch() as watch:
+        found = find(
+            spec, axis, target=aim, low=low, high=high, tolerance=wide, most_seeds=most,
+            first_seed=first, store=kept, workers=workers, progress=watch,
+        )  # fmt: skip
+    if json:
+        print_json(found.as_dict())
+    else:
+        show(found)
+    return 0
+
+
+def read_range(spec: Retrieval, axis: Along, target: float, text: str | None) -> tuple[int, int]:
+    """The two ends, from the option or from theory."""
+    if text is None:
+        guess = critical_value(spec, axis, target) if axis in SEARCH else None
+        if guess is None:
+            raise SpecError("range", "expected LOW:HIGH, since theory has no guess here, got none")
+        return max(1, guess // AROUND), guess * AROUND
+    low, mark, high = text.partition(":")
+    if not mark:
+        raise SpecError("range", f"expected LOW:HIGH, got {text!r}")
+    ends = [read_option("range", whole(1, 2**31 - 1), end) for end in (low, high)]
+    if not ends[0] < ends[1]:
+        raise SpecError("range", f"expected LOW below HIGH, got {text!r}")
+    return ends[0], ends[1]
+
+
+def show(found: Critical) -> None:
+    """The estimate for people."""
+    console = Console(highlight=False)
+    spec = found.spec
+    sizes = {"vocab": "V", "dim": "d", "length": "L", "samples": "N", "width": "m"}
+    fixed = " ".join(
+        f"{letter}={getattr(spec, name):,}" for name, letter in sizes.items()
+        if name != found.axis and (name != "width" or spec.width)
+    )  # fmt: skip
+    console.print(f"{fixed}, accuracy {found.target:g} along {found.axis}", style="bold")
+    console.print(f"status     {found.status}: {WORDS[found.status]}")
+    if found.estimate is not None:
+        ends = " to ".join(number(end, 1) for end in (found.low, found.high))
+        console.print(f"estimate   [bold]{found.estimate:,.1f}[/bold]  95 % interval {ends}")
+    if found.predicted is not None:
+        ratio = f", {found.predicted / found.estimate:.2f} of it" if found.estimate else ""
+        console.print(f"predicted  {found.predicted:,.0f}{ratio}")
+    console.print(f"trials     {len(found.trials)}, {found.tokens:,} tokens")

@@ -1,0 +1,67 @@
+"""What commands that run many trials share: the store's option, and how progress is shown."""
+
+import sys
+import time
+from types import TracebackType
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from mnemoscope.experiments.sweep import Tally
+
+STORE = Parameter(help="the store's file [default: in the user's data directory]")
+SECONDS_BETWEEN_LINES = 10.0
+
+
+class SweepWatch:
+    """Progress on standard error: a bar with rate, remaining time and failures, or plain lines."""
+
+    def __init__(self) -> None:
+        self.console = Console(stderr=True)
+        self.began = self.spoke = time.monotonic()
+        self.live: Progress | None = None
+
+    def __enter__(self) -> "SweepWatch":
+        return self
+
+    def __call__(self, tally: Tally, what: str = "trials") -> None:
+        """Show how a sweep stands."""
+        now = time.monotonic()
+        if now - self.began < 1.0:
+            return
+        at, failed = tally.found + tally.done, f", {tally.failed} failed" if tally.failed else ""
+        rate = tally.done / (now - self.began)
+        if self.console.is_terminal:
+            if self.live is None:
+                self.live = Progress(
+                    TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+                    TextColumn("{task.fields[rate]}"), TimeRemainingColumn(),
+                    console=self.console, transient=True,
+                )  # fmt: skip
+                self.live.add_task(what, total=tally.total, rate="")
+                self.live.start()
+            self.live.update(
+                self.live.task_ids[0], description=what, completed=at, total=tally.total,
+                rate=f"{rate:.1f}/s{failed}",
+            )  # fmt: skip
+        elif now - self.spoke >= SECONDS_BETWEEN_LINES:
+            self.spoke = now
+            print(
+                f"{what}: {at} of {tally.total}, {rate:.1f}/s{failed}", file=sys.stderr, flush=True
+            )
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.live is not None:
+            self.live.stop()

@@ -1,0 +1,79 @@
+"""Axes of a sweep, from words such as `dim=32:256:8` or `dim=32,48,64`."""
+
+import math
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+from mnemoscope.fields import nearest
+from mnemoscope.spec import Retrieval, SpecError
+
+# Fields along which a sweep makes sense, and those of them that are counted.
+COUNTED = ("vocab", "dim", "length", "samples", "width", "steps", "test_samples")
+NAMED = ("activation", "embedding", "trigger", "attention", "then")
+SIZED = ("eta", "gamma", "lr")
+MOST_VALUES = 10_000
+
+
+class Axis(NamedTuple):
+    """One field of the spec, and the values it takes."""
+
+    field: str
+    values: tuple[Any, ...]
+
+
+def read_axis(option: str, text: str) -> Axis:
+    """`field=low:high:count`, log-spaced, or `field=a,b,c`."""
+    field, _, values = text.partition("=")
+    field = field.strip().replace("-", "_")
+    known = (*COUNTED, *NAMED, *SIZED)
+    if field not in known:
+        raise SpecError(
+            option, f"expected an axis such as dim=32:256:8, got {text!r}{nearest(field, known)}"
+        )
+    if ":" in values:
+        return Axis(field, _spaced(option, field, values))
+    listed = tuple(part.strip() for part in values.split(",") if part.strip())
+    if not listed:
+        raise SpecError(option, f"expected at least one value, got {text!r}")
+    return Axis(
+        field, tuple(_number(option, part) if field not in NAMED else part for part in listed)
+    )
+
+
+def _spaced(option: str, field: str, text: str) -> tuple[float | int, ...]:
+    parts = text.split(":")
+    if field in NAMED or len(parts) != 3:
+        raise SpecError(option, f"expected low:high:count, or values with commas, got {text!r}")
+    low, high, count = (_number(option, part) for part in parts)
+    if not 0 < low < high or not math.isfinite(high):
+        raise SpecError(option, f"expected 0 < low < high, got {text!r}")
+    if count != int(count) or not 2 <= count <= MOST_VALUES:
+        raise SpecError(option, f"expected a count from 2 to {MOST_VALUES:,}, got {parts[2]!r}")
+    step = math.log(high / low) / (int(count) - 1)
+    values = [low * math.exp(step * k) for k in range(int(count))]
+    if field in COUNTED:
+        # Rounded, so that close ones may coincide; each is taken once.
+        return tuple(dict.fromkeys(round(value) for value in values))
+    return tuple(values)
+
+
+def _number(option: str, text: str) -> float:
+    try:
+        value = float(text.replace("_", ""))
+    except ValueError:
+        raise SpecError(option, f"expected a number, got {text!r}") from None
+    if math.isnan(value):
+        raise SpecError(option, f"expected a number, got {text!r}")
+    return value
+
+
+def grid(base: dict[str, Any], axes: Sequence[Axis]) -> list[Retrieval]:
+    """Every combination of the axes' values, the last axis fastest, on top of a base."""
+    names = [axis.field for axis in axes]
+    if len(set(names)) < len(names):
+        raise SpecError("y", f"expected two different axes, got {names[0]!r} twice")
+    return [
+        Retrieval.read({**base, **dict(zip(names, values, strict=True))})
+        for values in product(*(axis.values for axis in axes))
+    ]

@@ -1,0 +1,128 @@
+"""Many trials, kept as they are finished: stop at any moment, go on where it was.
+
+    jobs -> those without a result -> batches -> claimed -> run -> kept
+
+Only the driver writes to the store. Several drivers may work on one store: what another has claimed
+is left to it, and waited for.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from mnemoscope.experiments.work import Job, batches, run_batch
+from mnemoscope.fields import Device
+from mnemoscope.numerics import find_device
+from mnemoscope.record import Trial
+from mnemoscope.store.claims import Claims
+from mnemoscope.store.trials import Store
+
+# How long to wait before looking again for what another driver is computing.
+POLL_SECONDS = 0.5
+
+
+@dataclass
+class Tally:
+    """How a sweep stands. `found` were in the store before, `failed` crashed this time."""
+
+    total: int
+    found: int = 0
+    done: int = 0
+    failed: int = 0
+
+
+Progress = Callable[[Tally], None]
+
+
+@runtime_checkable
+class Workers(Protocol):
+    """Something that runs batches and hands back each with its trials, in any order."""
+
+    @property
+    def platform(self) -> str:
+        """cpu or gpu: how large batches may be."""
+        ...
+
+    @property
+    def at_once(self) -> int:
+        """How many batches it wants under way."""
+        ...
+
+    def submit(self, batch: list[Job]) -> None:
+        """Take on one batch."""
+        ...
+
+    def collect(self) -> Iterator[tuple[list[Job], list[Trial]]]:
+        """What is ready, at least one batch if any is under way."""
+        ...
+
+
+class ThisProcess:
+    """Runs batches right here, one after the other."""
+
+    def __init__(self, device: Device = "auto", budget: int | None = None) -> None:
+        self.device: Device = device
+        self.budget = budget
+        self.platform = "cpu" if find_device(device).platform == "cpu" else "gpu"
+        self.at_once = 1
+        self._waiting: list[list[Job]] = []
+
+    def submit(self, batch: list[Job]) -> None:
+        """Take on one batch."""
+        self._waiting.append(batch)
+
+    def collect(self) -> Iterator[tuple[list[Job], list[Trial]]]:
+        """Run what was taken on."""
+        while self._waiting:
+            batch = self._waiting.pop(0)
+            yield batch, run_batch(batch, self.device, self.budget)
+
+
+def sweep(
+    jobs: Sequence[Job], store: Store, workers: Workers, progress: Progress | None = None
+) -> Tally:
+    """See to it that every job has a result in the store, and say how it went.
+
+    A trial that crashes is kept as crashed and not tried again by this call; the next one tries it.
+    """
+    jobs = list(dict.fromkeys(jobs))
+    finished = store.finished([spec for spec, _ in jobs])
+    left = [job for job in jobs if (job[0].id, job[1]) not in finished]
+    tally = Tally(total=len(jobs), found=len(jobs) - len(left))
+    claims = Claims(store)
+    under_way = 0
+    try:
+        if progress is not None:
+            progress(tally)
+        while left:
+            queue = batches(left, workers.platform)
+            took = False
+            exhausted = False
+            while not exhausted or under_way:
+                while under_way < workers.at_once and not exhausted:
+                    batch = next(queue, None)
+                    exhausted = batch is None
+                    taken = claims.take(batch, len(batch)) if batch else []
+                    if taken:
+                        workers.submit(taken)
+                        under_way, took = under_way + 1, True
+                for batch, trials in workers.collect():
+                    claims.finish(trials)
+                    under_way -= 1
+                    tally.done += len(trials)
+                    tally.failed += sum(trial.status == "crashed" for trial in trials)
+                    gone = {(spec.id, seed) for spec, seed in batch}
+                    left = [job for job in left if (job[0].id, job[1]) not in gone]
+                    if progress is not None:
+                        progress(tally)
+            # What another driver did meanwhile is no longer left; what it is doing is waited for.
+            finished = store.finished([spec for spec, _ in left])
+            others = len(left)
+            left = [job for job in left if (job[0].id, job[1]) not in finished]
+            tally.found += others - len(left)
+            if left and not took:
+                time.sleep(POLL_SECONDS)
+    finally:
+        claims.close()
+    return tally

@@ -1,0 +1,1 @@
+"""What was computed, kept: one SQLite file, append-only, keyed by spec, seed and numerics."""

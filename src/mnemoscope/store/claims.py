@@ -1,0 +1,131 @@
+"""Who computes what: several drivers may share a store without doing a trial twice.
+
+A driver claims trials before it runs them, writes them and lets go of the claim in one step. A
+claim falls to the next driver when its owner is dead: at once where the owner's process was on this
+machine and is gone, after STALE_SECONDS without a sign of life where it was on another.
+"""
+
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+from mnemoscope.record import NUMERICS_VERSION, Trial
+from mnemoscope.spec import Retrieval
+from mnemoscope.store.schema import connect, told, transaction
+from mnemoscope.store.trials import Store
+
+BEAT_SECONDS = 10.0
+STALE_SECONDS = 120.0
+
+Job = tuple[Retrieval, int]
+
+
+class Claims:
+    """One driver's claims on a store, kept alive by a thread until it is closed."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.owner = uuid.uuid4().hex
+        self.host = f"{socket.gethostname()}/{_boot()}"
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._beat, args=(store.path,), daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Let go of everything that is still claimed."""
+        self._stop.set()
+        self._thread.join()
+        with told(self.store.path):
+            self.store.connection.execute("DELETE FROM claims WHERE owner = ?", (self.owner,))
+
+    def take(self, jobs: Sequence[Job], most: int) -> list[Job]:
+        """Up to `most` of these jobs that have no result and that nobody else is computing."""
+        taken: list[Job] = []
+        connection = self.store.connection
+        with told(self.store.path), transaction(connection):
+            for spec, seed in jobs:
+                if len(taken) == most:
+                    break
+                key = (spec.id, seed, NUMERICS_VERSION)
+                there = connection.execute(
+                    "SELECT 1 FROM trials JOIN settings ON setting = number WHERE id = ? "
+                    "AND seed = ? AND numerics = ? AND status <> 'crashed'",
+                    key,
+                ).fetchone()
+                if there is not None or not self._free(key):
+                    continue
+                connection.execute(
+                    "INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (*key, self.owner, self.host, os.getpid(), time.time()),
+                )
+                taken.append((spec, seed))
+        return taken
+
+    def finish(self, trials: Sequence[Trial]) -> None:
+        """Keep the results and let go of their claims, in one step."""
+        connection = self.store.connection
+        with told(self.store.path), transaction(connection):
+            for trial in trials:
+                self.store.write(trial)
+                connection.execute(
+                    "DELETE FROM claims WHERE id = ? AND seed = ? AND numerics = ?",
+                    (trial.spec.id, trial.seed, NUMERICS_VERSION),
+                )
+
+    def release(self, jobs: Sequence[Job]) -> None:
+        """Let go of jobs without a result."""
+        with told(self.store.path), transaction(self.store.connection):
+            for spec, seed in jobs:
+                self.store.connection.execute(
+                    "DELETE FROM claims WHERE id = ? AND seed = ? AND numerics = ? AND owner = ?",
+                    (spec.id, seed, NUMERICS_VERSION, self.owner),
+                )
+
+    def _free(self, key: tuple[str, int, int]) -> bool:
+        row = self.store.connection.execute(
+            "SELECT owner, host, process, beat FROM claims "
+            "WHERE id = ? AND seed = ? AND numerics = ?",
+            key,
+        ).fetchone()
+        if row is None:
+            return True
+        owner, host, process, beat = row
+        if owner == self.owner:
+            return False
+        if host == self.host and not _alive(int(process)):
+            return True
+        return time.time() - beat > STALE_SECONDS
+
+    def _beat(self, path: Path) -> None:
+        """Now and then, say that this driver lives, over a connection of the thread's own."""
+        while not self._stop.wait(BEAT_SECONDS):
+            connection = connect(path, writing=True)
+            connection.execute(
+                "UPDATE claims SET beat = ? WHERE owner = ?", (time.time(), self.owner)
+            )
+            connection.close()
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    try:  # a process that was killed but not yet waited for is dead, too
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return True
+
+
+def _boot() -> str:
+    """Changes with every start of the machine, after which process numbers mean nothing."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return "unknown"

@@ -1,0 +1,92 @@
+"""The store as tables: settings with their means, and frames of trials with labelled axes."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mnemoscope.spec import SpecError
+from mnemoscope.store.schema import COLUMNS, FIELDS, METRICS, told
+from mnemoscope.store.trials import Store
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
+
+
+def condition(words: Sequence[str]) -> tuple[str, list[Any]]:
+    """`vocab=512`, `dim>=64`, `status=ok` and the like as a condition on columns.
+
+    Names are checked against the columns and values are handed to SQLite as values, so that no
+    text of the user's becomes part of a statement.
+    """
+    known = (*FIELDS, *METRICS, "status", "seed", "id", "numerics", "device", "precision")
+    parts, values = ["1"], []
+    for word in words:
+        for sign in (">=", "<=", "!=", "=", ">", "<"):
+            name, found, value = word.partition(sign)
+            if found:
+                break
+        else:
+            raise SpecError("where", f"expected a condition such as vocab=512, got {word!r}")
+        name = name.strip().replace("-", "_")
+        if name not in known:
+            raise SpecError("where", f"expected one of {', '.join(known)}, got {name!r}")
+        parts.append(f'"{name}" {sign} ?')
+        values.append(_value(value.strip()))
+    return " AND ".join(parts), values
+
+
+def _value(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def list_settings(store: Store, words: Sequence[str] = (), most: int = 100) -> list[dict[str, Any]]:
+    """One row a setting: its sizes, how many trials of each status, and the mean accuracy."""
+    where, values = condition(words)
+    query = f"""
+        SELECT id, canonical, numerics, count(*), sum(status = 'ok'), sum(status = 'crashed'),
+               avg(accuracy), min(accuracy), max(accuracy), sum(seconds)
+        FROM settings JOIN trials ON setting = number
+        WHERE {where} GROUP BY number, numerics
+        ORDER BY vocab, dim, length, samples LIMIT ?
+    """
+    names = ("id", "canonical", "numerics", "trials", "ok", "crashed", "accuracy", "least",
+             "largest", "seconds")  # fmt: skip
+    with told(store.path):
+        rows = store.connection.execute(query, (*values, most)).fetchall()
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def open_frame(store: Store, words: Sequence[str] = ()) -> "pandas.DataFrame":
+    """One row a trial: the whole spec, seed, status, every metric, and how it was computed."""
+    import pandas
+
+    where, values = condition(words)
+    query = (
+        f"SELECT id, {COLUMNS}, seed, numerics, status, {', '.join(METRICS)}, "
+        "seconds, message, precision, device, versions, written "
+        f"FROM trials JOIN settings ON setting = number WHERE {where} ORDER BY id, numerics, seed"
+    )
+    with told(store.path):
+        return pandas.read_sql_query(query, store.connection, params=values)
+
+
+def open_array(
+    store: Store, axes: Sequence[str], words: Sequence[str] = (), metric: str = "accuracy"
+) -> "xarray.DataArray":
+    """A metric over the named axes and seeds, NaN where there is no trial."""
+    frame = open_frame(store, words)
+    index = [*axes, "seed"]
+    unknown = [name for name in index if name not in frame.columns]
+    if unknown:
+        raise SpecError("axes", f"expected fields of a spec, got {unknown[0]!r}")
+    twice = frame[frame.duplicated(index)]
+    if len(twice):
+        raise SpecError(
+            "axes", f"expected axes that tell trials apart, got {len(twice)} that share a place"
+        )
+    return frame.set_index(index)[metric].to_xarray()

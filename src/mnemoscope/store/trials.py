@@ -1,0 +1,152 @@
+"""Writing trials and finding them again."""
+
+import json
+import math
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from mnemoscope.record import NUMERICS_VERSION, Step, Trial
+from mnemoscope.spec import Retrieval
+from mnemoscope.store.schema import COLUMNS, FIELDS, connect, default_path, told, transaction
+
+Key = tuple[str, int]
+
+
+class Store:
+    """An open store.
+
+    >>> store = Store(Path(":memory:"))
+    >>> store.count()
+    0
+    """
+
+    def __init__(self, path: Path | None = None, *, writing: bool = True) -> None:
+        self.path = default_path() if path is None else path
+        self.connection = connect(self.path, writing=writing)
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.connection.close()
+
+    def add(self, trials: Sequence[Trial]) -> None:
+        """Write trials, all or none; once this returns they are kept.
+
+        A trial that is there already stays as it is, unless it crashed: a crash is no result, and
+        gives way to one.
+        """
+        with told(self.path), transaction(self.connection):
+            for trial in trials:
+                self.write(trial)
+
+    def write(self, trial: Trial) -> None:
+        """Write one trial as part of a transaction that the caller holds."""
+        number = self._setting(trial.spec)
+        end = trial.as_dict()
+        metrics = [end["accuracy"], end["attention_accuracy"], end["recall"], end["map_accuracy"]]
+        metrics += [end["margin"]["signal"], end["margin"]["std"]]
+        metrics += [end["steps"][-1]["loss"] if end["steps"] else None]
+        row = (
+            number, trial.seed, int(trial.versions["numerics"]), trial.status, *metrics,
+            trial.seconds, trial.message, trial.precision, trial.device,
+            json.dumps(trial.versions), json.dumps(end["steps"]), time.time(),
+        )  # fmt: skip
+        marks = ", ".join("?" * len(row))
+        self.connection.execute(
+            "DELETE FROM trials WHERE setting = ? AND seed = ? AND numerics = ? "
+            "AND status = 'crashed'",
+            row[:3],
+        )
+        self.connection.execute(
+            f"INSERT INTO trials VALUES ({marks}) ON CONFLICT (setting, numerics, seed) DO NOTHING",
+            row,
+        )
+
+    def _setting(self, spec: Retrieval) -> int:
+        found = self.connection.execute(
+            "SELECT number FROM settings WHERE id = ?", (spec.id,)
+        ).fetchone()
+        if found is not None:
+            return int(found[0])
+        values = spec.model_dump()
+        row = (spec.id, spec.kind, spec.canonical(), *(values[name] for name in FIELDS))
+        marks = ", ".join("?" * len(row))
+        made = self.connection.execute(
+            f"INSERT INTO settings (id, kind, canonical, {COLUMNS}) VALUES ({marks})", row
+        )
+        return int(made.lastrowid or 0)
+
+    def finished(self, specs: Iterable[Retrieval]) -> set[Key]:
+        """The (spec id, seed) of these specs that have a result. A crash is none."""
+        found: set[Key] = set()
+        with told(self.path):
+            for name in {spec.id for spec in specs}:
+                rows = self.connection.execute(
+                    "SELECT seed FROM trials JOIN settings ON setting = number "
+                    "WHERE id = ? AND numerics = ? AND status <> 'crashed'",
+                    (name, NUMERICS_VERSION),
+                )
+                found |= {(name, int(seed)) for (seed,) in rows}
+        return found
+
+    def get(self, spec: Retrieval, seed: int) -> Trial | None:
+        """The trial of this spec and seed, or None."""
+        return next(self.find("id = ? AND seed = ?", (spec.id, seed)), None)
+
+    def find(self, where: str = "1", values: Sequence[Any] = ()) -> Iterator[Trial]:
+        """Trials of today's numerics that meet a condition on columns, in a fixed order."""
+        with told(self.path):
+            rows = self.connection.execute(
+                "SELECT canonical, seed, status, seconds, message, precision, device, versions, "
+                f"history FROM trials JOIN settings ON setting = number WHERE ({where}) "
+                "AND numerics = ? ORDER BY canonical, seed",
+                (*values, NUMERICS_VERSION),
+            )
+            for row in rows:
+                yield read_trial(row)
+
+    def count(self, where: str = "1", values: Sequence[Any] = ()) -> int:
+        """How many trials meet a condition."""
+        with told(self.path):
+            query = f"SELECT count(*) FROM trials JOIN settings ON setting = number WHERE ({where})"
+            return int(self.connection.execute(query, values).fetchone()[0])
+
+
+def read_trial(row: sqlite3.Row | tuple[Any, ...]) -> Trial:
+    """A trial from its row."""
+    canonical, seed, status, seconds, message, precision, device, versions, steps = row
+    told = json.loads(canonical)
+    told.pop("kind")
+    return Trial(
+        spec=Retrieval.read(told),
+        seed=seed,
+        status=status,
+        steps=tuple(_read_step(step) for step in json.loads(steps)),
+        seconds=seconds,
+        message=message,
+        precision=precision,
+        device=device,
+        versions=json.loads(versions),
+    )
+
+
+def _read_step(values: dict[str, Any]) -> Step:
+    values.pop("ratio", None)
+    # Numbers that were not finite are kept as nothing; an accuracy that is one reads as such.
+    for name in ("accuracy", "attention_accuracy", "map_accuracy"):
+        values[name] = math.nan if values[name] is None else values[name]
+    return Step(**values)

@@ -1,0 +1,171 @@
+"""The store: what is written stays, trouble is one clear line, and drivers do not collide."""
+
+import math
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mnemoscope import Retrieval, SpecError, Step, Trial
+from mnemoscope.store.claims import Claims
+from mnemoscope.store.schema import FORMAT, default_path
+from mnemoscope.store.table import condition, list_settings, open_array, open_frame
+from mnemoscope.store.trials import Store
+
+SPEC = Retrieval(vocab=64, dim=32, length=4, samples=500)
+
+
+def made(spec: Retrieval = SPEC, seed: int = 0, accuracy: float = 0.5, status: str = "ok") -> Trial:
+    step = Step("V2", accuracy, 1.0, accuracy, recall=accuracy, signal=2.0, std=0.5)
+    steps = (step,) if status == "ok" else ()
+    return Trial(spec, seed, status, steps, seconds=0.1)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    with Store(tmp_path / "trials.db") as opened:
+        yield opened
+
+
+def test_a_trial_comes_back_whole(store: Store):
+    trial = made(accuracy=0.25)
+    store.add([trial])
+    assert store.get(SPEC, 0) == trial
+    assert store.get(SPEC, 1) is None
+    assert store.finished([SPEC]) == {(SPEC.id, 0)}
+
+
+def test_what_is_there_stays_but_a_crash_gives_way(store: Store):
+    store.add([made(accuracy=0.25), made(seed=1, status="crashed")])
+    store.add([made(accuracy=0.75), made(seed=1, accuracy=0.75)])
+    assert [trial.accuracy for trial in store.find()] == [0.25, 0.75]
+    store.add([made(seed=2, status="crashed"), made(seed=2, status="crashed")])
+    assert store.finished([SPEC]) == {(SPEC.id, 0), (SPEC.id, 1)}
+    assert store.count() == 3
+
+
+def test_another_version_of_the_numerics_does_not_mix(store: Store):
+    old = made(accuracy=0.1)
+    store.add([Trial(**{**vars(old), "versions": {**old.versions, "numerics": "0"}})])
+    assert store.finished([SPEC]) == set()
+    assert store.get(SPEC, 0) is None
+    assert store.count() == 1
+
+
+def test_all_or_none(store: Store):
+    broken = Trial(**{**vars(made(seed=1)), "seconds": math.nan})  # which SQLite has no number for
+    with pytest.raises(SpecError):
+        store.add([made(), broken])
+    assert store.count() == 0
+
+
+def test_troubles_are_one_line(tmp_path: Path):
+    path = tmp_path / "trials.db"
+    with pytest.raises(SpecError, match=r"^store: expected a store that is there, got "):
+        Store(path, writing=False)
+    Store(path).close()
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE about SET value = ?", (str(FORMAT + 1),))
+    raw.close()
+    with pytest.raises(SpecError, match="it was written by a newer mnemoscope"):
+        Store(path)
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as raw:
+        raw.execute("CREATE TABLE mine (x)")
+    raw.close()
+    with pytest.raises(SpecError, match="expected a store of mnemoscope's"):
+        Store(other)
+    (tmp_path / "text.db").write_text("no database " * 400)
+    with pytest.raises(SpecError, match=r"expected a sound store.*not a database"):
+        Store(tmp_path / "text.db")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SpecError, match="expected a place to write to"):
+        Store(tmp_path / "file" / "trials.db")
+
+
+def test_a_truncated_file_is_said_to_be_one(tmp_path: Path):
+    path = tmp_path / "trials.db"
+    with Store(path) as store:
+        store.add([made(seed=seed) for seed in range(500)])
+        store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(SpecError, match="expected a sound store"), Store(path) as store:
+        list(store.find())
+
+
+def test_conditions_name_columns_and_carry_values():
+    assert condition(["vocab=512", "dim>=64"]) == ('1 AND "vocab" = ? AND "dim" >= ?', [512, 64])
+    with pytest.raises(SpecError, match=r"^where: expected one of .*, got 'vocab; DROP TABLE x'$"):
+        condition(["vocab; DROP TABLE x=1"])
+    with pytest.raises(
+        SpecError, match=r"^where: expected a condition such as vocab=512, got 'x'$"
+    ):
+        condition(["x"])
+
+
+def test_tables_have_labelled_axes(store: Store):
+    specs = [SPEC.replace(dim=d, samples=N) for d in (16, 32) for N in (100, 200, 400)]
+    store.add([made(spec, seed, spec.samples / 1000) for spec in specs for seed in range(2)])
+    (row,) = list_settings(store, ["dim=16", "samples=200"])
+    assert (row["trials"], row["accuracy"]) == (2, 0.2)
+    assert len(list_settings(store, most=4)) == 4
+    frame = open_frame(store, ["dim=32"])
+    assert len(frame) == 6
+    assert {"vocab", "samples", "accuracy", "attention_accuracy", "device"} <= set(frame.columns)
+    array = open_array(store, ["dim", "samples"])
+    assert array.dims == ("dim", "samples", "seed")
+    assert float(array.sel(dim=16, samples=400, seed=1)) == 0.4
+    with pytest.raises(SpecError, match="expected axes that tell trials apart"):
+        open_array(store, ["dim"])
+
+
+def test_fast_enough(tmp_path: Path):
+    """A thousand writes a second, each kept on its own; slower machines get half of it."""
+    with Store(tmp_path / "trials.db") as store:
+        began = time.perf_counter()
+        for seed in range(500):
+            store.add([made(seed=seed)])
+        assert time.perf_counter() - began < 1.0
+
+
+def test_two_drivers_share_the_work(tmp_path: Path):
+    path = tmp_path / "trials.db"
+    jobs = [(SPEC, seed) for seed in range(10)]
+    with Store(path) as one, Store(path) as two:
+        first, second = Claims(one), Claims(two)
+        mine = first.take(jobs, 6)
+        theirs = second.take(jobs, 10)
+        assert not set(mine) & set(theirs)
+        assert len(mine) + len(theirs) == 10
+        first.finish([made(seed=seed) for _, seed in mine])
+        second.release(theirs[:1])
+        assert first.take(jobs, 10) == theirs[:1]
+        first.close()
+        second.close()
+        assert one.connection.execute("SELECT count(*) FROM claims").fetchone() == (0,)
+
+
+def test_a_dead_drivers_claims_fall_to_the_next(tmp_path: Path):
+    path = tmp_path / "trials.db"
+    code = (
+        "import os, sys; from pathlib import Path; from mnemoscope import Retrieval; "
+        "from mnemoscope.store.claims import Claims; from mnemoscope.store.trials import Store; "
+        "claims = Claims(Store(Path(sys.argv[1]))); "
+        "spec = Retrieval(vocab=64, dim=32, length=4, samples=500); "
+        "print(len(claims.take([(spec, 0), (spec, 1)], 2)), flush=True); os.kill(os.getpid(), 9)"
+    )
+    dead = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True)
+    assert dead.stdout.strip() == "2"
+    with Store(path) as store:
+        claims = Claims(store)
+        assert len(claims.take([(SPEC, 0), (SPEC, 1)], 2)) == 2
+        claims.close()
+
+
+def test_where_it_is_by_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert default_path() == tmp_path / "mnemoscope" / "trials.db"

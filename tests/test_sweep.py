@@ -1,0 +1,157 @@
+"""Sweeps: axes, resuming, killed and competing drivers."""
+
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sweep_driver import jobs
+
+from mnemoscope import Retrieval, SpecError, Trial
+from mnemoscope.experiments.axes import Axis, grid, read_axis
+from mnemoscope.experiments.sweep import ThisProcess, sweep
+from mnemoscope.experiments.work import Job, batches, estimate_seconds, run_batch
+from mnemoscope.store.trials import Store
+
+SPEC = Retrieval(vocab=64, dim=32, length=4, samples=500)
+DRIVER = Path(__file__).with_name("sweep_driver.py")
+
+
+def test_axes_from_words():
+    assert read_axis("x", "dim=32:256:4") == Axis("dim", (32, 64, 128, 256))
+    assert read_axis("x", "dim=8:10:9") == Axis("dim", (8, 9, 10))
+    assert read_axis("x", "samples=1e3,2_000") == Axis("samples", (1000, 2000))
+    assert read_axis("x", "embedding=gaussian,sphere").values == ("gaussian", "sphere")
+    assert read_axis("x", "eta=0.1:10:3").values == pytest.approx((0.1, 1, 10))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("dims=1", "x: expected an axis such as dim=32:256:8, got 'dims=1'; did you mean 'dim'?"),
+        ("dim=", "x: expected at least one value, got 'dim='"),
+        ("dim=9:9:3", "x: expected 0 < low < high, got '9:9:3'"),
+        ("dim=1:9:1", "x: expected a count from 2 to 10,000, got '1'"),
+        ("dim=1:9", "x: expected low:high:count, or values with commas, got '1:9'"),
+        ("dim=a,b", "x: expected a number, got 'a'"),
+    ],
+)  # fmt: skip
+def test_what_is_no_axis(text: str, line: str):
+    with pytest.raises(SpecError) as caught:
+        read_axis("x", text)
+    assert str(caught.value) == line
+
+
+def test_a_grid_is_every_combination():
+    axes = [read_axis("x", "dim=16,32"), read_axis("y", "samples=100,200,300")]
+    made = grid(dict(vocab=64, length=4), axes)
+    assert [(one.dim, one.samples) for one in made][:4] == [
+        (16, 100),
+        (16, 200),
+        (16, 300),
+        (32, 100),
+    ]
+    with pytest.raises(SpecError, match="expected two different axes"):
+        grid(dict(vocab=64, length=4), [axes[0], axes[0]])
+
+
+def test_batches_share_a_program_and_grow_no_larger_than_told():
+    todo: list[Job] = [(SPEC.replace(dim=d), seed) for d in (20, 30, 40) for seed in range(10)]
+    cut = list(batches(todo, "cpu"))
+    assert {job for batch in cut for job in batch} == set(todo)
+    assert {len(batch) for batch in cut} <= set(range(1, 9))
+    assert all(len({spec.dim > 32 for spec, _ in batch}) == 1 for batch in cut)
+
+
+def test_days_of_work_are_seen_coming():
+    small = [(SPEC, 0)]
+    large = [(SPEC.replace(vocab=4096, samples=10**8, length=1000), seed) for seed in range(100)]
+    assert estimate_seconds(small, "cpu") < 1
+    assert estimate_seconds(large, "cpu") > 86_400
+
+
+class Fake:
+    """Workers that make up their trials, and remember what they were given."""
+
+    def __init__(self, crash: int | None = None) -> None:
+        self.platform, self.at_once, self.crash = "cpu", 3, crash
+        self.given: list[Job] = []
+        self.waiting: list[list[Job]] = []
+
+    def submit(self, batch: list[Job]) -> None:
+        self.given += batch
+        self.waiting.append(batch)
+
+    def collect(self) -> Iterator[tuple[list[Job], list[Trial]]]:
+        while self.waiting:
+            batch = self.waiting.pop()
+            yield (
+                batch,
+                [
+                    Trial(spec, seed, "crashed" if seed == self.crash else "ok")
+                    for spec, seed in batch
+                ],
+            )
+
+
+def test_a_sweep_runs_what_is_missing_and_nothing_else(tmp_path: Path):
+    todo: list[Job] = [(SPEC, seed) for seed in range(20)]
+    with Store(tmp_path / "trials.db") as store:
+        first = Fake(crash=3)
+        tally = sweep(todo[:12], store, first)
+        assert (tally.total, tally.found, tally.done, tally.failed) == (12, 0, 12, 1)
+        again = Fake()
+        tally = sweep(todo, store, again)
+        assert (tally.total, tally.found, tally.done, tally.failed) == (20, 11, 9, 0)
+        # The crash is tried again; what has a result is not.
+        assert sorted(seed for _, seed in again.given) == [3, *range(12, 20)]
+        assert sweep(todo, store, Fake()).found == 20
+
+
+def test_what_fails_in_a_batch_is_recorded_as_a_crash(monkeypatch: pytest.MonkeyPatch):
+    from mnemoscope.experiments import trials, work
+
+    def fail(*words: object, **more: object) -> None:
+        raise RuntimeError("no such thing")
+
+    monkeypatch.setattr(work, "simulate_many", fail)
+    monkeypatch.setattr(trials, "simulate", fail)
+    (found,) = run_batch([(SPEC, 0)], "cpu")
+    assert (found.status, found.message) == ("crashed", "RuntimeError: no such thing")
+
+
+def test_killed_drivers_lose_nothing_and_two_share_the_rest(tmp_path: Path):
+    """SIGKILL at random moments, then two drivers at once; the table is that of a quiet run."""
+    path, count = tmp_path / "trials.db", 120
+    words = [sys.executable, str(DRIVER), str(path), str(count)]
+    dice = random.Random(5)
+    kept = 0
+    for _ in range(2):
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as driver:
+            assert driver.stdout is not None
+            acknowledged = kept
+            for line in driver.stdout:
+                found, done, _ = map(int, line.split())
+                acknowledged = found + done
+                if done >= 8 * dice.randint(1, 3):
+                    time.sleep(dice.uniform(0, 0.02))
+                    driver.kill()
+                    break
+        with Store(path) as store:
+            kept = store.count()
+        assert kept >= acknowledged
+    both = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    done = 0
+    for driver in both:
+        told, _ = driver.communicate()
+        done += int(told.split("\n")[-2].split()[1])
+        assert driver.returncode == 0
+    assert done == count - kept  # none was run twice
+    with Store(path) as store, Store(tmp_path / "quiet.db") as quiet:
+        sweep(jobs(count), quiet, ThisProcess("cpu"))
+        assert [(t.spec, t.seed, t.status, t.steps) for t in store.find()] == [
+            (t.spec, t.seed, t.status, t.steps) for t in quiet.find()
+        ]
