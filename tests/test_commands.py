@@ -5,6 +5,7 @@ import subprocess
 import sys
 from importlib import import_module
 
+import cyclopts
 import pytest
 
 import mnemoscope
@@ -14,7 +15,8 @@ from mnemoscope.cli import COMMANDS, main
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_says_of_itself_what_the_list_says(name: str):
     command = getattr(import_module(f"mnemoscope.cli.{name}"), name)
-    assert (inspect.getdoc(command) or "").splitlines()[0] == COMMANDS[name]
+    told = command.help if isinstance(command, cyclopts.App) else inspect.getdoc(command)
+    assert (told or "").splitlines()[0] == COMMANDS[name]
 
 
 def test_the_list_and_a_commands_own_help(capsys: pytest.CaptureFixture[str]):

@@ -1,5 +1,6 @@
 """The store: what is written stays, trouble is one clear line, and drivers do not collide."""
 
+import json
 import math
 import sqlite3
 import subprocess
@@ -7,9 +8,11 @@ import sys
 import time
 from pathlib import Path
 
+import pandas
 import pytest
 
 from mnemoscope import Retrieval, SpecError, Step, Trial
+from mnemoscope.cli import main
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.schema import FORMAT, default_path
 from mnemoscope.store.table import condition, list_settings, open_array, open_frame
@@ -169,3 +172,60 @@ def test_a_dead_drivers_claims_fall_to_the_next(tmp_path: Path):
 def test_where_it_is_by_default(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert default_path() == tmp_path / "mnemoscope" / "trials.db"
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "trials.db"
+    where = ["--store", str(path)]
+    with Store(path) as store:
+        store.add([made(seed=seed, accuracy=0.5) for seed in range(3)])
+        store.add([made(SPEC.replace(dim=16), 0, status="crashed")])
+    assert main(["store", "list", *where, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["trials"], len(told["settings"])) == (4, 2)
+    assert main(["store", "list", *where, "--where", "dim=32"]) == 0
+    assert "0.500" in capsys.readouterr().out
+    for form in ("parquet", "csv"):
+        out = tmp_path / f"table.{form}"
+        assert main(["store", "export", str(out), *where]) == 0
+        read = pandas.read_parquet(out) if form == "parquet" else pandas.read_csv(out)
+        assert read["accuracy"].dropna().tolist() == [0.5, 0.5, 0.5]
+        assert len(read) == 4
+    assert main(["store", "verify", *where]) == 0
+    assert main(["store", "prune", *where, "--where", "status=crashed"]) == 0
+    assert "1 trials would be removed" in capsys.readouterr().out
+    assert main(["store", "prune", *where, "--where", "status=crashed", "--yes"]) == 0
+    with Store(path) as store:
+        assert store.count() == 3
+        store.connection.execute("UPDATE trials SET accuracy = 7 WHERE seed = 1")
+    assert main(["store", "verify", *where]) == 1
+    assert "accuracy 7.0 with status ok" in capsys.readouterr().out
+    assert main(["store", "prune", *where]) == 2
+    assert "--where: expected a condition" in capsys.readouterr().err
+    assert main(["store", "list", "--store", str(tmp_path / "none.db")]) == 2
+    assert "expected a store that is there" in capsys.readouterr().err
+
+
+def test_a_million_trials_are_listed_within_a_second(tmp_path: Path):
+    """A tenth of them here, and a tenth of the time."""
+    with Store(tmp_path / "trials.db") as store:
+        specs = [
+            SPEC.replace(dim=d, samples=N) for d in range(2, 52) for N in range(100, 2100, 100)
+        ]
+        store.add([made(spec) for spec in specs])
+        (columns,) = [row for row in store.connection.execute("SELECT count(*) FROM settings")]
+        assert columns == (1000,)
+        store.connection.execute("BEGIN")
+        for seed in range(1, 100):
+            store.connection.execute(
+                "INSERT INTO trials SELECT setting, ?, numerics, status, accuracy, "
+                "attention_accuracy, recall, map_accuracy, signal, std, loss, seconds, message, "
+                "precision, device, versions, history, written FROM trials WHERE seed = 0",
+                (seed,),
+            )
+        store.connection.execute("COMMIT")
+        assert store.count() == 100_000
+        began = time.perf_counter()
+        rows = list_settings(store, ["dim=20", "samples>=1000"])
+        assert time.perf_counter() - began < 0.1
+        assert sum(row["trials"] for row in rows) == 1100

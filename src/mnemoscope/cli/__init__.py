@@ -16,9 +16,11 @@ COMMANDS = {
     "run": "Simulate one setting over several seeds.",
     "predict": "Predict one setting's accuracy from theory, without simulating it.",
     "critical": "Find where accuracy along one axis crosses a target, with an interval.",
+    "phase": "Measure a phase diagram over two axes, with theory's contour on it.",
     "laws": "Show the scaling laws, and the map of which one binds.",
     "bound": "Bound what any estimator can name that sees only the first gradient.",
     "validate": "Hold theory against simulation, on settings drawn before any was run.",
+    "store": "Look at what was kept, take it elsewhere, check it, clear it out.",
     "bench": "Time the three steps against jitted automatic differentiation on this machine.",
 }
 

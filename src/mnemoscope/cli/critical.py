@@ -56,10 +56,8 @@ def critical(
     axis = cast(Along, read_option("along", one_of(*get_args(Along)), along))
     aim = read_option("target", between(0.001, 0.999), target)
     wide = read_option("tolerance", between(0.001, 10), tolerance)
-    chosen = setting or Setting()
-    if getattr(chosen, axis) is None:
-        setattr(chosen, axis, "1" if axis != "vocab" else "2")  # the axis itself need not be given
-    spec = chosen.read()
+    # The axis itself need not be given: it is what is searched for.
+    spec = Retrieval.read({axis: 2, **(setting or Setting()).given()})
     low, high = read_range(spec, axis, aim, range_)
     most, first = read_whole("seeds", seeds, 3, 10**4), read_whole("seed", seed, 0, 2**62)
     workers = ThisProcess(read_device(device))

@@ -67,19 +67,22 @@ class Setting:
 
     def read(self) -> Retrieval:
         """The setting's spec: the file's values, with the options laid over them."""
-        in_file: dict[str, Any] = {} if self.spec is None else read_toml(self.spec)
-        values = dict(in_file)
-        for field in dataclasses.fields(self):
-            given = getattr(self, field.name)
-            if field.name != "spec" and given is not None:
-                values[field.name] = given
-                in_file.pop(field.name, None)
         try:
-            return Retrieval.read(values)
+            return Retrieval.read(self.given())
         except SpecError as error:
-            if error.field not in in_file:
+            if self.spec is None or getattr(self, error.field, None) is not None:
+                raise
+            if error.field not in read_toml(self.spec):
                 raise
             raise SpecError(error.field, f"{error.message} (in {str(self.spec)!r})") from None
+
+    def given(self) -> dict[str, Any]:
+        """The values that were given, as they came; an axis may still supply others."""
+        values: dict[str, Any] = {} if self.spec is None else read_toml(self.spec)
+        for field in dataclasses.fields(self):
+            if field.name != "spec" and getattr(self, field.name) is not None:
+                values[field.name] = getattr(self, field.name)
+        return values
 
 
 def read_option(option: str, read: Callable[[Any], T], value: Any) -> T:

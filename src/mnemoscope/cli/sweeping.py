@@ -15,9 +15,22 @@ from rich.progress import (
 )
 
 from mnemoscope.experiments.sweep import Tally
+from mnemoscope.experiments.work import Job, estimate_seconds
+from mnemoscope.spec import SpecError
 
 STORE = Parameter(help="the store's file [default: in the user's data directory]")
 SECONDS_BETWEEN_LINES = 10.0
+MOST_HOURS = 12.0
+
+
+def refuse_days(jobs: list[Job], platform: str, agreed: bool) -> None:
+    """Ask before work that would take the better part of a day; it stays resumable in any case."""
+    hours = estimate_seconds(jobs, platform) / 3600
+    if hours > MOST_HOURS and not agreed:
+        length = f"{hours / 24:,.0f} days" if hours > 48 else f"{hours:,.0f} hours"
+        raise SpecError(
+            "yes", f"expected --yes for {len(jobs):,} trials of about {length} in all, got none"
+        )
 
 
 class SweepWatch:

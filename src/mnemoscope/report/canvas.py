@@ -8,13 +8,21 @@ from mnemoscope.spec import SpecError
 FORMS = (".png", ".svg", ".pdf")
 
 
+def check_form(path: Path, more: tuple[str, ...] = ()) -> None:
+    """Refuse a file that could not be drawn, before any work goes into it."""
+    forms = (*FORMS, *more)
+    if path.suffix not in forms:
+        raise SpecError("out", f"expected a file ending in {', '.join(forms)}, got {str(path)!r}")
+    if not path.parent.is_dir():
+        raise SpecError("out", f"expected a file in a folder that is there, got {str(path)!r}")
+
+
 def open_canvas(path: Path, *, width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
     """A figure of this size in inches, and its axes; the path is looked at first.
 
     With several columns the axes come as a row that shares its vertical scale.
     """
-    if path.suffix not in FORMS:
-        raise SpecError("out", f"expected a file ending in {', '.join(FORMS)}, got {str(path)!r}")
+    check_form(path)
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -1,0 +1,97 @@
+"""`mnemoscope phase`: accuracy over two axes, measured and predicted."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.text import Text
+
+from mnemoscope.cli.output import print_json
+from mnemoscope.cli.setting import Setting, read_device, read_option, read_whole
+from mnemoscope.cli.sweeping import STORE, SweepWatch, refuse_days
+from mnemoscope.experiments.axes import grid, read_axis
+from mnemoscope.experiments.phase import PhaseDiagram, phase_diagram
+from mnemoscope.experiments.sweep import ThisProcess
+from mnemoscope.fields import between
+from mnemoscope.report.canvas import check_form
+from mnemoscope.report.phase import draw_phase
+from mnemoscope.store.trials import Store
+
+# Fifths of accuracy.
+SHADES = " ░▒▓█"
+
+
+def phase(
+    setting: Annotated[Setting | None, Parameter(name="*")] = None,
+    *,
+    x: Annotated[str, Parameter(help="the axis across, such as dim=32:256:8 or dim=32,48,64")],
+    y: Annotated[str, Parameter(help="the axis upwards, such as samples=1e3:1e6:8")],
+    seeds: Annotated[str, Parameter(help="how many seeds to run at each place")] = "8",
+    target: Annotated[str, Parameter(help="the accuracy whose contour is drawn")] = "0.5",
+    adaptive: Annotated[
+        bool, Parameter(negative="", help="run only what the contour needs")
+    ] = False,
+    out: Annotated[
+        Path | None, Parameter(help="also draw it into this file (.png, .svg, .pdf or .html)")
+    ] = None,
+    device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
+    store: Annotated[Path | None, STORE] = None,
+    yes: Annotated[bool, Parameter(negative="", help="go ahead however long it takes")] = False,
+    json: Annotated[
+        bool, Parameter(negative="", help="print one JSON object instead of a picture")
+    ] = False,
+) -> int:
+    """Measure a phase diagram over two axes, with theory's contour on it.
+
+    Trials are kept in the store as they finish: stop it at any moment, start it again, and it goes
+    on where it was. Example:
+
+    `mnemoscope phase --vocab 256 --length 32 --x dim=32:128:7 --y samples=300:10000:8 --out d.png`
+    """
+    across, up = read_axis("x", x), read_axis("y", y)
+    base = dict[str, Any]((setting or Setting()).given())
+    specs = grid(base, [up, across])
+    count = read_whole("seeds", seeds, 1, 10**4)
+    aim = read_option("target", between(0.001, 0.999), target)
+    if out is not None:
+        check_form(out, (".html",))
+    workers = ThisProcess(read_device(device))
+    refuse_days([(spec, seed) for spec in specs for seed in range(count)], workers.platform, yes)
+    with Store(store) as kept, SweepWatch() as watch:
+        made = phase_diagram(
+            base, across, up, seeds=count, target=aim, adaptive=adaptive, store=kept,
+            workers=workers, progress=watch,
+        )  # fmt: skip
+    if out is not None:
+        draw_phase(made, out)
+    if json:
+        print_json({**made.as_dict(), "path": None if out is None else str(out)})
+    else:
+        show(made)
+        if out is not None:
+            Console(highlight=False).print(f"\ndrawn: {out}")
+    return 0
+
+
+def show(made: PhaseDiagram) -> None:
+    """The diagram in letters: shades for accuracy, and theory beside it."""
+    console = Console(highlight=False)
+    console.print(f"measured accuracy, {made.y.field} upwards, {made.x.field} to the right "
+                  f"({len(made.trials)} trials, {made.failed} failed)", style="bold")  # fmt: skip
+    for r in range(len(made.y.values) - 1, -1, -1):
+        line = Text(f"{made.y.values[r]:>12,.6g}  ")
+        for value in made.accuracy[r]:
+            line.append(_cell(value))
+        line.append("    theory  ")
+        for value in made.predicted[r]:
+            line.append(_cell(value))
+        console.print(line)
+    ends = f"{made.x.values[0]:,.6g} … {made.x.values[-1]:,.6g}"
+    console.print(f"{'':14}{ends}   (a dot: not run)")
+
+
+def _cell(value: float) -> str:
+    if value != value:  # NaN
+        return " ·"
+    return 2 * SHADES[min(len(SHADES) - 1, int(value * len(SHADES)))]

@@ -1,0 +1,117 @@
+"""`mnemoscope store`: look at what was kept, take it elsewhere, check it, clear it out."""
+
+from pathlib import Path
+from typing import Annotated
+
+import cyclopts
+from cyclopts import Parameter
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from mnemoscope.cli.output import number, print_json
+from mnemoscope.cli.setting import read_whole
+from mnemoscope.cli.sweeping import STORE
+from mnemoscope.store.care import export, prune, verify
+from mnemoscope.store.table import list_settings
+from mnemoscope.store.trials import Store
+
+store = cyclopts.App(
+    name="store",
+    help="Look at what was kept, take it elsewhere, check it, clear it out.",
+    help_flags=["--help", "-h"],
+)
+WHERE = Parameter(
+    help="only trials that meet a condition such as vocab=512 or status=crashed; may be repeated",
+    negative="",
+)
+JSON = Parameter(negative="", help="print one JSON object instead of a table")
+
+
+@store.command(name="list")
+def list_(
+    *,
+    where: Annotated[list[str] | None, WHERE] = None,
+    most: Annotated[str, Parameter(help="how many settings to show")] = "50",
+    path: Annotated[Path | None, Parameter(name="--store", help=STORE.help)] = None,
+    json: Annotated[bool, JSON] = False,
+) -> int:
+    """List the settings that have trials, with their mean accuracy."""
+    with Store(path, writing=False) as kept:
+        total = kept.count()
+        rows = list_settings(kept, where or [], read_whole("most", most, 1, 10**9))
+    if json:
+        print_json({"settings": rows, "trials": total})
+        return 0
+    table = Table(box=box.SIMPLE)
+    for name in ("id", "setting", "trials", "crashed", "accuracy", "seconds"):
+        table.add_column(name, justify="left" if name in ("id", "setting") else "right")
+    for row in rows:
+        setting = row["canonical"].strip("{}").replace('"', "").replace("kind:retrieval,", "")
+        table.add_row(
+            row["id"], setting, f"{row['trials']}", f"{row['crashed'] or ''}",
+            number(row["accuracy"]), f"{row['seconds']:.1f}",
+        )  # fmt: skip
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(f"{total:,} trials in all, {len(rows)} settings shown")
+    return 0
+
+
+@store.command(name="export")
+def export_(
+    out: Annotated[Path, Parameter(help="the file to write, .parquet or .csv")],
+    *,
+    where: Annotated[list[str] | None, WHERE] = None,
+    path: Annotated[Path | None, Parameter(name="--store", help=STORE.help)] = None,
+    json: Annotated[bool, JSON] = False,
+) -> int:
+    """Write one row a trial, with its whole setting, into a Parquet or CSV file."""
+    with Store(path, writing=False) as kept:
+        count = export(kept, out, where or [])
+    if json:
+        print_json({"path": str(out), "trials": count})
+    else:
+        print(f"{count:,} trials: {out}")
+    return 0
+
+
+@store.command(name="verify")
+def verify_(
+    *,
+    path: Annotated[Path | None, Parameter(name="--store", help=STORE.help)] = None,
+    json: Annotated[bool, JSON] = False,
+) -> int:
+    """Check the file, and that every record says what its key says. Exit status 1 if not."""
+    with Store(path, writing=False) as kept:
+        count, faults = verify(kept)
+    if json:
+        print_json({"trials": count, "faults": faults})
+    else:
+        print(f"{count:,} trials, {len(faults)} faults")
+        for fault in faults[:20]:
+            print(f"  {fault}")
+    return 1 if faults else 0
+
+
+@store.command(name="prune")
+def prune_(
+    *,
+    where: Annotated[list[str] | None, WHERE] = None,
+    old: Annotated[
+        bool, Parameter(negative="", help="what an earlier version of the numerics computed")
+    ] = False,
+    yes: Annotated[
+        bool, Parameter(negative="", help="do it, instead of saying what it would do")
+    ] = False,
+    path: Annotated[Path | None, Parameter(name="--store", help=STORE.help)] = None,
+    json: Annotated[bool, JSON] = False,
+) -> int:
+    """Remove trials that meet all conditions, or those of an earlier numerics version."""
+    with Store(path) as kept:
+        count = prune(kept, where or [], old=old, really=yes)
+    if json:
+        print_json({"trials": count, "removed": yes})
+    else:
+        print(f"{count:,} trials {'removed' if yes else 'would be removed; do it with --yes'}")
+    return 0

@@ -1,0 +1,157 @@
+"""A phase diagram as a picture: measured cells, both contours, and where regimes meet."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mnemoscope.experiments.phase import PhaseDiagram
+from mnemoscope.report.canvas import open_canvas, save
+from mnemoscope.spec import SpecError
+
+NAMES = {"vocab": "V", "dim": "d", "length": "L", "samples": "N", "width": "m"}
+
+
+def draw_phase(made: PhaseDiagram, path: Path) -> None:
+    """Write the diagram into a file: .png, .svg or .pdf for paper, .html for a browser."""
+    if path.suffix == ".html":
+        _draw_page(made, path)
+        return
+    figure, axes = open_canvas(path, width=6.4, height=4.8)
+    x, y = _edges(made.x.values), _edges(made.y.values)
+    mesh = axes.pcolormesh(x, y, made.accuracy, vmin=0, vmax=1, cmap="viridis")
+    axes.set_facecolor("#dddddd")  # where nothing was run
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    for values, style, name in (
+        (made.accuracy, "-", "measured"),
+        (made.predicted, "--", "predicted"),
+    ):
+        _contour(axes, made, values, style)
+        axes.plot([], [], f"w{style}", label=name)
+    for (x0, y0), (x1, y1) in regime_edges(made):
+        axes.plot([x0, x1], [y0, y1], color="black", linewidth=0.8)
+    for name, (across, up) in regime_places(made).items():
+        axes.text(across, up, name.replace("_", " "), ha="center", va="center", fontsize=8,
+                  bbox={"facecolor": "white", "alpha": 0.6, "linewidth": 0, "pad": 1})  # fmt: skip
+    axes.set_xlim(x[0], x[-1])
+    axes.set_ylim(y[0], y[-1])
+    for name, axis, field in (("x", axes.xaxis, made.x.field), ("y", axes.yaxis, made.y.field)):
+        getattr(axes, f"set_{name}label")(f"{field} ({NAMES[field]})" if field in NAMES else field)
+        values = made.x.values if name == "x" else made.y.values
+        axis.set_ticks(values[:: -(-len(values) // 8)], minor=False)
+        axis.set_ticks([], minor=True)
+        axis.set_major_formatter(lambda value, _: f"{value:,.4g}")
+    legend = axes.legend(fontsize=8, facecolor="#555555", labelcolor="white", loc="lower left")
+    legend.set_title(f"accuracy {made.target:g}", prop={"size": 8})
+    legend.get_title().set_color("white")
+    figure.colorbar(mesh, ax=axes, label="accuracy")
+    save(figure, path)
+
+
+def _contour(axes: Any, made: PhaseDiagram, values: np.ndarray, style: str) -> None:
+    """The contour at the target; along columns alone where cells were left out."""
+    if min(values.shape) > 1 and not np.isnan(values).any():
+        axes.contour(made.x.values, made.y.values, values, [made.target], colors="white",
+                     linestyles=style, linewidths=1.6)  # fmt: skip
+        return
+    line = replace(made, accuracy=values).contour()
+    there = [(a, b) for a, b in zip(made.x.values, line, strict=True) if b is not None]
+    if there:
+        axes.plot(*zip(*there, strict=True), f"w{style}", linewidth=1.6, marker=".")
+
+
+def predicted_contour(made: PhaseDiagram) -> list[float | None]:
+    """Where predicted accuracy crosses the target, column by column."""
+    return replace(made, accuracy=made.predicted).contour()
+
+
+def regime_edges(made: PhaseDiagram) -> list[tuple[tuple[float, float], tuple[float, float]]]:
+    """Sides of cells between which the predicted regime changes."""
+    x, y = _edges(made.x.values), _edges(made.y.values)
+    rows, columns = len(made.regimes), len(made.regimes[0])
+    lines = []
+    for r in range(rows):
+        for c in range(columns):
+            here = made.regimes[r][c]
+            if c + 1 < columns and made.regimes[r][c + 1] != here:
+                lines.append(((x[c + 1], y[r]), (x[c + 1], y[r + 1])))
+            if r + 1 < rows and made.regimes[r + 1][c] != here:
+                lines.append(((x[c], y[r + 1]), (x[c + 1], y[r + 1])))
+    return lines
+
+
+def regime_places(made: PhaseDiagram) -> dict[str, tuple[float, float]]:
+    """For every predicted regime, the cell of it that is nearest to its middle."""
+    places = {}
+    regimes = np.array(made.regimes)
+    for name in dict.fromkeys(regimes.ravel().tolist()):
+        rows, columns = np.nonzero(regimes == name)
+        away = (rows - np.median(rows)) ** 2 + (columns - np.median(columns)) ** 2
+        best = int(np.argmin(away))
+        places[name] = (made.x.values[int(columns[best])], made.y.values[int(rows[best])])
+    return places
+
+
+def _edges(values: Sequence[float]) -> list[float]:
+    """Borders of cells whose middles these are, even in the logarithm."""
+    logs = np.log(np.asarray(values, float))
+    if len(logs) == 1:
+        return [float(values[0]) / 1.2, float(values[0]) * 1.2]
+    between = (logs[1:] + logs[:-1]) / 2
+    ends = (logs[0] - (between[0] - logs[0]), logs[-1] + (logs[-1] - between[-1]))
+    return np.exp([ends[0], *between, ends[1]]).tolist()
+
+
+def _draw_page(made: PhaseDiagram, path: Path) -> None:
+    """One self-contained page: nothing is fetched when it is opened."""
+    try:
+        import plotly.graph_objects as go
+    except ImportError:
+        raise SpecError(
+            "out", "expected plotly, which is not installed: uv run --extra pages ..."
+        ) from None
+    x, y = list(made.x.values), list(made.y.values)
+    texts = [[_hover(made, r, c) for c in range(len(x))] for r in range(len(y))]
+    shown = [[None if np.isnan(value) else value for value in row] for row in made.accuracy]
+    heat = go.Heatmap(
+        x=x, y=y, z=shown, zmin=0, zmax=1, colorscale="Viridis", hovertext=texts,
+        hoverinfo="text", colorbar={"title": "accuracy"},
+    )  # fmt: skip
+    figure: Any = go.Figure(heat)
+    for line, dash, name in (
+        (made.contour(), "solid", "measured"),
+        (predicted_contour(made), "dash", "predicted"),
+    ):
+        figure.add_scatter(x=x, y=line, mode="lines", name=f"{name}, accuracy {made.target:g}",
+                           line={"dash": dash, "color": "white"})  # fmt: skip
+    figure.update_layout(
+        xaxis={"type": "log", "title": made.x.field}, yaxis={"type": "log", "title": made.y.field},
+        legend={"bgcolor": "rgba(80,80,80,0.6)", "font": {"color": "white"}, "x": 0.01, "y": 0.01},
+        title="Recall", template="plotly_white",
+    )  # fmt: skip
+    try:
+        figure.write_html(path, include_plotlyjs=True, full_html=True)
+    except OSError as error:
+        raise SpecError(
+            "out", f"expected a place to write to, got {str(path)!r} ({error.strerror})"
+        ) from None
+
+
+def _hover(made: PhaseDiagram, r: int, c: int) -> str:
+    """What a cell says of itself."""
+    return "<br>".join(
+        (
+            f"{made.x.field} {made.x.values[c]:,}",
+            f"{made.y.field} {made.y.values[r]:,}",
+            f"measured {_text(made.accuracy[r, c])} ({made.seeds[r, c]:.0f} seeds)",
+            f"predicted {_text(made.predicted[r, c])}",
+            made.regimes[r][c],
+        )
+    )
+
+
+def _text(value: float) -> str:
+    return "–" if np.isnan(value) else f"{value:.3f}"

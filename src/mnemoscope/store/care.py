@@ -1,0 +1,97 @@
+"""Taking care of a store: out to other formats, checked, cleared."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from mnemoscope.record import NUMERICS_VERSION
+from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.store.schema import FIELDS, told, transaction
+from mnemoscope.store.table import condition, open_frame
+from mnemoscope.store.trials import Store
+
+FORMS = (".parquet", ".csv")
+
+
+def export(store: Store, path: Path, words: Sequence[str] = ()) -> int:
+    """One row a trial into a Parquet or CSV file; how many."""
+    if path.suffix not in FORMS:
+        raise SpecError("out", f"expected a file ending in {', '.join(FORMS)}, got {str(path)!r}")
+    try:
+        frame = open_frame(store, words)
+        if path.suffix == ".csv":
+            frame.to_csv(path, index=False)
+        else:
+            # A step size is a number or the word `limit`: text, in a column of one kind.
+            for name in ("eta", "gamma"):
+                frame[name] = frame[name].astype(str)
+            frame.to_parquet(path, index=False)
+    except ImportError:
+        raise SpecError(
+            "out", "expected pandas and pyarrow, which are not installed: uv run --extra tables ..."
+        ) from None
+    except OSError as error:
+        raise SpecError(
+            "out", f"expected a place to write to, got {str(path)!r} ({error.strerror})"
+        ) from None
+    return len(frame)
+
+
+def verify(store: Store) -> tuple[int, list[str]]:
+    """How many trials there are, and what is wrong with any of them or with the file."""
+    faults = []
+    with told(store.path):
+        for (line,) in store.connection.execute("PRAGMA integrity_check"):
+            if line != "ok":
+                faults.append(f"file: {line}")
+        for (setting,) in store.connection.execute(
+            "SELECT DISTINCT setting FROM trials WHERE setting NOT IN (SELECT number FROM settings)"
+        ):
+            faults.append(f"trials of a setting that is not there: {setting}")
+        names = ", ".join(f'"{name}"' for name in FIELDS)
+        for row in store.connection.execute(f"SELECT id, canonical, {names} FROM settings"):
+            faults += _check_setting(row[0], row[1], dict(zip(FIELDS, row[2:], strict=True)))
+        for spec, seed, accuracy, status in store.connection.execute(
+            "SELECT id, seed, accuracy, status FROM trials JOIN settings ON setting = number "
+            "WHERE (accuracy < 0 OR accuracy > 1) "
+            "OR (accuracy IS NULL AND status = 'ok') OR (accuracy NOT NULL AND status = 'crashed')"
+        ):
+            faults.append(f"{spec} seed {seed}: accuracy {accuracy} with status {status}")
+        count = int(store.connection.execute("SELECT count(*) FROM trials").fetchone()[0])
+    return count, faults
+
+
+def _check_setting(name: str, canonical: str, columns: dict[str, object]) -> list[str]:
+    try:
+        values = json.loads(canonical)
+        values.pop("kind")
+        spec = Retrieval.read(values)
+    except (ValueError, KeyError) as error:
+        return [f"{name}: a setting that cannot be read ({error})"]
+    if spec.id != name:
+        return [f"{name}: a setting whose id is {spec.id}"]
+    if spec.model_dump() != columns and spec.width:
+        return [f"{name}: columns that differ from the setting"]
+    return []
+
+
+def prune(store: Store, words: Sequence[str], *, old: bool, really: bool) -> int:
+    """Remove trials that meet all conditions; how many. Without `really`, only count them."""
+    if not words and not old:
+        raise SpecError("where", "expected a condition, or --old, got none")
+    where, values = condition(words)
+    if old:
+        where += f" AND numerics <> {NUMERICS_VERSION}"
+    chosen = f"FROM trials JOIN settings ON setting = number WHERE {where}"
+    with told(store.path), transaction(store.connection):
+        count = int(store.connection.execute(f"SELECT count(*) {chosen}", values).fetchone()[0])
+        if really:
+            store.connection.execute(
+                "DELETE FROM trials WHERE (setting, numerics, seed) IN "
+                f"(SELECT setting, numerics, seed {chosen})",
+                values,
+            )
+            store.connection.execute(
+                "DELETE FROM settings WHERE number NOT IN (SELECT setting FROM trials)"
+            )
+    return count

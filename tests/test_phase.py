@@ -1,0 +1,114 @@
+"""Phase diagrams: the whole grid, and the contour for a third of it."""
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mnemoscope import Step, Trial
+from mnemoscope.cli import main
+from mnemoscope.experiments.axes import read_axis
+from mnemoscope.experiments.phase import crossing_in_column, phase_diagram
+from mnemoscope.experiments.work import Job
+from mnemoscope.store.trials import Store
+
+BASE: dict[str, Any] = dict(vocab=256, length=32)
+
+
+class Known:
+    """Workers whose trials follow a known surface: logistic in N d^2, seeds shifted."""
+
+    def __init__(self) -> None:
+        self.platform, self.at_once, self.count = "cpu", 1, 0
+        self.waiting: list[list[Job]] = []
+
+    def submit(self, batch: list[Job]) -> None:
+        self.waiting.append(batch)
+
+    def collect(self) -> Iterator[tuple[list[Job], list[Trial]]]:
+        while self.waiting:
+            batch = self.waiting.pop()
+            self.count += len(batch)
+            yield batch, [self.trial(*job) for job in batch]
+
+    @staticmethod
+    def trial(spec: Any, seed: int) -> Trial:
+        shift = float(np.random.default_rng([seed, spec.dim]).normal(0, 0.4))
+        away = 2 * (math.log(spec.samples * spec.dim**2) - math.log(3e7)) + shift
+        accuracy = 1 / (1 + math.exp(-away))
+        return Trial(spec, seed, "ok", (Step("V2", accuracy, 1.0, accuracy),))
+
+
+def diagram(store: Store, workers: Known, adaptive: bool):
+    x, y = read_axis("x", "dim=32:128:12"), read_axis("y", "samples=300:100000:16")
+    return phase_diagram(BASE, x, y, seeds=8, store=store, workers=workers, adaptive=adaptive)
+
+
+def test_the_contour_costs_a_third_of_the_grid(tmp_path: Path):
+    """On a known surface: the same contour as the whole grid's, in all columns."""
+    whole, part = Known(), Known()
+    with Store(tmp_path / "whole.db") as one, Store(tmp_path / "part.db") as two:
+        full, followed = diagram(one, whole, False), diagram(two, part, True)
+    assert whole.count == 12 * 16 * 8
+    assert part.count <= whole.count / 3
+    assert followed.contour() == pytest.approx(full.contour())
+    truth = [3e7 / d**2 for d in full.x.values]
+    # The mean shift of eight seeds over the slope, and interpolation between rows.
+    for found, expected in zip(full.contour(), truth, strict=True):
+        assert found is not None
+        assert abs(math.log(found / expected)) < 4 * 0.4 / math.sqrt(8) / 2 + 0.05
+    labelled = full.to_xarray()
+    assert labelled.accuracy.dims == ("samples", "dim")
+    assert set(np.unique(labelled.regime)) <= {"interference", "unseen", "recall", "mean_bias"}
+
+
+def test_the_contour_of_a_real_surface(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    words = ["phase", "--vocab", "64", "--length", "8", "--x", "dim=24:48:2", "--seeds", "3",
+             "--y", "samples=60:4000:8", "--test-samples", "256", "--json"]  # fmt: skip
+    told = {}
+    for name, more in (("part", ["--adaptive"]), ("whole", [])):
+        path = tmp_path / f"{name}.db"
+        assert main([*words, *more, "--store", str(path)]) == 0
+        told[name] = json.loads(capsys.readouterr().out)
+    assert set(told["whole"]) >= {"x", "y", "accuracy", "predicted", "trials", "failed"}
+    assert told["part"]["contour"] == pytest.approx(told["whole"]["contour"], nan_ok=True)
+    assert told["part"]["trials"] < told["whole"]["trials"] / 2
+    # Again: everything is there.
+    assert main([*words, "--store", str(tmp_path / "whole.db")]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["accuracy"] == told["whole"]["accuracy"]
+    for form in ("png", "svg", "html"):
+        out = tmp_path / f"map.{form}"
+        more = ["--out", str(out), "--store", str(tmp_path / "whole.db")]
+        assert main([*words[:-1], *more]) == 0
+        assert out.stat().st_size > 5000
+    page = (tmp_path / "map.html").read_text()
+    assert "<script src=" not in page  # nothing is fetched
+    assert "theory" in capsys.readouterr().out
+
+
+def test_crossings_skip_what_was_not_run():
+    values = [1.0, 10.0, 100.0, 1000.0]
+    assert crossing_in_column(values, [0.0, math.nan, 1.0, math.nan], 0.5) == pytest.approx(10)
+    assert crossing_in_column(values, [0.9, 0.6, 0.4, 0.1], 0.5) == pytest.approx(10**1.5)
+    assert crossing_in_column(values, [0.1, 0.2, math.nan, 0.4], 0.5) is None
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        (["--x", "dims=1,2", "--y", "samples=10,20"], "--x: expected an axis such as"),
+        (["--x", "dim=16,32", "--y", "samples=1e9:4e9:4"], "--yes: expected --yes for 64 trials"),
+        (["--x", "dim=16,32", "--y", "samples=10,20", "--out", "a.gif"], "--out: expected a file"),
+    ],
+)
+def test_bad_requests(
+    more: list[str], line: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    words = ["phase", "--vocab", "64", "--length", "500", "--store", str(tmp_path / "s.db"), *more]
+    assert main(words) == 2
+    assert line in capsys.readouterr().err
