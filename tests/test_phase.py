@@ -61,6 +61,7 @@ def test_the_contour_costs_a_third_of_the_grid(tmp_path: Path):
     for found, expected in zip(full.contour(), truth, strict=True):
         assert found is not None
         assert abs(math.log(found / expected)) < 4 * 0.4 / math.sqrt(8) / 2 + 0.05
+    assert full.plot().axes[0].get_xlabel() == "dim (d)"
     labelled = full.to_xarray()
     assert labelled.accuracy.dims == ("samples", "dim")
     assert set(np.unique(labelled.regime)) <= {"interference", "unseen", "recall", "mean_bias"}

@@ -8,18 +8,26 @@ from mnemoscope.theory.predict import Prediction, critical_value, predict
 
 if TYPE_CHECKING:
     from mnemoscope.batch import simulate_many
+    from mnemoscope.experiments.critical import Critical, critical
+    from mnemoscope.experiments.phase import PhaseDiagram, phase_diagram
     from mnemoscope.experiments.trials import Run, run
     from mnemoscope.record import Step, Trial
     from mnemoscope.simulation import simulate
+    from mnemoscope.store.trials import Store
 
 __all__ = [
+    "Critical",
+    "PhaseDiagram",
     "Prediction",
     "Retrieval",
     "Run",
     "SpecError",
     "Step",
+    "Store",
     "Trial",
+    "critical",
     "critical_value",
+    "phase_diagram",
     "predict",
     "run",
     "simulate",
@@ -28,9 +36,14 @@ __all__ = [
 
 # What needs the simulator is loaded when it is first asked for: theory alone starts in a moment.
 _SIMULATOR = {
+    "Critical": "experiments.critical",
+    "PhaseDiagram": "experiments.phase",
     "Run": "experiments.trials",
     "Step": "record",
+    "Store": "store.trials",
     "Trial": "record",
+    "critical": "experiments.critical",
+    "phase_diagram": "experiments.phase",
     "run": "experiments.trials",
     "simulate": "simulation",
     "simulate_many": "batch",

@@ -117,6 +117,8 @@ def _fit(
         f_scale=OUTLIER,
         bounds=((x.min() - 3, math.log(1e-2)), (x.max() + 3, math.log(50.0))),
         x_scale=(0.1, 0.5),
+        xtol=1e-5,
+        ftol=1e-6,
     )
     return float(found.x[0]), float(math.exp(found.x[1]))
 

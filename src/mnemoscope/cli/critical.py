@@ -9,13 +9,12 @@ from rich.console import Console
 from mnemoscope.cli.output import number, print_json
 from mnemoscope.cli.setting import Setting, read_device, read_option, read_whole
 from mnemoscope.cli.sweeping import STORE, SweepWatch
-from mnemoscope.experiments.critical import Along, Critical
+from mnemoscope.experiments.critical import Along, Critical, range_about
 from mnemoscope.experiments.critical import critical as find
 from mnemoscope.experiments.sweep import ThisProcess
 from mnemoscope.fields import between, one_of, whole
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store
-from mnemoscope.theory.predict import SEARCH, critical_value
 
 WORDS = {
     "found": "found",
@@ -23,8 +22,6 @@ WORDS = {
     "above-range": "not in the range: the crossing lies above it",
     "unresolved": "crossed, but the interval is wider than asked for; allow more --seeds",
 }
-# Without a range: this far to either side of what theory says.
-AROUND = 8
 
 
 def critical(
@@ -76,10 +73,7 @@ def critical(
 def read_range(spec: Retrieval, axis: Along, target: float, text: str | None) -> tuple[int, int]:
     """The two ends, from the option or from theory."""
     if text is None:
-        guess = critical_value(spec, axis, target) if axis in SEARCH else None
-        if guess is None:
-            raise SpecError("range", "expected LOW:HIGH, since theory has no guess here, got none")
-        return max(1, guess // AROUND), guess * AROUND
+        return range_about(spec, axis, target)
     low, mark, high = text.partition(":")
     if not mark:
         raise SpecError("range", f"expected LOW:HIGH, got {text!r}")

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from mnemoscope.analysis.threshold import Crossing, find_crossing
-from mnemoscope.experiments.sweep import Tally, Workers, sweep
+from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
 from mnemoscope.record import Trial
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store
@@ -27,6 +27,7 @@ Status = Literal["found", "below-range", "above-range", "unresolved"]
 # Along these accuracy rises; along the others it falls.
 RISING = ("dim", "samples", "width")
 FEW_SEEDS = 4
+AROUND = 8
 NARROW = 1.5
 Progress = Callable[[Tally, str], None]
 
@@ -132,23 +133,45 @@ class Search:
         return Crossing(1 / found.estimate, 1 / found.high, high, found.slope)
 
 
+def range_about(spec: Retrieval, axis: Along, target: float) -> tuple[int, int]:
+    """A factor of AROUND to either side of theory's guess."""
+    guess = critical_value(spec, axis, target) if axis in SEARCH else None
+    if guess is None:
+        raise SpecError("range", "expected LOW:HIGH, since theory has no guess here, got none")
+    return max(1, guess // AROUND), guess * AROUND
+
+
 def critical(
     spec: Retrieval,
     axis: Along,
     *,
     target: float = 0.5,
-    low: int,
-    high: int,
+    low: int | None = None,
+    high: int | None = None,
     tolerance: float = 0.1,
     most_seeds: int = 32,
     first_seed: int = 0,
-    store: Store,
-    workers: Workers,
+    store: Store | None = None,
+    workers: Workers | None = None,
     progress: Progress | None = None,
 ) -> Critical:
-    """Find where accuracy crosses `target` between `low` and `high`, to +-`tolerance`."""
+    """Find where accuracy crosses `target` between `low` and `high`, to +-`tolerance`.
+
+    Without a range, about theory's guess. Trials are kept in `store`, the user's own by default.
+    """
+    if low is None or high is None:
+        about = range_about(spec, axis, target)
+        low, high = low or about[0], high or about[1]
     if not low < high:
         raise SpecError("range", f"expected low < high, got {low}:{high}")
+    if store is None:
+        with Store() as own:
+            return critical(
+                spec, axis, target=target, low=low, high=high, tolerance=tolerance,
+                most_seeds=most_seeds, first_seed=first_seed, store=own, workers=workers,
+                progress=progress,
+            )  # fmt: skip
+    workers = workers or ThisProcess()
     search = Search(spec, axis, target, store, workers, first_seed, progress)
     rising = axis in RISING
     guess = critical_value(spec, axis, target) if axis in SEARCH else None

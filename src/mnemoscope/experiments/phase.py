@@ -9,14 +9,16 @@ it comes out as it would from the whole grid.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mnemoscope.experiments.axes import Axis, grid
 from mnemoscope.experiments.critical import RISING
-from mnemoscope.experiments.sweep import Tally, Workers, sweep
+from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
 from mnemoscope.record import Trial
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store
@@ -63,6 +65,14 @@ class PhaseDiagram:
             "trials": len(self.trials),
             "failed": self.failed,
         }
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw it into a file (.png, .svg, .pdf, .html); without one, a matplotlib figure."""
+        # By name: figures are made from results, and nothing here depends on them.
+        report = import_module("mnemoscope.report.phase")
+        if path is None:
+            return report.make_figure(self)
+        return report.draw_phase(self, Path(path))
 
     def to_xarray(self) -> "xarray.Dataset":
         """Measured and predicted accuracy with labelled axes."""
@@ -123,19 +133,31 @@ class Measured:
 
 
 def phase_diagram(
-    base: dict[str, Any],
-    x: Axis,
-    y: Axis,
+    base: Retrieval | dict[str, Any],
+    x: tuple[str, Sequence[Any]],
+    y: tuple[str, Sequence[Any]],
     *,
     seeds: int = 8,
     target: float = 0.5,
     adaptive: bool = False,
-    store: Store,
-    workers: Workers,
+    store: Store | None = None,
+    workers: Workers | None = None,
     progress: Callable[[Tally], None] | None = None,
 ) -> PhaseDiagram:
-    """Measure and predict accuracy over two axes."""
-    flat = grid(base, [y, x])
+    """Measure and predict accuracy over two axes, such as `("dim", [32, 48, 64])`.
+
+    `base` is a spec, or as much of one as the axes leave open. Trials are kept in `store`, the
+    user's own by default.
+    """
+    if store is None:
+        with Store() as own:
+            return phase_diagram(
+                base, x, y, seeds=seeds, target=target, adaptive=adaptive, store=own,
+                workers=workers, progress=progress,
+            )  # fmt: skip
+    workers = workers or ThisProcess()
+    x, y = Axis(x[0], tuple(x[1])), Axis(y[0], tuple(y[1]))
+    flat = grid(base.model_dump() if isinstance(base, Retrieval) else base, [y, x])
     rows, columns = len(y.values), len(x.values)
     specs = [flat[r * columns : (r + 1) * columns] for r in range(rows)]
     told = [[predict(spec) for spec in row] for row in specs]

@@ -17,12 +17,15 @@ def check_form(path: Path, more: tuple[str, ...] = ()) -> None:
         raise SpecError("out", f"expected a file in a folder that is there, got {str(path)!r}")
 
 
-def open_canvas(path: Path, *, width: float, height: float, columns: int = 1) -> tuple[Any, Any]:
+def open_canvas(
+    path: Path | None, *, width: float, height: float, columns: int = 1
+) -> tuple[Any, Any]:
     """A figure of this size in inches, and its axes; the path is looked at first.
 
     With several columns the axes come as a row that shares its vertical scale.
     """
-    check_form(path)
+    if path is not None:
+        check_form(path)
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -18,7 +18,12 @@ def draw_phase(made: PhaseDiagram, path: Path) -> None:
     """Write the diagram into a file: .png, .svg or .pdf for paper, .html for a browser."""
     if path.suffix == ".html":
         _draw_page(made, path)
-        return
+    else:
+        save(make_figure(made, path), path)
+
+
+def make_figure(made: PhaseDiagram, path: Path | None = None) -> Any:
+    """The diagram as a matplotlib figure."""
     figure, axes = open_canvas(path, width=6.4, height=4.8)
     x, y = _edges(made.x.values), _edges(made.y.values)
     mesh = axes.pcolormesh(x, y, made.accuracy, vmin=0, vmax=1, cmap="viridis")
@@ -48,7 +53,7 @@ def draw_phase(made: PhaseDiagram, path: Path) -> None:
     legend.set_title(f"accuracy {made.target:g}", prop={"size": 8})
     legend.get_title().set_color("white")
     figure.colorbar(mesh, ax=axes, label="accuracy")
-    save(figure, path)
+    return figure
 
 
 def _contour(axes: Any, made: PhaseDiagram, values: np.ndarray, style: str) -> None:

@@ -1,0 +1,152 @@
+"""Thresholds: the fit's coverage, the search's statuses, and what it costs."""
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mnemoscope import Retrieval, Step, Trial
+from mnemoscope.analysis.threshold import find_crossing
+from mnemoscope.cli import main
+from mnemoscope.experiments.critical import Critical, critical
+from mnemoscope.experiments.work import Job
+from mnemoscope.store.trials import Store
+
+SPEC = Retrieval(vocab=256, dim=100, length=32, samples=256)
+
+
+def covered(number: int, outlier: bool) -> bool:
+    """Whether the interval of one made-up data set holds the truth.
+
+    Eight seeds, each with a shift and a slope of its own, four values, 1024 test sequences.
+    """
+    rng = np.random.default_rng([9, number])
+    truth = rng.normal(7, 0.5)
+    places = truth + np.linspace(-0.6, 0.6, 4) + rng.normal(0, 0.2)
+    values, seeds, shares = [], [], []
+    for seed in range(8):
+        at, slope = truth + rng.normal(0, 0.25), 3 * math.exp(rng.normal(0, 0.15))
+        for place in places:
+            values.append(math.exp(place))
+            seeds.append(seed)
+            chance = 1 / (1 + math.exp(-slope * (place - at)))
+            shares.append(float(rng.binomial(1024, chance)) / 1024)
+    if outlier:
+        shares[int(rng.integers(len(shares)))] = float(rng.integers(2))
+    found = find_crossing(values, seeds, shares, 0.5, resamples=100)
+    return found.low <= math.exp(truth) <= found.high
+
+
+@pytest.mark.parametrize("outlier", [False, True])
+def test_the_interval_covers(outlier: bool):
+    """Overdispersed, with and without an outlier: 95 % within four standard errors of 40 sets."""
+    share = float(np.mean([covered(number, outlier) for number in range(40)]))
+    assert share >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / 40)
+
+
+class Known:
+    """Workers whose accuracy is a known function of the spec, with a shift for every seed."""
+
+    def __init__(self, away: Callable[[Retrieval], float]) -> None:
+        self.platform, self.at_once, self.away = "cpu", 1, away
+        self.waiting: list[list[Job]] = []
+
+    def submit(self, batch: list[Job]) -> None:
+        self.waiting.append(batch)
+
+    def collect(self) -> Iterator[tuple[list[Job], list[Trial]]]:
+        while self.waiting:
+            batch = self.waiting.pop()
+            yield batch, [self.trial(*job) for job in batch]
+
+    def trial(self, spec: Retrieval, seed: int) -> Trial:
+        shift = float(np.random.default_rng([7, seed]).normal(0, 0.3))
+        accuracy = 1 / (1 + math.exp(-(self.away(spec) + shift)))
+        return Trial(spec, seed, "ok", (Step("V2", accuracy, 1.0, accuracy),))
+
+
+def search(path: Path, **more: Any) -> Critical:
+    workers = Known(lambda spec: 3 * math.log(spec.samples / 2000))
+    wanted = {"axis": "samples", "low": 100, "high": 100_000, "tolerance": 0.1, **more}
+    with Store(path) as store:
+        return critical(SPEC, store=store, workers=workers, **wanted)
+
+
+def test_a_known_threshold_is_found(tmp_path: Path):
+    found = search(tmp_path / "s.db")
+    assert found.status == "found"
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low <= 2000 <= found.high
+    assert math.sqrt(found.high / found.low) - 1 <= 0.1
+    tried = {trial.spec.samples for trial in found.trials}
+    assert {100, 100_000} <= tried  # both ends
+
+
+def test_fewer_tokens_than_bisection_with_as_many_seeds(tmp_path: Path):
+    """Bisection to 10 % of the same range, all seeds at every place, both ends tried."""
+    found = search(tmp_path / "s.db")
+    seeds = max(trial.seed for trial in found.trials) + 1
+    low, high = 100.0, 100_000.0
+    samples = low + high
+    while high / low > 1.1:
+        middle = math.sqrt(low * high)
+        samples += middle
+        low, high = (middle, high) if middle < 2000 else (low, middle)
+    assert found.tokens < samples * seeds * SPEC.length
+
+
+def test_a_search_goes_on_where_it_was(tmp_path: Path):
+    first = search(tmp_path / "s.db")
+    with Store(tmp_path / "s.db") as store:
+        count = store.count()
+    again = search(tmp_path / "s.db")
+    assert (again.estimate, again.low, again.high) == (first.estimate, first.low, first.high)
+    with Store(tmp_path / "s.db") as store:
+        assert store.count() == count
+
+
+def test_a_range_without_it_is_said_to_be_one(tmp_path: Path):
+    assert search(tmp_path / "s.db", low=20_000).status == "below-range"
+    assert search(tmp_path / "s.db", high=500).status == "above-range"
+    assert search(tmp_path / "s.db", most_seeds=4, tolerance=0.001).status == "unresolved"
+
+
+def test_along_an_axis_where_accuracy_falls(tmp_path: Path):
+    workers = Known(lambda spec: -3 * math.log(spec.length / 40))
+    with Store(tmp_path / "s.db") as store:
+        found = critical(
+            SPEC.replace(samples=4000), "length", low=4, high=400, store=store, workers=workers
+        )
+        assert found.status == "found"
+        assert found.low is not None
+        assert found.high is not None
+        assert found.low <= 40 <= found.high
+        easy = critical(
+            SPEC.replace(samples=4000), "length", low=4, high=20, store=store, workers=workers
+        )
+        assert easy.status == "above-range"
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    words = ["critical", "--vocab", "64", "--dim", "40", "--length", "4", "--along", "samples"]
+    words += ["--test-samples", "256", "--tolerance", "0.3", "--store", str(tmp_path / "s.db")]
+    assert main([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    for key in ("axis", "target", "status", "estimate", "low", "high", "trials", "predicted"):
+        assert key in told
+    assert told["status"] == "found"
+    assert told["low"] <= told["predicted"] * 1.33
+    assert told["high"] >= told["predicted"] * 0.75
+    assert main(words) == 0
+    assert "95 % interval" in capsys.readouterr().out
+    assert main([*words, "--range", "9"]) == 2
+    assert "--range: expected LOW:HIGH, got '9'" in capsys.readouterr().err
+    assert main([*words, "--range", "9:3"]) == 2
+    assert "--range: expected LOW below HIGH" in capsys.readouterr().err
+    assert main([*words, "--along", "dims"]) == 2
+    assert "--along: expected" in capsys.readouterr().err
