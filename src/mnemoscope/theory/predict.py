@@ -156,6 +156,8 @@ def _doubts(spec: Retrieval) -> list[str]:
         doubts.append("fewer than 64 tokens: averages over the vocabulary are rough")
     if spec.dim < 12:
         doubts.append("fewer than 12 dimensions: overlaps are far from normal")
+    if spec.width and spec.trigger == "additive":
+        doubts.append("an MLP with the trigger in the values: accuracy comes out up to 0.12 low")
     if spec.width and spec.embedding == "orthonormal":
         doubts.append("an MLP on orthonormal embeddings: its noise in attention is left out")
     if spec.samples < 200:
