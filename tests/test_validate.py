@@ -14,6 +14,7 @@ from mnemoscope.cli import main
 from mnemoscope.experiments import drawn
 from mnemoscope.experiments.collapse import settings
 from mnemoscope.experiments.validate import crossing
+from mnemoscope.report.validation import section
 from mnemoscope.theory.bound import collapse, coverage_samples
 
 SPEC = Retrieval(vocab=128, dim=40, length=8, samples=2000)
@@ -70,7 +71,9 @@ def test_judging_can_fail():
     low = judge("critical", [compared(100.0, 200.0, note="90")])
     assert low.aims["observed / what any learner needs: least"][1]
     assert not low.aims["predicted / observed: least"][1]
-    broken = judge("bound", [compared(100.0, 50.0)])
+    broken = judge("bound", [compared(100.0, 50.0), compared(100.0, math.nan)])
+    assert broken.figures["a: never reach it"] == 1
+    assert "| never |" in section("bound", broken, [compared(100.0, math.nan)])
     assert not broken.aims["a: observed / bound, least"][1]
 
 

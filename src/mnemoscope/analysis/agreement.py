@@ -1,5 +1,6 @@
 """How well two columns agree: predicted and observed, with the observed one's standard error."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -105,9 +106,11 @@ def _of_critical(pairs: Sequence[Compared]) -> Agreement:
 def _of_bound(pairs: Sequence[Compared]) -> Agreement:
     figures, aims = {}, {}
     for name in dict.fromkeys(pair.name for pair in pairs):
-        # Where the bound is 0 it says nothing, and holds.
-        ratio = [p.observed / p.predicted for p in pairs if p.name == name and p.predicted > 0]
-        figures[f"{name}: settings"] = float(len(ratio))
+        # Where the bound is 0 it says nothing, and where the target is never reached, it holds.
+        own = [pair for pair in pairs if pair.name == name]
+        ratio = [p.observed / p.predicted for p in own if p.predicted > 0 and p.observed > 0]
+        figures[f"{name}: settings"] = float(len(own))
+        figures[f"{name}: never reach it"] = float(sum(math.isnan(p.observed) for p in own))
         figures[f"{name}: observed / bound, least"] = float(np.min(ratio))
         figures[f"{name}: observed / bound, median"] = float(np.median(ratio))
         figures[f"{name}: observed / bound, largest"] = float(np.max(ratio))

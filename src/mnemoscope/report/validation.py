@@ -1,5 +1,6 @@
 """Theory against simulation as Markdown: what was aimed at, what was reached, and every setting."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 from mnemoscope.analysis.agreement import Agreement, Compared, amplitude_off
@@ -75,6 +76,8 @@ def _kind(spec: Retrieval) -> str:
 
 
 def _number(value: float) -> str:
+    if math.isnan(value):
+        return "never"
     if value == int(value) and abs(value) < 1e6:
         return f"{value:.0f}"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
