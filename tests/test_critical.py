@@ -2,18 +2,18 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from fake_workers import FakeWorkers
 
 from mnemoscope import Retrieval, Step, Trial
 from mnemoscope.analysis.threshold import find_crossing
 from mnemoscope.cli import main
 from mnemoscope.experiments.critical import Critical, critical
-from mnemoscope.experiments.work import Job
 from mnemoscope.store.trials import Store
 
 SPEC = Retrieval(vocab=256, dim=100, length=32, samples=256)
@@ -48,29 +48,19 @@ def test_the_interval_covers(outlier: bool):
     assert share >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / 40)
 
 
-class Known:
+def known(away: Callable[[Retrieval], float]) -> FakeWorkers:
     """Workers whose accuracy is a known function of the spec, with a shift for every seed."""
 
-    def __init__(self, away: Callable[[Retrieval], float]) -> None:
-        self.platform, self.at_once, self.away = "cpu", 1, away
-        self.waiting: list[list[Job]] = []
-
-    def submit(self, batch: list[Job]) -> None:
-        self.waiting.append(batch)
-
-    def collect(self) -> Iterator[tuple[list[Job], list[Trial]]]:
-        while self.waiting:
-            batch = self.waiting.pop()
-            yield batch, [self.trial(*job) for job in batch]
-
-    def trial(self, spec: Retrieval, seed: int) -> Trial:
+    def trial(spec: Retrieval, seed: int) -> Trial:
         shift = float(np.random.default_rng([7, seed]).normal(0, 0.3))
-        accuracy = 1 / (1 + math.exp(-(self.away(spec) + shift)))
+        accuracy = 1 / (1 + math.exp(-(away(spec) + shift)))
         return Trial(spec, seed, "ok", (Step("V2", accuracy, 1.0, accuracy),))
+
+    return FakeWorkers(trial)
 
 
 def search(path: Path, **more: Any) -> Critical:
-    workers = Known(lambda spec: 3 * math.log(spec.samples / 2000))
+    workers = known(lambda spec: 3 * math.log(spec.samples / 2000))
     wanted = {"axis": "samples", "low": 100, "high": 100_000, "tolerance": 0.1, **more}
     with Store(path) as store:
         return critical(SPEC, store=store, workers=workers, **wanted)
@@ -117,7 +107,7 @@ def test_a_range_without_it_is_said_to_be_one(tmp_path: Path):
 
 
 def test_along_an_axis_where_accuracy_falls(tmp_path: Path):
-    workers = Known(lambda spec: -3 * math.log(spec.length / 40))
+    workers = known(lambda spec: -3 * math.log(spec.length / 40))
     with Store(tmp_path / "s.db") as store:
         found = critical(
             SPEC.replace(samples=4000), "length", low=4, high=400, store=store, workers=workers

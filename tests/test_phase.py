@@ -2,59 +2,46 @@
 
 import json
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from fake_workers import FakeWorkers
 
-from mnemoscope import Step, Trial
+from mnemoscope import PhaseDiagram, Retrieval, Step, Trial
 from mnemoscope.cli import main
 from mnemoscope.experiments.axes import read_axis
 from mnemoscope.experiments.phase import crossing_in_column, phase_diagram
-from mnemoscope.experiments.work import Job
 from mnemoscope.store.trials import Store
 
 BASE: dict[str, Any] = dict(vocab=256, length=32)
 
 
-class Known:
+def known() -> FakeWorkers:
     """Workers whose trials follow a known surface: logistic in N d^2, seeds shifted."""
 
-    def __init__(self) -> None:
-        self.platform, self.at_once, self.count = "cpu", 1, 0
-        self.waiting: list[list[Job]] = []
-
-    def submit(self, batch: list[Job]) -> None:
-        self.waiting.append(batch)
-
-    def collect(self) -> Iterator[tuple[list[Job], list[Trial]]]:
-        while self.waiting:
-            batch = self.waiting.pop()
-            self.count += len(batch)
-            yield batch, [self.trial(*job) for job in batch]
-
-    @staticmethod
-    def trial(spec: Any, seed: int) -> Trial:
+    def trial(spec: Retrieval, seed: int) -> Trial:
         shift = float(np.random.default_rng([seed, spec.dim]).normal(0, 0.4))
         away = 2 * (math.log(spec.samples * spec.dim**2) - math.log(3e7)) + shift
         accuracy = 1 / (1 + math.exp(-away))
         return Trial(spec, seed, "ok", (Step("V2", accuracy, 1.0, accuracy),))
 
+    return FakeWorkers(trial)
 
-def diagram(store: Store, workers: Known, adaptive: bool):
+
+def diagram(store: Store, workers: FakeWorkers, adaptive: bool) -> PhaseDiagram:
     x, y = read_axis("x", "dim=32:128:12"), read_axis("y", "samples=300:100000:16")
     return phase_diagram(BASE, x, y, seeds=8, store=store, workers=workers, adaptive=adaptive)
 
 
 def test_the_contour_costs_a_third_of_the_grid(tmp_path: Path):
     """On a known surface: the same contour as the whole grid's, in all columns."""
-    whole, part = Known(), Known()
+    whole, part = known(), known()
     with Store(tmp_path / "whole.db") as one, Store(tmp_path / "part.db") as two:
         full, followed = diagram(one, whole, False), diagram(two, part, True)
-    assert whole.count == 12 * 16 * 8
-    assert part.count <= whole.count / 3
+    assert len(whole.given) == 12 * 16 * 8
+    assert len(part.given) <= len(whole.given) / 3
     assert followed.contour() == pytest.approx(full.contour())
     truth = [3e7 / d**2 for d in full.x.values]
     # The mean shift of eight seeds over the slope, and interpolation between rows.

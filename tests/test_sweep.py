@@ -4,10 +4,10 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fake_workers import FakeWorkers
 from sweep_driver import jobs
 
 from mnemoscope import Retrieval, SpecError, Trial
@@ -73,42 +73,25 @@ def test_days_of_work_are_seen_coming():
     assert estimate_seconds(large, "cpu") > 86_400
 
 
-class Fake:
-    """Workers that make up their trials, and remember what they were given."""
-
-    def __init__(self, crash: int | None = None) -> None:
-        self.platform, self.at_once, self.crash = "cpu", 3, crash
-        self.given: list[Job] = []
-        self.waiting: list[list[Job]] = []
-
-    def submit(self, batch: list[Job]) -> None:
-        self.given += batch
-        self.waiting.append(batch)
-
-    def collect(self) -> Iterator[tuple[list[Job], list[Trial]]]:
-        while self.waiting:
-            batch = self.waiting.pop()
-            yield (
-                batch,
-                [
-                    Trial(spec, seed, "crashed" if seed == self.crash else "ok")
-                    for spec, seed in batch
-                ],
-            )
+def fake(crash: int | None = None) -> FakeWorkers:
+    """Workers whose trials are ok, all but one."""
+    return FakeWorkers(
+        lambda spec, seed: Trial(spec, seed, "crashed" if seed == crash else "ok"), at_once=3
+    )
 
 
 def test_a_sweep_runs_what_is_missing_and_nothing_else(tmp_path: Path):
     todo: list[Job] = [(SPEC, seed) for seed in range(20)]
     with Store(tmp_path / "trials.db") as store:
-        first = Fake(crash=3)
+        first = fake(crash=3)
         tally = sweep(todo[:12], store, first)
         assert (tally.total, tally.found, tally.done, tally.failed) == (12, 0, 12, 1)
-        again = Fake()
+        again = fake()
         tally = sweep(todo, store, again)
         assert (tally.total, tally.found, tally.done, tally.failed) == (20, 11, 9, 0)
         # The crash is tried again; what has a result is not.
         assert sorted(seed for _, seed in again.given) == [3, *range(12, 20)]
-        assert sweep(todo, store, Fake()).found == 20
+        assert sweep(todo, store, fake()).found == 20
 
 
 def test_what_fails_in_a_batch_is_recorded_as_a_crash(monkeypatch: pytest.MonkeyPatch):

@@ -110,47 +110,30 @@ def for_critical(count: int) -> list[Retrieval]:
     V in 128..512, d in 3 sqrt(V)..V/2, L in 8..128, none twice. N is left at V.
     """
 
-    def made() -> Iterator[Retrieval]:
-        draw = np.random.default_rng(SEED + 3)
-        while True:
-            V = int(draw.choice([128, 192, 256, 384, 512]))
-            yield Retrieval(
-                vocab=V,
-                dim=_log_uniform(draw, 3 * math.sqrt(V), V / 2),
-                length=int(2 ** draw.integers(3, 8)),
-                samples=V,
-            )
-
-    seen: set[str] = set()
-
     def fits(one: Retrieval) -> bool:
         found = critical_value(one, "samples", 0.5)
-        new = one.id not in seen
-        seen.add(one.id)
-        return new and found is not None and found * one.length <= 1e7
+        return found is not None and found * one.length <= 1e7
 
-    return _take(count, made(), fits)
+    return _take(count, _shapes(SEED + 3, [128, 192, 256, 384, 512], (3, 8)), fits)
 
 
 def for_bound(count: int) -> list[Retrieval]:
     """(V, d, L) with V in 96..256, d in 3 sqrt(V)..V/2, L in 2..32, none twice; N is left at V."""
+    return _take(count, _shapes(SEED + 4, [96, 128, 192, 256], (1, 6)), lambda one: True)
 
-    def made() -> Iterator[Retrieval]:
-        draw = np.random.default_rng(SEED + 4)
-        while True:
-            V = int(draw.choice([96, 128, 192, 256]))
-            yield Retrieval(
-                vocab=V,
-                dim=_log_uniform(draw, 3 * math.sqrt(V), V / 2),
-                length=int(2 ** draw.integers(1, 6)),
-                samples=V,
-            )
 
+def _shapes(seed: int, vocabs: list[int], lengths: tuple[int, int]) -> Iterator[Retrieval]:
+    """Shapes to search N for, each once; lengths are powers of two from one exponent to another."""
+    draw = np.random.default_rng(seed)
     seen: set[str] = set()
-
-    def new(one: Retrieval) -> bool:
-        seen_before = one.id in seen
-        seen.add(one.id)
-        return not seen_before
-
-    return _take(count, made(), new)
+    while True:
+        V = int(draw.choice(vocabs))
+        one = Retrieval(
+            vocab=V,
+            dim=_log_uniform(draw, 3 * math.sqrt(V), V / 2),
+            length=int(2 ** draw.integers(*lengths)),
+            samples=V,
+        )
+        if one.id not in seen:
+            seen.add(one.id)
+            yield one
