@@ -17,7 +17,7 @@ from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store
 
 WORDS = {
-    "found": "found",
+    "found": "the interval is as narrow as asked for",
     "below-range": "not in the range: the crossing lies below it",
     "above-range": "not in the range: the crossing lies above it",
     "unresolved": "crossed, but the interval is wider than asked for; allow more --seeds",

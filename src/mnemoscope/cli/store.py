@@ -1,5 +1,6 @@
 """`mnemoscope store`: look at what was kept, take it elsewhere, check it, clear it out."""
 
+import json as json_module
 from pathlib import Path
 from typing import Annotated
 
@@ -47,15 +48,25 @@ def list_(
     for name in ("id", "setting", "trials", "crashed", "accuracy", "seconds"):
         table.add_column(name, justify="left" if name in ("id", "setting") else "right")
     for row in rows:
-        setting = row["canonical"].strip("{}").replace('"', "").replace("kind:retrieval,", "")
         table.add_row(
-            row["id"], setting, f"{row['trials']}", f"{row['crashed'] or ''}",
+            row["id"], _short(row["canonical"]), f"{row['trials']}", f"{row['crashed'] or ''}",
             number(row["accuracy"]), f"{row['seconds']:.1f}",
         )  # fmt: skip
     console = Console(highlight=False)
     console.print(table)
     console.print(f"{total:,} trials in all, {len(rows)} settings shown")
     return 0
+
+
+def _short(canonical: str) -> str:
+    """A setting in a few letters: V=64 d=40 L=4 N=87, then what is not at its default."""
+    told = json_module.loads(canonical)
+    letters = {"vocab": "V", "dim": "d", "length": "L", "samples": "N", "width": "m"}
+    sizes = [f"{letter}={told[name]}" for name, letter in letters.items() if name in told]
+    others = [
+        f"{name}={value}" for name, value in told.items() if name not in letters and name != "kind"
+    ]
+    return " ".join(sizes + others)
 
 
 @store.command(name="export")
