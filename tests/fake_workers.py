@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from mnemoscope import Retrieval, Trial
-from mnemoscope.experiments.work import Job
+from mnemoscope.record import Job
 
 
 class FakeWorkers:

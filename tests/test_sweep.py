@@ -13,7 +13,8 @@ from sweep_driver import jobs
 from mnemoscope import Retrieval, SpecError, Trial
 from mnemoscope.experiments.axes import Axis, grid, read_axis
 from mnemoscope.experiments.sweep import ThisProcess, sweep
-from mnemoscope.experiments.work import Job, batches, estimate_seconds, run_batch
+from mnemoscope.experiments.work import batches, estimate_seconds, run_batch
+from mnemoscope.record import Job
 from mnemoscope.store.trials import Store
 
 SPEC = Retrieval(vocab=64, dim=32, length=4, samples=500)

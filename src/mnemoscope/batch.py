@@ -32,13 +32,12 @@ from mnemoscope.numerics import (
     numerics,
     programs_crowd,
 )
-from mnemoscope.record import Trial
+from mnemoscope.record import Job, Trial
 from mnemoscope.simulation import judge, read_steps, simulate
 from mnemoscope.spec import Retrieval
 from mnemoscope.training.streaming import Count, Source
 from mnemoscope.training.three_step import Rates, three_steps, train_in_one_call
 
-Job = tuple[Retrieval, int]
 Message = Callable[[str], None]
 
 # Trials to a call, at most: more only wait for each other.

@@ -13,6 +13,8 @@ from mnemoscope.spec import Retrieval
 # Raised whenever a change makes old and new results differ by more than rounding.
 NUMERICS_VERSION = 1
 
+# What a trial is of: a setting and a seed.
+Job = tuple[Retrieval, int]
 Status = Literal["ok", "crashed", "diverged", "unreached"]
 
 

@@ -35,6 +35,10 @@ Eta = Annotated[float | Literal["limit"], BeforeValidator(step_size(1e-12, 1e12)
 Gamma = Annotated[float | Literal["limit"], BeforeValidator(step_size(1e-12, 1e24))]
 
 
+# The sizes as the formulas write them.
+LETTERS = {"vocab": "V", "dim": "d", "length": "L", "samples": "N", "width": "m"}
+
+
 class SpecError(ValueError):
     """A setting that cannot be run: `field`, and one line that says what was expected."""
 

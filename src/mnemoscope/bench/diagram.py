@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.batch import Job, simulate_many
+from mnemoscope.batch import simulate_many
 from mnemoscope.fields import Device
+from mnemoscope.record import Job
 from mnemoscope.spec import Retrieval
 
 # A d-N diagram for a small machine and for a GPU: points a side, seeds, and the rest.

@@ -13,7 +13,7 @@ from mnemoscope.experiments.critical import Along, Critical, range_about
 from mnemoscope.experiments.critical import critical as find
 from mnemoscope.experiments.sweep import ThisProcess
 from mnemoscope.fields import between, one_of, whole
-from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec import LETTERS, Retrieval, SpecError
 from mnemoscope.store.trials import Store
 
 WORDS = {
@@ -87,9 +87,8 @@ def show(found: Critical) -> None:
     """The estimate for people."""
     console = Console(highlight=False)
     spec = found.spec
-    sizes = {"vocab": "V", "dim": "d", "length": "L", "samples": "N", "width": "m"}
     fixed = " ".join(
-        f"{letter}={getattr(spec, name):,}" for name, letter in sizes.items()
+        f"{letter}={getattr(spec, name):,}" for name, letter in LETTERS.items()
         if name != found.axis and (name != "width" or spec.width)
     )  # fmt: skip
     console.print(f"{fixed}, accuracy {found.target:g} along {found.axis}", style="bold")

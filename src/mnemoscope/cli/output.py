@@ -40,17 +40,33 @@ def number(value: float | None, digits: int = 3) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 
-class Watch:
+class Display:
+    """A live bar on standard error that is taken away when its work ends."""
+
+    def __init__(self) -> None:
+        self.began = self.spoke = time.monotonic()
+        self.console = Console(stderr=True)
+        self.live: Progress | None = None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.live is not None:
+            self.live.stop()
+
+
+class Watch(Display):
     """Progress on standard error: a live bar on a terminal, a plain line now and then elsewhere.
 
     Nothing is shown for work that is over within a second.
     """
 
     def __init__(self, what: str, total: float) -> None:
+        super().__init__()
         self.what, self.total, self.done = what, total, 0.0
-        self.began = self.spoke = time.monotonic()
-        self.console = Console(stderr=True)
-        self.live: Progress | None = None
 
     def __enter__(self) -> "Watch":
         return self
@@ -75,12 +91,3 @@ class Watch:
             self.spoke = now
             share = self.done / self.total
             print(f"{self.what} {label}: {share:.0%} done", file=sys.stderr, flush=True)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self.live is not None:
-            self.live.stop()

@@ -13,6 +13,7 @@ from rich.table import Table
 from mnemoscope.cli.output import number, print_json
 from mnemoscope.cli.setting import read_whole
 from mnemoscope.cli.sweeping import STORE
+from mnemoscope.spec import LETTERS
 from mnemoscope.store.care import export, prune, verify
 from mnemoscope.store.table import list_settings
 from mnemoscope.store.trials import Store
@@ -61,10 +62,9 @@ def list_(
 def _short(canonical: str) -> str:
     """A setting in a few letters: V=64 d=40 L=4 N=87, then what is not at its default."""
     told = json_module.loads(canonical)
-    letters = {"vocab": "V", "dim": "d", "length": "L", "samples": "N", "width": "m"}
-    sizes = [f"{letter}={told[name]}" for name, letter in letters.items() if name in told]
+    sizes = [f"{letter}={told[name]}" for name, letter in LETTERS.items() if name in told]
     others = [
-        f"{name}={value}" for name, value in told.items() if name not in letters and name != "kind"
+        f"{name}={value}" for name, value in told.items() if name not in LETTERS and name != "kind"
     ]
     return " ".join(sizes + others)
 

@@ -2,10 +2,8 @@
 
 import sys
 import time
-from types import TracebackType
 
 from cyclopts import Parameter
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -14,12 +12,13 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from mnemoscope.cli.output import SECONDS_BETWEEN_LINES, Display
 from mnemoscope.experiments.sweep import Tally
-from mnemoscope.experiments.work import Job, estimate_seconds
+from mnemoscope.experiments.work import estimate_seconds
+from mnemoscope.record import Job
 from mnemoscope.spec import SpecError
 
 STORE = Parameter(help="the store's file [default: in the user's data directory]")
-SECONDS_BETWEEN_LINES = 10.0
 MOST_HOURS = 12.0
 
 
@@ -33,13 +32,8 @@ def refuse_days(jobs: list[Job], platform: str, agreed: bool) -> None:
         )
 
 
-class SweepWatch:
+class SweepWatch(Display):
     """Progress on standard error: a bar with rate, remaining time and failures, or plain lines."""
-
-    def __init__(self) -> None:
-        self.console = Console(stderr=True)
-        self.began = self.spoke = time.monotonic()
-        self.live: Progress | None = None
 
     def __enter__(self) -> "SweepWatch":
         return self
@@ -69,12 +63,3 @@ class SweepWatch:
             print(
                 f"{what}: {at} of {tally.total}, {rate:.1f}/s{failed}", file=sys.stderr, flush=True
             )
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self.live is not None:
-            self.live.stop()

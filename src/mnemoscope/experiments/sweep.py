@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from mnemoscope.experiments.work import Job, batches, run_batch
+from mnemoscope.experiments.work import batches, run_batch
 from mnemoscope.fields import Device
 from mnemoscope.numerics import find_device
-from mnemoscope.record import Trial
+from mnemoscope.record import Job, Trial
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.trials import Store
 

@@ -10,10 +10,8 @@ from collections.abc import Iterator, Sequence
 from mnemoscope.batch import bucket, simulate_many
 from mnemoscope.experiments.trials import run_trials
 from mnemoscope.fields import Device
-from mnemoscope.record import Trial
-from mnemoscope.spec import Retrieval, SpecError
-
-Job = tuple[Retrieval, int]
+from mnemoscope.record import Job, Trial
+from mnemoscope.spec import SpecError
 
 # Trials to a batch: what is lost when the driver dies in the middle of one.
 MOST_IN_A_BATCH = {"cpu": 8, "gpu": 128}

@@ -9,9 +9,7 @@ import numpy as np
 
 from mnemoscope.experiments.phase import PhaseDiagram
 from mnemoscope.report.canvas import open_canvas, save
-from mnemoscope.spec import SpecError
-
-NAMES = {"vocab": "V", "dim": "d", "length": "L", "samples": "N", "width": "m"}
+from mnemoscope.spec import LETTERS, SpecError
 
 
 def draw_phase(made: PhaseDiagram, path: Path) -> None:
@@ -44,7 +42,9 @@ def make_figure(made: PhaseDiagram, path: Path | None = None) -> Any:
     axes.set_xlim(x[0], x[-1])
     axes.set_ylim(y[0], y[-1])
     for name, axis, field in (("x", axes.xaxis, made.x.field), ("y", axes.yaxis, made.y.field)):
-        getattr(axes, f"set_{name}label")(f"{field} ({NAMES[field]})" if field in NAMES else field)
+        getattr(axes, f"set_{name}label")(
+            f"{field} ({LETTERS[field]})" if field in LETTERS else field
+        )
         values = made.x.values if name == "x" else made.y.values
         axis.set_ticks(values[:: -(-len(values) // 8)], minor=False)
         axis.set_ticks([], minor=True)

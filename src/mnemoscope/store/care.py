@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mnemoscope.record import NUMERICS_VERSION
 from mnemoscope.spec import Retrieval, SpecError
-from mnemoscope.store.schema import FIELDS, told, transaction
+from mnemoscope.store.schema import COLUMNS, FIELDS, told, transaction
 from mnemoscope.store.table import condition, open_frame
 from mnemoscope.store.trials import Store
 
@@ -48,8 +48,7 @@ def verify(store: Store) -> tuple[int, list[str]]:
             "SELECT DISTINCT setting FROM trials WHERE setting NOT IN (SELECT number FROM settings)"
         ):
             faults.append(f"trials of a setting that is not there: {setting}")
-        names = ", ".join(f'"{name}"' for name in FIELDS)
-        for row in store.connection.execute(f"SELECT id, canonical, {names} FROM settings"):
+        for row in store.connection.execute(f"SELECT id, canonical, {COLUMNS} FROM settings"):
             faults += _check_setting(row[0], row[1], dict(zip(FIELDS, row[2:], strict=True)))
         for spec, seed, accuracy, status in store.connection.execute(
             "SELECT id, seed, accuracy, status FROM trials JOIN settings ON setting = number "
@@ -70,6 +69,7 @@ def _check_setting(name: str, canonical: str, columns: dict[str, object]) -> lis
         return [f"{name}: a setting that cannot be read ({error})"]
     if spec.id != name:
         return [f"{name}: a setting whose id is {spec.id}"]
+    # Without an MLP an id leaves out the activation, so the column may hold any.
     if spec.model_dump() != columns and spec.width:
         return [f"{name}: columns that differ from the setting"]
     return []

@@ -13,15 +13,12 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from mnemoscope.record import NUMERICS_VERSION, Trial
-from mnemoscope.spec import Retrieval
+from mnemoscope.record import NUMERICS_VERSION, Job, Trial
 from mnemoscope.store.schema import connect, told, transaction
 from mnemoscope.store.trials import Store
 
 BEAT_SECONDS = 10.0
 STALE_SECONDS = 120.0
-
-Job = tuple[Retrieval, int]
 
 
 class Claims:

@@ -1,6 +1,6 @@
 r"""Whether attention finds the informative token: its signal, and every noise against it.
 
-All of it is in units of (1/(N L))^2, in which the trigger's weight is `Counts.trigger`. Scores of
+All of it is in units of (1/(N L))^2, in which the signal is `trigger_weight`. Scores of
 the V tokens have a variance that is a sum of terms, each from its own source (docs/theory/
 attention.md).
 """
@@ -88,7 +88,7 @@ def _random(spec: Retrieval, counts: Counts, gain: Gains) -> dict[str, float]:
     label += linear * b**2 * x * counts.kept / column * seen * spread
     gradient = linear * seen * counts.kept / column * (counts.alike + column**2 / d)
     gradient += gain.constant**2 * n**2 * L * (L - 1) * (1 + c) / d  # (F5)
-    gradient += gain.rest**2 * V * gain.inverse_width * n * (1 + c) * counts.kept / V  # (F6)
+    gradient += gain.rest**2 * gain.inverse_width * n * (1 + c) * counts.kept  # (F6)
     # (A14): a column's length in d dimensions, where a unit vector's own square is fixed.
     own = 0.0 if spec.embedding == "gaussian" else 2 * counts.share**2 * n**4 / d
     length = column * (counts.kept + counts.share**2 * column) / d - own

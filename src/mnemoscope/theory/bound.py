@@ -45,7 +45,7 @@ def bound_samples(spec: Retrieval, share: float) -> float:
 
 
 def coverage_samples(spec: Retrieval, share: float) -> float:
-    """(D3) solved for N: what any learner needs; infinite where the share is all of them."""
+    """(D3) solved for N: what any learner needs, 0 for a share that guessing reaches."""
     left = 1 - share + 1 / spec.vocab
     return max(0.0, math.log(left) / math.log1p(-1 / spec.vocab)) if left < 1 else 0.0
 

@@ -56,8 +56,6 @@ LAWS = (
 LEAK = Law("leak", "k", {"vocab": 1.0, "dim": -0.5, "samples": -0.5}, "N d >> V^2")
 # Named only when it is all that is left: it falls with d alone, and slowly.
 OVERLAP = Law("overlap", "o", {"dim": -0.5}, "d >> 1")
-
-
 # Only with an MLP: its random features overlap by 1/m.
 MLP_NOISE = Law("mlp_noise", "m", {"vocab": 0.5, "dim": -0.5, "width": -0.5}, "m d >> V")
 

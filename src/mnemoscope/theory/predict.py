@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mnemoscope.spec import Retrieval, SpecError
-from mnemoscope.theory.attention import Attention, Seeds, attention_terms, lift_over_seeds
+from mnemoscope.theory.attention import Attention, attention_terms, lift_over_seeds
 from mnemoscope.theory.kernel import kernel
 from mnemoscope.theory.recall import Recall
 
@@ -132,12 +132,9 @@ def critical_value(spec: Retrieval, axis: Axis, target: float = 0.5) -> int | No
 
 
 def _solve(spec: Retrieval) -> tuple[Attention, Recall]:
-    if spec.attention == "locked" or spec.length == 1:
-        attention = Attention(0.0, {})
-    else:
-        attention = attention_terms(spec)
-    seeds: Seeds = lift_over_seeds(spec, attention)
-    return attention, Recall(spec, seeds)
+    locked = spec.attention == "locked"
+    attention = Attention(0.0, {}) if locked else attention_terms(spec)
+    return attention, Recall(spec, lift_over_seeds(spec, attention))
 
 
 def not_derived(spec: Retrieval) -> str:
