@@ -29,7 +29,7 @@ def test_a_trial_is_the_same_alone_and_in_a_batch(values: dict[str, Any]):
     dims = [spec.dim] if spec.embedding == "orthonormal" else [17, 20, 32]
     jobs = [(spec.replace(dim=d, samples=n), seed)
             for d in dims for n in (300, 2000) for seed in (0, 1)]  # fmt: skip
-    together = simulate_many(jobs, every_step=True)
+    together = simulate_many(jobs)
     for (one, seed), trial in zip(jobs, together, strict=True):
         assert (trial.spec, trial.seed) == (one, seed)
     for at in (0, 3):  # the smallest d, at both N
@@ -42,12 +42,6 @@ def test_a_trial_is_the_same_alone_and_in_a_batch(values: dict[str, Any]):
             if one.signal is not None:
                 assert other.signal == pytest.approx(one.signal, rel=1e-4)
                 assert other.std == pytest.approx(one.std, rel=1e-4)
-
-
-def test_without_every_step_only_the_end_is_told():
-    (trial,) = simulate_many([(BASE, 0)])
-    assert [step.name for step in trial.steps] == ["V2"]
-    assert trial.accuracy == simulate(BASE, 0).accuracy
 
 
 def test_dimensions_share_buckets():

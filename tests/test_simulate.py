@@ -186,7 +186,7 @@ def test_the_memory_estimate_is_about_what_xla_plans_for(
         source = Source(streams["train"], frozen.permutation)
         rates = Rates(1.0, 1.0)
         learned = three_steps(spec.program(), layout, frozen, source, count, rates)
-        return look_at_steps(spec.program(), layout, frozen, source, learned, rates, count, True)
+        return look_at_steps(spec.program(), layout, frozen, source, learned, rates, count)
 
     plan = jax.jit(trial).lower(streams, Count.of(2000)).compile().memory_analysis()
     assert plan is not None

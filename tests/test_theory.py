@@ -20,10 +20,11 @@ from mnemoscope.spec import Activation
 from mnemoscope.theory.activation import apply, coefficients
 from mnemoscope.theory.attention import attention_terms
 from mnemoscope.theory.counts import trigger_weight
+from mnemoscope.theory.critical import Axis
 from mnemoscope.theory.gains import Gains
 from mnemoscope.theory.gram import gram_moments
 from mnemoscope.theory.kernel import kernel
-from mnemoscope.theory.predict import REGIMES, Axis
+from mnemoscope.theory.predict import REGIMES
 from mnemoscope.theory.recall import map_accuracy
 
 SMALL = ["--vocab", "128", "--dim", "40", "--length", "16", "--samples", "2000"]

@@ -4,7 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mnemoscope.spec import Retrieval, SpecError
-from mnemoscope.theory.predict import Prediction, critical_value, predict
+from mnemoscope.theory.critical import critical_value
+from mnemoscope.theory.predict import Prediction, predict
 
 if TYPE_CHECKING:
     from mnemoscope.batch import simulate_many

@@ -49,14 +49,10 @@ def simulate_many(
     *,
     precision: Precision = "float32",
     device: Device = "auto",
-    every_step: bool = False,
     budget: int | None = None,
     say: Message | None = None,
 ) -> list[Trial]:
-    """One trial for each (spec, seed), in the order asked for. `budget` is in bytes.
-
-    With `every_step` a trial tells of all three steps, as `simulate` does; without, of the end.
-    """
+    """One trial for each (spec, seed), in the order asked for. `budget` is in bytes."""
     if programs_crowd():
         _compile_once.cache_clear()
         forget_programs()
@@ -74,7 +70,7 @@ def simulate_many(
     for numbers in groups.values():
         numbers.sort(key=lambda number: jobs[number][0].samples)
     plans = [
-        (Call(program, layout, law, size, every_step, precision, place), numbers)
+        (Call(program, layout, law, size, precision, place), numbers)
         for (program, layout, law), numbers in groups.items()
         for size in [batch_size(program, layout, len(numbers), precision, room)]
     ]
@@ -113,7 +109,6 @@ class Call(NamedTuple):
     layout: Layout
     law: str
     size: int
-    every_step: bool
     precision: Precision
     place: Place
 
@@ -122,7 +117,7 @@ class Call(NamedTuple):
 def _compile_once(call: Call, example: Job) -> Any:
     with numerics(call.precision, call.place):
         arguments = _arguments(call, [example])
-        lowered = _trials.lower(call.program, call.layout, call.law, call.every_step, *arguments)
+        lowered = _trials.lower(call.program, call.layout, call.law, *arguments)
         # Trying out matrix kernels on the GPU takes most of its compile time and gains little on
         # matrices this small.
         options: Any = {}
@@ -208,9 +203,9 @@ def _run_batch(call: Call, jobs: Sequence[Job]) -> list[Trial]:
     return trials
 
 
-@partial(jax.jit, static_argnames=("program", "layout", "law", "every_step"))
+@partial(jax.jit, static_argnames=("program", "layout", "law"))
 def _trials(
-    program: Retrieval, layout: Layout, law: str, every_step: bool, streams: dict[str, jax.Array],
+    program: Retrieval, layout: Layout, law: str, streams: dict[str, jax.Array],
     dims: jax.Array, samples: Count, fresh: Count, rates: Rates,
 ) -> dict[str, Look]:  # fmt: skip
     def one(
@@ -221,7 +216,7 @@ def _trials(
         train = Source(streams["train"], frozen.permutation)
         test = Source(streams["test"], frozen.permutation)
         learned = three_steps(program, layout, frozen, train, samples, rates)
-        return look_at_steps(program, layout, frozen, test, learned, rates, fresh, every_step)
+        return look_at_steps(program, layout, frozen, test, learned, rates, fresh)
 
     def split(
         streams: dict[str, jax.Array], dim: jax.Array, own: jax.Array, tests: jax.Array,

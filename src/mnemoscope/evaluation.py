@@ -41,22 +41,25 @@ Attend = Literal["uniform", "softmax", "argmax", "locked"]
 
 # Fresh sequences, at most, for the accuracy after the first step: attention is still uniform then,
 # every sequence costs a product with the whole vocabulary, and the answer is close to chance.
-UNIFORM_SAMPLES = 1024
+UNIFORM_SAMPLES = 256
 
 
 class Hits(NamedTuple):
-    """Sequences answered right, attended right, and both."""
+    """Sequences answered right, attended right, and both; a number for each set of answers."""
 
-    answered: UInt32[Array, ""]
-    attended: UInt32[Array, ""]
-    both: UInt32[Array, ""]
+    answered: UInt32[Array, "*k"]
+    attended: UInt32[Array, "*k"]
+    both: UInt32[Array, "*k"]
 
 
 class Answers(NamedTuple):
-    """The label named when all attention rests on a token: as noise, and as the informative one."""
+    """The label named when all attention rests on a token: as noise, and as the informative one.
 
-    noise: UInt32[Array, "V"]
-    informative: UInt32[Array, "V"]
+    Stacked, where several models share their attention.
+    """
+
+    noise: UInt32[Array, "*k V"]
+    informative: UInt32[Array, "*k V"]
 
 
 def answers_by_token(
@@ -87,13 +90,15 @@ def hits_by_token(
     """Hits over the first `samples` of a stream where attention rests on one token."""
     s, s_trig = frozen.Z @ w, frozen.trigger @ w
 
-    def judge(batch: Batch) -> tuple[Bool[Array, "B"], Bool[Array, "B"]]:
+    def judge(batch: Batch) -> tuple[Bool[Array, "*k B"], Bool[Array, "*k B"]]:
         noise, attended = hard_attention(batch, s, s_trig)
         attended = attended | (attend == "locked")
-        answer = jnp.where(attended, answers.informative[batch.informative], answers.noise[noise])
-        return answer == batch.label, attended
+        own, other = answers.informative[..., batch.informative], answers.noise[..., noise]
+        answered = jnp.where(attended, own, other) == batch.label
+        return answered, jnp.broadcast_to(attended, answered.shape)
 
-    return _count_hits(judge, source, count, program.length, layout.by_token)
+    models = answers.noise.shape[:-1]
+    return _count_hits(judge, source, count, program.length, layout.by_token, models)
 
 
 def hits_by_sample(
@@ -115,7 +120,9 @@ def hits_by_sample(
         answer = jnp.argmax(hidden(program, frozen, pooled) @ M.T, axis=1)
         return answer.astype(jnp.uint32) == batch.label, attended
 
-    return _count_hits(judge, source, count, program.length, layout.by_sample)
+    # A chunk is worked through whole, however few of its sequences count.
+    chunk = min(layout.by_sample, UNIFORM_SAMPLES) if attend == "uniform" else layout.by_sample
+    return _count_hits(judge, source, count, program.length, chunk)
 
 
 class Look(NamedTuple):
@@ -148,35 +155,46 @@ def look(
 
 def look_at_steps(
     program: Retrieval, layout: Layout, frozen: Frozen, test: Source, learned: ThreeSteps,
-    rates: Rates, count: Count, every: bool,
+    rates: Rates, count: Count,
 ) -> dict[str, Look]:  # fmt: skip
-    """The model after each of the three steps, or after the last alone."""
+    """The model after each of the three steps; with locked attention there is only the last."""
     seen = partial(look, program, layout, frozen, test)
     if program.attention == "locked":
         return {"V2": seen("locked", learned.V2, learned.alpha, count)}
     attend: Attend = "argmax" if program.gamma == "limit" else "softmax"
     w = learned.alpha if attend == "argmax" else query_scale(frozen, rates) * learned.alpha
-    looks = {}
-    if every:
-        first = answers_by_token(program, layout, frozen, learned.V1)
-        looks["V1"] = seen("uniform", learned.V1, w, count, first)
+    first, last = (
+        answers_by_token(program, layout, frozen, values) for values in (learned.V1, learned.V2)
+    )
+    looks = {"V1": seen("uniform", learned.V1, w, count, first)}
+    if attend == "softmax":
         looks["W1"] = seen(attend, learned.V1, w, count, first)
-    looks["V2"] = seen(attend, learned.V2, w, count)
+        return looks | {"V2": seen(attend, learned.V2, w, count, last)}
+    # W1 and V2 attend to the same tokens: each sequence is drawn and attended to once for both.
+    stacked = Answers(*(jnp.stack(pair) for pair in zip(first, last, strict=True)))
+    hits = hits_by_token(program, layout, frozen, test, attend, stacked, w, count)
+    for at, (name, answers) in enumerate((("W1", first), ("V2", last))):
+        own = Hits(*(part[at] for part in hits))
+        named = map_accuracy(frozen, answers)
+        looks[name] = Look(own, count.samples, named, margin(frozen, w))
     return looks
 
 
 def _count_hits(
-    judge: Callable[[Batch], tuple[Bool[Array, "B"], Bool[Array, "B"]]],
+    judge: Callable[[Batch], tuple[Bool[Array, "*k B"], Bool[Array, "*k B"]]],
     source: Source,
     count: Count,
     length: int,
     chunk: int,
+    models: tuple[int, ...] = (),
 ) -> Hits:
     def body(hits: Hits, batch: Batch, live: Bool[Array, "B"]) -> Hits:
         answered, attended = judge(batch)
         more = Hits(answered & live, attended & live, answered & attended & live)
-        return jax.tree.map(lambda old, new: old + jnp.sum(new, dtype=jnp.uint32), hits, more)
+        return jax.tree.map(
+            lambda old, new: old + jnp.sum(new, axis=-1, dtype=jnp.uint32), hits, more
+        )
 
-    zero = Hits(*(jnp.zeros((), jnp.uint32) for _ in Hits._fields))
+    zero = Hits(*(jnp.zeros(models, jnp.uint32) for _ in Hits._fields))
     span = Span(jnp.uint32(0), count.samples, count.most)
     return fold(body, zero, source, span, length=length, chunk=chunk)

@@ -12,6 +12,9 @@ from typing import Any, Literal
 
 # Where to compute: `auto` is a GPU where there is one.
 Device = Literal["auto", "cpu", "gpu"]
+# What of a trial crosses a target: its accuracy, its attention's, or the share of tokens that the
+# matched filter names from the first gradient alone.
+Measure = Literal["accuracy", "attention_accuracy", "first_gradient"]
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

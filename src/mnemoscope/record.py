@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 import jax
 
+from mnemoscope.fields import Measure
 from mnemoscope.spec import Retrieval
 
 # Raised whenever a change makes old and new results differ by more than rounding.
-NUMERICS_VERSION = 1
+NUMERICS_VERSION = 2
 
 # What a trial is of: a setting and a seed.
 Job = tuple[Retrieval, int]
@@ -71,6 +72,14 @@ class Trial:
     def recall(self) -> float | None:
         """Accuracy among the sequences where attention is right; None where it never is."""
         return self._end.recall if self._end else None
+
+    def measured(self, measure: Measure) -> float | None:
+        """One of the measures that may cross a target; None where the trial does not have it."""
+        if measure == "first_gradient":
+            # argmax_y u_y^T V1 z_v, and V1 is the first gradient: the matched filter.
+            first = [step for step in self.steps if step.name == "V1" and self.status == "ok"]
+            return first[0].map_accuracy if first else None
+        return self.accuracy if measure == "accuracy" else self.attention_accuracy
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON: numbers that are not finite become None."""

@@ -30,7 +30,7 @@ from mnemoscope.training.three_step import Rates, ThreeSteps, train_three_steps
 CHECKPOINTS = 10
 
 _look = jax.jit(look, static_argnames=("program", "layout", "attend"))
-_look_at_steps = jax.jit(look_at_steps, static_argnames=("program", "layout", "every"))
+_look_at_steps = jax.jit(look_at_steps, static_argnames=("program", "layout"))
 
 
 def simulate(
@@ -58,9 +58,7 @@ def simulate(
         test = Source(streams["test"], frozen.permutation)
         learned = train_three_steps(spec, layout, frozen, train, progress)
         fresh = Count.of(spec.test_samples)
-        looks = _look_at_steps(
-            spec.program(), layout, frozen, test, learned, Rates.of(spec), fresh, every=True
-        )
+        looks = _look_at_steps(spec.program(), layout, frozen, test, learned, Rates.of(spec), fresh)
         steps = read_steps(spec, looks)
         if spec.then != "none":
             steps += _train_on(spec, layout, frozen, train, test, learned, progress)

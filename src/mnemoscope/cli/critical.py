@@ -8,11 +8,11 @@ from rich.console import Console
 
 from mnemoscope.cli.output import number, print_json
 from mnemoscope.cli.setting import Setting, read_device, read_option, read_whole
-from mnemoscope.cli.sweeping import STORE, SweepWatch
+from mnemoscope.cli.sweeping import MEASURE, STORE, SweepWatch, read_measure
 from mnemoscope.experiments.critical import Along, Critical, range_about
 from mnemoscope.experiments.critical import critical as find
 from mnemoscope.experiments.sweep import ThisProcess
-from mnemoscope.fields import between, one_of, whole
+from mnemoscope.fields import Measure, between, one_of, whole
 from mnemoscope.spec import LETTERS, Retrieval, SpecError
 from mnemoscope.store.trials import Store
 
@@ -29,6 +29,7 @@ def critical(
     *,
     along: Annotated[str, Parameter(help="vocab, dim, length, samples or width")] = "samples",
     target: Annotated[str, Parameter(help="the accuracy to cross")] = "0.5",
+    measure: Annotated[str, MEASURE] = "accuracy",
     range_: Annotated[
         str | None,
         Parameter(name="--range", help="LOW:HIGH [default: a factor of 8 about theory's guess]"),
@@ -55,13 +56,14 @@ def critical(
     wide = read_option("tolerance", between(0.001, 10), tolerance)
     # The axis itself need not be given: it is what is searched for.
     spec = Retrieval.read({axis: 2, **(setting or Setting()).given()})
-    low, high = read_range(spec, axis, aim, range_)
+    what = read_measure(measure)
+    low, high = read_range(spec, axis, aim, what, range_)
     most, first = read_whole("seeds", seeds, 3, 10**4), read_whole("seed", seed, 0, 2**62)
     workers = ThisProcess(read_device(device))
     with Store(store) as kept, SweepWatch() as watch:
         found = find(
-            spec, axis, target=aim, low=low, high=high, tolerance=wide, most_seeds=most,
-            first_seed=first, store=kept, workers=workers, progress=watch,
+            spec, axis, target=aim, measure=what, low=low, high=high, tolerance=wide,
+            most_seeds=most, first_seed=first, store=kept, workers=workers, progress=watch,
         )  # fmt: skip
     if json:
         print_json(found.as_dict())
@@ -70,10 +72,12 @@ def critical(
     return 0
 
 
-def read_range(spec: Retrieval, axis: Along, target: float, text: str | None) -> tuple[int, int]:
+def read_range(
+    spec: Retrieval, axis: Along, target: float, measure: Measure, text: str | None
+) -> tuple[int, int]:
     """The two ends, from the option or from theory."""
     if text is None:
-        return range_about(spec, axis, target)
+        return range_about(spec, axis, target, measure)
     low, mark, high = text.partition(":")
     if not mark:
         raise SpecError("range", f"expected LOW:HIGH, got {text!r}")
@@ -91,8 +95,10 @@ def show(found: Critical) -> None:
         f"{letter}={getattr(spec, name):,}" for name, letter in LETTERS.items()
         if name != found.axis and (name != "width" or spec.width)
     )  # fmt: skip
-    console.print(f"{fixed}, accuracy {found.target:g} along {found.axis}", style="bold")
-    console.print(f"status     {found.status}: {WORDS[found.status]}")
+    console.print(f"{fixed}, {found.measure} {found.target:g} along {found.axis}", style="bold")
+    lost = found.status == "unresolved" and found.estimate is None
+    words = "all trials at a place it needed crashed" if lost else WORDS[found.status]
+    console.print(f"status     {found.status}: {words}")
     if found.estimate is not None:
         ends = " to ".join(number(end, 1) for end in (found.low, found.high))
         console.print(f"estimate   [bold]{found.estimate:,.1f}[/bold]  95 % interval {ends}")

@@ -8,7 +8,8 @@ from rich.console import Console
 from mnemoscope.cli.output import bar, number, print_json
 from mnemoscope.cli.setting import Setting, read_option
 from mnemoscope.fields import between
-from mnemoscope.theory.predict import REGIMES, SEARCH, Axis, Prediction, critical_value
+from mnemoscope.theory.critical import SEARCH, Axis, critical_value
+from mnemoscope.theory.predict import REGIMES, Prediction
 from mnemoscope.theory.predict import predict as predict_spec
 
 WORDS = {

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from typing import get_args
 
 from cyclopts import Parameter
 from rich.progress import (
@@ -13,13 +14,25 @@ from rich.progress import (
 )
 
 from mnemoscope.cli.output import SECONDS_BETWEEN_LINES, Display
+from mnemoscope.cli.setting import read_option
 from mnemoscope.experiments.sweep import Tally
 from mnemoscope.experiments.work import estimate_seconds
+from mnemoscope.fields import Measure, one_of
 from mnemoscope.record import Job
 from mnemoscope.spec import SpecError
 
 STORE = Parameter(help="the store's file [default: in the user's data directory]")
+MEASURE = Parameter(
+    help="what crosses the target: accuracy, attention_accuracy, or first_gradient, the share of "
+    "tokens that the matched filter names from the first gradient alone"
+)
 MOST_HOURS = 12.0
+
+
+def read_measure(value: str) -> Measure:
+    """The measure option."""
+    name = read_option("measure", one_of(*get_args(Measure)), value)
+    return next(measure for measure in get_args(Measure) if measure == name)
 
 
 def refuse_days(jobs: list[Job], platform: str, agreed: bool) -> None:

@@ -1,34 +1,26 @@
-"""Where accuracy crosses a target along one axis: a search among noisy trials.
+"""Where a measure crosses a target along one axis, for one setting or for many side by side.
 
-1. Both ends of the range are tried. If the easy end does not reach the target, or the hard end
-   already does, there is nothing to search for, and the status says so.
-2. Bisection in the logarithm with few seeds, from theory's guess where there is one, until the
-   bracket is narrow.
-3. Three points about the crossing, the same seeds at each; seeds are added until the interval is as
-   narrow as asked for, or there are no more.
-
-Every trial goes through the store, so a search that was stopped goes on where it was.
+Every trial goes through the store, so a search that was stopped goes on where it was. Searches that
+run together ask together: their trials share batches, and keep many workers busy.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from mnemoscope.analysis.threshold import Crossing, find_crossing
+from mnemoscope.analysis.search import Found, Place, Search, Status, search_crossing
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
-from mnemoscope.record import Trial
+from mnemoscope.fields import Measure
+from mnemoscope.record import Job, Trial
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store
-from mnemoscope.theory.predict import SEARCH, critical_value
+from mnemoscope.theory.critical import SEARCH, critical_value
 
 Along = Literal["vocab", "dim", "length", "samples", "width"]
-Status = Literal["found", "below-range", "above-range", "unresolved"]
 # Along these accuracy rises; along the others it falls.
 RISING = ("dim", "samples", "width")
-FEW_SEEDS = 4
 AROUND = 8
-NARROW = 1.5
 Progress = Callable[[Tally, str], None]
 
 
@@ -38,6 +30,7 @@ class Critical:
 
     spec: Retrieval
     axis: Along
+    measure: Measure
     target: float
     status: Status
     estimate: float | None
@@ -56,6 +49,7 @@ class Critical:
         return {
             "spec": self.spec.model_dump(),
             "axis": self.axis,
+            "measure": self.measure,
             "target": self.target,
             "status": self.status,
             "estimate": self.estimate,
@@ -65,160 +59,150 @@ class Critical:
             "tokens": self.tokens,
             "trials": [
                 {self.axis: getattr(trial.spec, self.axis), "seed": trial.seed,
-                 "status": trial.status, "accuracy": trial.accuracy}
+                 "status": trial.status, "accuracy": trial.accuracy,
+                 self.measure: trial.measured(self.measure)}
                 for trial in self.trials
             ],
         }  # fmt: skip
 
 
-class Search:
-    """One search: what was asked for, and what was run so far."""
-
-    def __init__(
-        self, spec: Retrieval, axis: Along, target: float, store: Store, workers: Workers,
-        first_seed: int, progress: Progress | None,
-    ) -> None:  # fmt: skip
-        self.spec, self.axis, self.target = spec, axis, target
-        self.store, self.workers, self.progress = store, workers, progress
-        self.first = first_seed
-        self.trials: dict[tuple[int, int], Trial] = {}
-
-    def mean(self, value: int, seeds: int) -> float:
-        """Mean accuracy at a value over its first seeds. Crashes are left out."""
-        self.run([value], seeds, f"{self.axis} = {value:,}")
-        found = [
-            trial.accuracy
-            for (at, _), trial in self.trials.items()
-            if at == value and trial.accuracy is not None
-        ]
-        if not found:
-            raise SpecError("", f"every trial at {self.axis} = {value:,} crashed")
-        return math.fsum(found) / len(found)
-
-    def run(self, values: Sequence[int], seeds: int, what: str) -> None:
-        """See to it that these values have their first seeds."""
-        jobs = [
-            (self.spec.replace(**{self.axis: value}), seed)
-            for value in values
-            for seed in range(self.first, self.first + seeds)
-            if (value, seed) not in self.trials
-        ]
-
-        def report(tally: Tally) -> None:
-            if self.progress is not None:
-                self.progress(tally, what)
-
-        sweep(jobs, self.store, self.workers, report)
-        for spec, seed in jobs:
-            trial = self.store.get(spec, seed)
-            if trial is not None:
-                self.trials[getattr(spec, self.axis), seed] = trial
-
-    def crossing(self, resamples: int = 200) -> Crossing:
-        """The estimate from all trials so far."""
-        rows = [
-            (value, seed, trial.accuracy)
-            for (value, seed), trial in sorted(self.trials.items())
-            if trial.accuracy is not None
-        ]
-        values, seeds, accuracies = zip(*rows, strict=True)
-        rising = self.axis in RISING
-        found = find_crossing(
-            [value if rising else 1 / value for value in values],
-            seeds, accuracies, self.target, resamples=resamples,
-        )  # fmt: skip
-        if rising:
-            return found
-        high = 1 / found.low if found.low > 0 else math.inf
-        return Crossing(1 / found.estimate, 1 / found.high, high, found.slope)
+def guess_from_theory(
+    spec: Retrieval, axis: Along, target: float, measure: Measure
+) -> float | None:
+    """Theory's critical value, where it has one."""
+    found = critical_value(spec, axis, target, measure) if axis in SEARCH else None
+    return None if found is None else float(found)
 
 
-def range_about(spec: Retrieval, axis: Along, target: float) -> tuple[int, int]:
+def range_about(
+    spec: Retrieval, axis: Along, target: float, measure: Measure = "accuracy"
+) -> tuple[int, int]:
     """A factor of AROUND to either side of theory's guess."""
-    guess = critical_value(spec, axis, target) if axis in SEARCH else None
+    guess = guess_from_theory(spec, axis, target, measure)
     if guess is None:
         raise SpecError("range", "expected LOW:HIGH, since theory has no guess here, got none")
-    return max(1, guess // AROUND), guess * AROUND
+    return max(1, int(guess) // AROUND), int(guess) * AROUND
+
+
+class _Hunt:
+    """One search under way: its questions as jobs, and the trials that answered them."""
+
+    def __init__(
+        self, spec: Retrieval, axis: Along, measure: Measure, first: int, search: Search
+    ) -> None:
+        self.spec, self.first, self.search = spec, first, search
+        self.axis: Along = axis
+        self.measure: Measure = measure
+        self.trials: dict[Place, Trial] = {}
+        self.found: Found | None = None
+        self.asked = next(search)
+
+    def jobs(self) -> list[Job]:
+        """What it wants run now."""
+        return [
+            (self.spec.replace(**{self.axis: value}), self.first + seed)
+            for value, seed in self.asked
+        ]
+
+    def answer(self, told: Mapping[tuple[str, int], Trial]) -> None:
+        """Hand over the trials, and hear what it wants next."""
+        answers: dict[Place, float | None] = {}
+        for place, (spec, seed) in zip(self.asked, self.jobs(), strict=True):
+            self.trials[place] = trial = told[spec.id, seed]
+            answers[place] = trial.measured(self.measure)
+        try:
+            self.asked = self.search.send(answers)
+        except StopIteration as end:
+            self.found, self.asked = end.value, []
+
+
+def critical_many(
+    specs: Sequence[Retrieval],
+    axis: Along,
+    *,
+    target: float = 0.5,
+    measure: Measure = "accuracy",
+    ranges: Sequence[tuple[int, int]] | None = None,
+    tolerance: float = 0.1,
+    most_seeds: int = 32,
+    first_seed: int = 0,
+    use_theory: bool = True,
+    store: Store | None = None,
+    workers: Workers | None = None,
+    progress: Progress | None = None,
+) -> list[Critical]:
+    """Find where the measure crosses `target` for every spec, each to +-`tolerance`.
+
+    Without ranges, about theory's guesses; `use_theory=False` keeps theory out of the search
+    itself. Trials are kept in `store`, the user's own by default.
+    """
+    if store is None:
+        with Store() as own:
+            return critical_many(
+                specs, axis, target=target, measure=measure, ranges=ranges, tolerance=tolerance,
+                most_seeds=most_seeds, first_seed=first_seed, use_theory=use_theory, store=own,
+                workers=workers, progress=progress,
+            )  # fmt: skip
+    for spec in specs:
+        _check_measure(spec, measure)
+    if ranges is None:
+        ranges = [range_about(spec, axis, target, measure) for spec in specs]
+    workers = workers or ThisProcess()
+    guesses = [guess_from_theory(spec, axis, target, measure) for spec in specs]
+    hunts = [
+        _Hunt(spec, axis, measure, first_seed, search_crossing(
+            low, high, target, rising=axis in RISING, guess=guess if use_theory else None,
+            tolerance=tolerance, most_seeds=most_seeds))
+        for spec, (low, high), guess in zip(specs, ranges, guesses, strict=True)
+    ]  # fmt: skip
+    open_hunts = hunts
+    while open_hunts:
+        jobs = list(dict.fromkeys(job for hunt in open_hunts for job in hunt.jobs()))
+        done = len(hunts) - len(open_hunts)
+        places = {getattr(spec, axis) for spec, _ in jobs}
+        at = f"{axis} = {places.pop():,}" if len(places) == 1 else f"{len(places)} places"
+        where = at if len(hunts) == 1 else f"{done} of {len(hunts)} points found, {at}"
+        sweep(jobs, store, workers, None if progress is None else lambda t, w=where: progress(t, w))
+        told = {(s.id, k): trial for s, k in jobs if (trial := store.get(s, k)) is not None}
+        for hunt in open_hunts:
+            hunt.answer(told)
+        open_hunts = [hunt for hunt in open_hunts if hunt.found is None]
+    return [_told(hunt, target, guess) for hunt, guess in zip(hunts, guesses, strict=True)]
 
 
 def critical(
     spec: Retrieval,
     axis: Along,
     *,
-    target: float = 0.5,
     low: int | None = None,
     high: int | None = None,
-    tolerance: float = 0.1,
-    most_seeds: int = 32,
-    first_seed: int = 0,
-    store: Store | None = None,
-    workers: Workers | None = None,
-    progress: Progress | None = None,
+    target: float = 0.5,
+    measure: Measure = "accuracy",
+    **more: Any,
 ) -> Critical:
-    """Find where accuracy crosses `target` between `low` and `high`, to +-`tolerance`.
-
-    Without a range, about theory's guess. Trials are kept in `store`, the user's own by default.
-    """
+    """One search; what it takes more is as for `critical_many`."""
     if low is None or high is None:
-        about = range_about(spec, axis, target)
+        about = range_about(spec, axis, target, measure)
         low, high = low or about[0], high or about[1]
     if not low < high:
         raise SpecError("range", f"expected low < high, got {low}:{high}")
-    if store is None:
-        with Store() as own:
-            return critical(
-                spec, axis, target=target, low=low, high=high, tolerance=tolerance,
-                most_seeds=most_seeds, first_seed=first_seed, store=own, workers=workers,
-                progress=progress,
-            )  # fmt: skip
-    workers = workers or ThisProcess()
-    search = Search(spec, axis, target, store, workers, first_seed, progress)
-    rising = axis in RISING
-    guess = critical_value(spec, axis, target) if axis in SEARCH else None
-
-    def told(status: Status, found: Crossing | None) -> Critical:
-        ends = (found.estimate, found.low, found.high) if found else (None, None, None)
-        numbers = [value if value is not None and math.isfinite(value) else None for value in ends]
-        return Critical(
-            spec, axis, target, status, *numbers,
-            predicted=None if guess is None else float(guess),
-            trials=tuple(search.trials.values()),
-        )  # fmt: skip
-
-    hard, easy = (low, high) if rising else (high, low)
-    few = min(FEW_SEEDS, most_seeds)
-    if search.mean(hard, few) >= target:
-        return told("below-range" if rising else "above-range", None)
-    if search.mean(easy, few) < target:
-        return told("above-range" if rising else "below-range", None)
-    middle = guess if guess is not None and low < guess < high else None
-    while high / low > NARROW and high - low > 1:
-        if middle is None:
-            middle = min(max(round(math.sqrt(low * high)), low + 1), high - 1)
-        if (search.mean(middle, few) >= target) == rising:
-            high = middle
-        else:
-            low = middle
-        # After theory's guess, its neighbourhood; then halves.
-        near = guess is not None and middle == guess
-        step = NARROW if (middle == low) else 1 / NARROW
-        middle = round(middle * step) if near and low < middle * step < high else None
-    seeds = few
-    found = search.crossing()
-    points = _about(found, low, high)
-    while True:
-        seeds = min(seeds + FEW_SEEDS, most_seeds)
-        search.run(points, seeds, f"{seeds} seeds at {', '.join(f'{value:,}' for value in points)}")
-        found = search.crossing()
-        if found.width <= tolerance:
-            return told("found", found)
-        if seeds == most_seeds:
-            return told("unresolved", found)
+    (found,) = critical_many(
+        [spec], axis, target=target, measure=measure, ranges=[(low, high)], **more
+    )
+    return found
 
 
-def _about(found: Crossing, low: int, high: int) -> list[int]:
-    """The crossing and a point on either side, where accuracy is about 0.3 from the target."""
-    gap = min(max(1.2 / found.slope, math.log(1.1)), math.log(2.0))
-    middle = min(max(found.estimate, low), high)
-    points = {round(middle * math.exp(share * gap)) for share in (-1, 0, 1)}
-    return sorted(max(1, value) for value in points)
+def _check_measure(spec: Retrieval, measure: Measure) -> None:
+    if measure == "first_gradient" and spec.attention == "locked":
+        raise SpecError("measure", "expected learned attention for first_gradient, got locked")
+
+
+def _told(hunt: _Hunt, target: float, guess: float | None) -> Critical:
+    assert hunt.found is not None
+    crossing = hunt.found.crossing
+    ends = (crossing.estimate, crossing.low, crossing.high) if crossing else (None,) * 3
+    estimate, low, high = (v if v is not None and math.isfinite(v) else None for v in ends)
+    return Critical(
+        hunt.spec, hunt.axis, hunt.measure, target, hunt.found.status, estimate, low, high,
+        predicted=guess, trials=tuple(hunt.trials.values()),
+    )  # fmt: skip

@@ -11,7 +11,8 @@ import numpy as np
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import attention_terms
-from mnemoscope.theory.predict import critical_value, predict
+from mnemoscope.theory.critical import critical_value
+from mnemoscope.theory.predict import predict
 
 SEED = 20_260
 

@@ -16,7 +16,8 @@ from mnemoscope.fields import Device
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import attention_terms
 from mnemoscope.theory.bound import bound_samples, coverage_samples
-from mnemoscope.theory.predict import critical_value, predict
+from mnemoscope.theory.critical import critical_value
+from mnemoscope.theory.predict import predict
 
 # Settings to a call of the simulator, between words of progress.
 TOGETHER = 15

@@ -7,14 +7,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import Attention, attention_terms, lift_over_seeds
 from mnemoscope.theory.kernel import kernel
 from mnemoscope.theory.recall import Recall
-
-Axis = Literal["samples", "dim", "length"]
 
 # What each regime means. The first six are noises of attention, the next three of the map.
 REGIMES = {
@@ -31,11 +29,6 @@ REGIMES = {
     "none": "not derived for this setting",
 }
 RECALLED = 0.9
-# How far the search for a critical value goes, and how fine it is.
-SEARCH: dict[Axis, tuple[int, int]] = {
-    "samples": (1, 2**31), "dim": (2, 2**20), "length": (1, 2**20)
-}  # fmt: skip
-FINE = 0.01
 
 
 @dataclass(frozen=True)
@@ -76,7 +69,7 @@ def predict(spec: Retrieval) -> Prediction:
     missing = not_derived(spec)
     if missing:
         return Prediction(spec, None, None, None, None, "none", {}, False, (missing,))
-    attention, recall = _solve(spec)
+    attention, recall = solve(spec)
     accuracy = recall.accuracy
     wide = 1.96 * recall.spread(spec.vocab)
     terms = {name: math.sqrt(value) for name, value in attention.terms.items()}
@@ -95,43 +88,8 @@ def predict(spec: Retrieval) -> Prediction:
     )
 
 
-def critical_value(spec: Retrieval, axis: Axis, target: float = 0.5) -> int | None:
-    """Where predicted accuracy crosses `target` along an axis, to 1 %.
-
-    The least N or d that reaches it, the largest L that still does; None where none does. N and
-    d are searched up to 2**31 and 2**20.
-    """
-    if not 0 < target < 1:
-        raise SpecError("target", f"expected a number between 0 and 1, got {target:g}")
-    if not_derived(spec):
-        return None
-    low, high = SEARCH[axis]
-    if spec.embedding == "orthonormal" and axis == "dim":
-        low = spec.vocab
-
-    def reaches(value: int) -> bool:
-        try:
-            return _solve(spec.replace(**{axis: value}))[1].accuracy >= target
-        except SpecError:  # past what a spec may hold, which only happens at the far end
-            return axis != "length"
-
-    falls = axis == "length"  # longer sequences are harder; more samples and dimensions are easier
-    easy, hard = (low, high) if falls else (high, low)
-    if not reaches(easy):
-        return None
-    if reaches(hard):
-        return hard
-    while high - low > max(1, FINE * low):
-        middle = round(math.sqrt(low * high)) if low > 0 else high // 2
-        middle = min(max(middle, low + 1), high - 1)
-        if reaches(middle) == falls:
-            low = middle
-        else:
-            high = middle
-    return low if falls else high
-
-
-def _solve(spec: Retrieval) -> tuple[Attention, Recall]:
+def solve(spec: Retrieval) -> tuple[Attention, Recall]:
+    """Attention, and recall on top of it."""
     locked = spec.attention == "locked"
     attention = Attention(0.0, {}) if locked else attention_terms(spec)
     return attention, Recall(spec, lift_over_seeds(spec, attention))

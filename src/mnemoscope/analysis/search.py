@@ -1,0 +1,130 @@
+"""A search for where a noisy measure crosses a target, as questions and answers.
+
+1. Both ends of the range are tried. If the easy end does not reach the target, or the hard end
+   already does, there is nothing to search for, and the status says so.
+2. Bisection in the logarithm with few seeds, from a guess where there is one, until the bracket is
+   narrow.
+3. Three points about the crossing, the same seeds at each; seeds are added until the interval is as
+   narrow as asked for, or there are no more.
+
+The search only asks; whoever drives it runs the trials, several searches side by side if it likes.
+"""
+
+import math
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from mnemoscope.analysis.threshold import Crossing, find_crossing
+
+Status = Literal["found", "below-range", "above-range", "unresolved"]
+# A place is a value on the axis and the number of a seed, from 0 on.
+Place = tuple[int, int]
+Answers = Mapping[Place, float | None]
+FEW_SEEDS = 4
+NARROW = 1.5
+RESAMPLES = 200
+
+
+@dataclass(frozen=True)
+class Found:
+    """How a search ended.
+
+    There is no `crossing` where the range does not hold it, nor where all trials at a place that
+    was needed crashed: then the search is `unresolved`.
+    """
+
+    status: Status
+    crossing: Crossing | None
+
+
+# Yields the places it wants measured, is sent what they gave (None: crashed), returns the outcome.
+Search = Generator[list[Place], Answers, Found]
+
+
+def search_crossing(
+    low: int, high: int, target: float, *, rising: bool, guess: float | None = None,
+    tolerance: float = 0.1, most_seeds: int = 32,
+) -> Search:  # fmt: skip
+    """Find where the measure crosses `target` between `low` and `high`, to +-`tolerance`.
+
+    `rising` says whether it grows along the axis.
+    """
+    known: dict[Place, float | None] = {}
+    few = min(FEW_SEEDS, most_seeds)
+
+    def ask(values: list[int], seeds: int) -> Generator[list[Place], Answers, None]:
+        wanted = [(value, seed) for value in values for seed in range(seeds)]
+        known.update((yield [place for place in wanted if place not in known]))
+
+    def reaches(value: int) -> Generator[list[Place], Answers, bool]:
+        yield from ask([value], few)
+        told = [known[value, seed] for seed in range(few)]
+        good = [one for one in told if one is not None]
+        if not good:
+            raise _AllCrashed
+        return math.fsum(good) / len(good) >= target
+
+    hard, easy = (low, high) if rising else (high, low)
+    try:
+        if (yield from reaches(hard)):
+            return Found("below-range" if rising else "above-range", None)
+        if not (yield from reaches(easy)):
+            return Found("above-range" if rising else "below-range", None)
+        low, high = yield from _bracket(low, high, reaches, rising, guess)
+    except _AllCrashed:
+        return Found("unresolved", None)
+    seeds = few
+    points = _about(crossing_of(known, target, rising), low, high)
+    while True:
+        seeds = min(seeds + FEW_SEEDS, most_seeds)
+        yield from ask(points, seeds)
+        found = crossing_of(known, target, rising)
+        if found.width <= tolerance:
+            return Found("found", found)
+        if seeds == most_seeds:
+            return Found("unresolved", found)
+
+
+class _AllCrashed(Exception):  # noqa: N818 - it ends a search, it is not an error
+    """No trial at a place has a result."""
+
+
+def _bracket(
+    low: int, high: int, reaches: Callable[[int], Generator[list[Place], Answers, bool]],
+    rising: bool, guess: float | None,
+) -> Generator[list[Place], Answers, tuple[int, int]]:  # fmt: skip
+    """Halve the range until it is narrow."""
+    middle = round(guess) if guess is not None and low < round(guess) < high else None
+    while high / low > NARROW and high - low > 1:
+        if middle is None:
+            middle = min(max(round(math.sqrt(low * high)), low + 1), high - 1)
+        if (yield from reaches(middle)) == rising:
+            high = middle
+        else:
+            low = middle
+        # After the guess, its neighbourhood; then halves.
+        near = guess is not None and middle == round(guess)
+        step = NARROW if middle == low else 1 / NARROW
+        middle = round(middle * step) if near and low < middle * step < high else None
+    return low, high
+
+
+def crossing_of(known: Answers, target: float, rising: bool) -> Crossing:
+    """The estimate from all that is known so far."""
+    rows = [(v, seed, told) for (v, seed), told in sorted(known.items()) if told is not None]
+    values, seeds, told = zip(*rows, strict=True)
+    if rising:
+        return find_crossing(values, seeds, told, target, resamples=RESAMPLES)
+    # A measure that falls along x rises along 1/x.
+    turned = find_crossing([1 / v for v in values], seeds, told, target, resamples=RESAMPLES)
+    high = 1 / turned.low if turned.low > 0 else math.inf
+    return Crossing(1 / turned.estimate, 1 / turned.high, high, turned.slope)
+
+
+def _about(found: Crossing, low: int, high: int) -> list[int]:
+    """The crossing and a point on either side, where accuracy is about 0.3 from the target."""
+    gap = min(max(1.2 / found.slope, math.log(1.1)), math.log(2.0))
+    middle = min(max(found.estimate, low), high)
+    points = {round(middle * math.exp(share * gap)) for share in (-1, 0, 1)}
+    return sorted(max(1, value) for value in points)

@@ -1,0 +1,61 @@
+"""Where theory says that a measure crosses a target along one axis."""
+
+import math
+from typing import Literal
+
+from mnemoscope.fields import Measure
+from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.theory.matched import matched_filter_accuracy, matched_filter_derived
+from mnemoscope.theory.predict import not_derived, solve
+
+Axis = Literal["samples", "dim", "length"]
+# How far the search for a critical value goes, and how fine it is.
+SEARCH: dict[Axis, tuple[int, int]] = {
+    "samples": (1, 2**31), "dim": (2, 2**20), "length": (1, 2**20)
+}  # fmt: skip
+FINE = 0.01
+
+
+def critical_value(
+    spec: Retrieval, axis: Axis, target: float = 0.5, measure: Measure = "accuracy"
+) -> int | None:
+    """Where the predicted measure crosses `target` along an axis, to 1 %.
+
+    The least N or d that reaches it, the largest L that still does; None where none does. N and
+    d are searched up to 2**31 and 2**20.
+    """
+    if not 0 < target < 1:
+        raise SpecError("target", f"expected a number between 0 and 1, got {target:g}")
+    if not_derived(spec) or (measure == "first_gradient" and not matched_filter_derived(spec)):
+        return None
+    low, high = SEARCH[axis]
+    if spec.embedding == "orthonormal" and axis == "dim":
+        low = spec.vocab
+
+    def reaches(value: int) -> bool:
+        try:
+            return _predicted(spec.replace(**{axis: value}), measure) >= target
+        except SpecError:  # past what a spec may hold, which only happens at the far end
+            return axis != "length"
+
+    falls = axis == "length"  # longer sequences are harder; more samples and dimensions are easier
+    easy, hard = (low, high) if falls else (high, low)
+    if not reaches(easy):
+        return None
+    if reaches(hard):
+        return hard
+    while high - low > max(1, FINE * low):
+        middle = round(math.sqrt(low * high)) if low > 0 else high // 2
+        middle = min(max(middle, low + 1), high - 1)
+        if reaches(middle) == falls:
+            low = middle
+        else:
+            high = middle
+    return low if falls else high
+
+
+def _predicted(spec: Retrieval, measure: Measure) -> float:
+    if measure == "first_gradient":
+        return matched_filter_accuracy(spec)
+    _, recall = solve(spec)
+    return recall.accuracy if measure == "accuracy" else recall.attention_accuracy
