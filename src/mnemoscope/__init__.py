@@ -9,7 +9,8 @@ from mnemoscope.theory.predict import Prediction, predict
 
 if TYPE_CHECKING:
     from mnemoscope.batch import simulate_many
-    from mnemoscope.experiments.critical import Critical, critical
+    from mnemoscope.experiments.critical import Critical, critical, critical_many
+    from mnemoscope.experiments.fit import Scaling, fit
     from mnemoscope.experiments.phase import PhaseDiagram, phase_diagram
     from mnemoscope.experiments.trials import Run, run
     from mnemoscope.record import Step, Trial
@@ -22,12 +23,15 @@ __all__ = [
     "Prediction",
     "Retrieval",
     "Run",
+    "Scaling",
     "SpecError",
     "Step",
     "Store",
     "Trial",
     "critical",
+    "critical_many",
     "critical_value",
+    "fit",
     "phase_diagram",
     "predict",
     "run",
@@ -40,10 +44,13 @@ _SIMULATOR = {
     "Critical": "experiments.critical",
     "PhaseDiagram": "experiments.phase",
     "Run": "experiments.trials",
+    "Scaling": "experiments.fit",
     "Step": "record",
     "Store": "store.trials",
     "Trial": "record",
     "critical": "experiments.critical",
+    "critical_many": "experiments.critical",
+    "fit": "experiments.fit",
     "phase_diagram": "experiments.phase",
     "run": "experiments.trials",
     "simulate": "simulation",

@@ -41,7 +41,9 @@ from mnemoscope.training.three_step import Rates, three_steps, train_in_one_call
 Message = Callable[[str], None]
 
 # Trials to a call, at most: more only wait for each other.
-MOST_AT_ONCE = {"cpu": 8, "gpu": 256}
+MOST_AT_ONCE = {"cpu": 4, "gpu": 256}
+# Where tables are smaller than this (V^2 d), a short batch is filled up rather than compiled anew.
+CHEAP_TO_FILL = 2**30
 
 
 def simulate_many(
@@ -151,6 +153,8 @@ def batch_size(
     each = sum(needed_bytes(program, layout, precision).values())
     planned = 2**30 if room.planned is None else room.planned
     fits = max(1, min(MOST_AT_ONCE[room.platform], planned // each))
+    if room.platform == "cpu" and program.vocab**2 * program.dim <= CHEAP_TO_FILL:
+        return 2 ** int(math.log2(fits))
     return min(2 ** int(math.log2(fits)), 2 ** math.ceil(math.log2(jobs)))
 
 

@@ -17,6 +17,7 @@ COMMANDS = {
     "predict": "Predict one setting's accuracy from theory, without simulating it.",
     "critical": "Find where accuracy along one axis crosses a target, with an interval.",
     "phase": "Measure a phase diagram over two axes, with theory's contour on it.",
+    "fit": "Fit scaling exponents to critical points over several axes, beside theory's.",
     "laws": "Show the scaling laws, and the map of which one binds.",
     "bound": "Bound what any estimator can name that sees only the first gradient.",
     "validate": "Hold theory against simulation, on settings drawn before any was run.",

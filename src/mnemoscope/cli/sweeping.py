@@ -48,16 +48,23 @@ def refuse_days(jobs: list[Job], platform: str, agreed: bool) -> None:
 class SweepWatch(Display):
     """Progress on standard error: a bar with rate, remaining time and failures, or plain lines."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.tally: Tally | None = None
+        self.started = self.began
+
     def __enter__(self) -> "SweepWatch":
         return self
 
     def __call__(self, tally: Tally, what: str = "trials") -> None:
         """Show how a sweep stands."""
         now = time.monotonic()
+        if tally is not self.tally:  # the next of several sweeps: its rate is its own
+            self.tally, self.started = tally, now
         if now - self.began < 1.0:
             return
         at, failed = tally.found + tally.done, f", {tally.failed} failed" if tally.failed else ""
-        rate = tally.done / (now - self.began)
+        rate = tally.done / max(now - self.started, 1e-3)
         if self.console.is_terminal:
             if self.live is None:
                 self.live = Progress(

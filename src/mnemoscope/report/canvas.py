@@ -18,11 +18,11 @@ def check_form(path: Path, more: tuple[str, ...] = ()) -> None:
 
 
 def open_canvas(
-    path: Path | None, *, width: float, height: float, columns: int = 1
+    path: Path | None, *, width: float, height: float, columns: int = 1, share: bool = True
 ) -> tuple[Any, Any]:
     """A figure of this size in inches, and its axes; the path is looked at first.
 
-    With several columns the axes come as a row that shares its vertical scale.
+    With several columns the axes come as a row, which shares its vertical scale if asked to.
     """
     if path is not None:
         check_form(path)
@@ -34,7 +34,7 @@ def open_canvas(
         ) from None
     figure = Figure(figsize=(width, height), layout="constrained")
     if columns > 1:
-        return figure, figure.subplots(1, columns, sharey=True)
+        return figure, figure.subplots(1, columns, sharey=share)
     return figure, figure.add_subplot()
 
 

@@ -1,0 +1,234 @@
+"""Scaling exponents of a critical value: search at every point of a grid, then fit a power law.
+
+axes -> settings -> critical_many -> points with intervals -> exponents, and theory's beside
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mnemoscope.analysis.power_law import (
+    Beyond,
+    Points,
+    PowerLaw,
+    Rivals,
+    compare_forms,
+    condition_number,
+    extrapolate,
+    fit_power_law,
+    points_of,
+)
+from mnemoscope.experiments.axes import Axis, grid
+from mnemoscope.experiments.critical import Along, Critical, critical_many, guess_from_theory
+from mnemoscope.fields import Measure
+from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.theory.laws import laws_for
+from mnemoscope.theory.predict import predict
+
+if TYPE_CHECKING:
+    import pandas
+
+# The first gradient's own law, N d^2 ~ L V^2 ln V: what the matched filter needs.
+FIRST_GRADIENT = {"dim": -2.0, "length": 1.0, "vocab": 2.0}
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Exponents of a critical value, what they rest on, and what theory says of the same points."""
+
+    along: Along
+    measure: Measure
+    target: float
+    log_of: str | None
+    law: PowerLaw
+    predicted: PowerLaw | None
+    leading: dict[str, float] | None
+    leading_name: str
+    rivals: Rivals | None
+    beyond: list[Beyond]
+    points: Points
+    found: tuple[Critical, ...]
+    left_out: tuple[Critical, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        fitted = self.law.log_value(self.points.x)
+        return {
+            "along": self.along,
+            "measure": self.measure,
+            "target": self.target,
+            "log": self.log_of,
+            "exponents": [asdict(one) for one in self.law.exponents],
+            "constant": math.exp(self.law.constant),
+            "scatter": self.law.scatter,
+            "condition": self.law.condition,
+            "predicted": None if self.predicted is None else [
+                {"axis": one.axis, "value": one.value} for one in self.predicted.exponents
+            ],
+            "leading_order": self.leading,
+            "leading_noise": self.leading_name,
+            "forms": None if self.rivals is None else asdict(self.rivals),
+            "extrapolation": [asdict(one) for one in self.beyond],
+            "points": [
+                {**self._at(one), "status": one.status, self.along: one.estimate, "low": one.low,
+                 "high": one.high, "predicted": one.predicted,
+                 "fitted": math.exp(log_value) * _logarithm(one.spec, self.log_of),
+                 "trials": len(one.trials)}
+                for one, log_value in zip(self.found, fitted, strict=True)
+            ],
+            "left_out": [
+                {**self._at(one), "status": one.status, "predicted": one.predicted}
+                for one in self.left_out
+            ],
+        }  # fmt: skip
+
+    def _at(self, one: Critical) -> dict[str, Any]:
+        return {axis: getattr(one.spec, axis) for axis in self.points.axes}
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """The points as a table."""
+        import pandas
+
+        told = self.as_dict()
+        return pandas.DataFrame(told["points"])
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw points and exponents into a file; without one, a matplotlib figure."""
+        # By name: figures are made from results, and nothing here depends on them.
+        report = import_module("mnemoscope.report.scaling")
+        if path is None:
+            return report.make_figure(self)
+        return report.draw_scaling(self, Path(path))
+
+
+def settings(
+    base: Retrieval | dict[str, Any], axes: Sequence[Axis], along: Along
+) -> list[Retrieval]:
+    """The grid's settings. What is searched along need not be given, and cannot be an axis."""
+    names = [axis.field for axis in axes]
+    for axis in axes:
+        if axis.field == along:
+            raise SpecError("axis", f"expected axes other than {along}, which is searched along")
+        if axis.field not in ("vocab", "dim", "length", "samples", "width"):
+            raise SpecError("axis", f"expected an axis that is counted, got {axis.field!r}")
+        if len(axis.values) < 2:
+            raise SpecError("axis", f"expected two values or more, got {axis.field} with one")
+        if min(axis.values) <= 0:
+            raise SpecError("axis", f"expected values above 0, got {min(axis.values):g}")
+    if len(set(names)) < len(names):
+        raise SpecError("axis", f"expected different axes, got {names}")
+    given = base.model_dump() if isinstance(base, Retrieval) else base
+    return grid({along: 2, **given}, axes)
+
+
+def fit(
+    base: Retrieval | dict[str, Any],
+    axes: Sequence[tuple[str, Sequence[Any]]],
+    along: Along = "samples",
+    *,
+    target: float = 0.5,
+    measure: Measure = "accuracy",
+    log_of: str | None = None,
+    **search: Any,
+) -> Scaling:
+    """Exponents of the critical value of `along` over the grid of `axes`.
+
+    `log_of` names an axis whose logarithm is divided out first. What `search` takes is as for
+    `critical_many`: ranges, tolerance, most_seeds, store, workers, progress.
+    """
+    made = [Axis(name, tuple(values)) for name, values in axes]
+    specs = settings(base, made, along)
+    names = tuple(axis.field for axis in made)
+    needed = len(names) + 2
+    if len(specs) < needed:
+        raise SpecError("axis", f"expected {needed} points or more, got {len(specs)}")
+    told = critical_many(specs, along, target=target, measure=measure, **search)
+    good = [one for one in told if one.estimate and one.low and one.high]
+    bad = [one for one in told if not (one.estimate and one.low and one.high)]
+    if len(good) < needed:
+        why = ", ".join(f"{count} {status}" for status, count in
+                        Counter(one.status for one in bad).items())  # fmt: skip
+        raise SpecError("range", f"expected {needed} points with a crossing or more, "
+                        f"got {len(good)} ({why})")  # fmt: skip
+    points = _divided(names, good, [(one.estimate, one.low, one.high) for one in good], log_of)
+    if not math.isfinite(condition_number(points.x)):
+        raise SpecError("axis", "expected axes that vary among the points with a crossing")
+    name, leading = _leading(good, along, measure)
+    return Scaling(
+        along=along,
+        measure=measure,
+        target=target,
+        log_of=log_of,
+        law=fit_power_law(points),
+        predicted=_predicted(names, good, log_of),
+        leading={axis: leading.get(axis, 0.0) for axis in names} if leading is not None else None,
+        leading_name=name,
+        rivals=compare_forms(points),
+        beyond=extrapolate(points),
+        points=points,
+        found=tuple(good),
+        left_out=tuple(bad),
+    )
+
+
+def _logarithm(spec: Retrieval, log_of: str | None) -> float:
+    return 1.0 if log_of is None else math.log(getattr(spec, log_of))
+
+
+def _divided(
+    names: tuple[str, ...], found: Sequence[Critical], ends: Sequence[Any], log_of: str | None
+) -> Points:
+    rows = [[float(getattr(one.spec, name)) for name in names] for one in found]
+    scaled = [
+        tuple(value / _logarithm(one.spec, log_of) for value in three)
+        for one, three in zip(found, ends, strict=True)
+    ]
+    return points_of(names, rows, scaled)  # pyright: ignore[reportArgumentType]
+
+
+def _predicted(names: tuple[str, ...], found: Sequence[Critical], log_of: str | None
+               ) -> PowerLaw | None:  # fmt: skip
+    """The same fit to theory's values at the same points, each with the weight it has there."""
+    ends = []
+    for one in found:
+        if not (one.predicted and one.estimate and one.low and one.high):
+            return None
+        scale = one.predicted / one.estimate
+        ends.append((one.predicted, scale * one.low, scale * one.high))
+    return fit_power_law(_divided(names, found, ends, log_of))
+
+
+def _leading(
+    found: Sequence[Critical], along: Along, measure: Measure
+) -> tuple[str, dict[str, float] | None]:
+    """The noise that theory says binds at most of the points, and its powers at leading order."""
+    if measure == "first_gradient":
+        return "first gradient", FIRST_GRADIENT if along == "samples" else None
+    regimes = Counter(
+        predict(one.spec.replace(**{along: max(1, round(0.8 * (one.estimate or 1)))})).regime
+        for one in found
+    )
+    name, count = regimes.most_common(1)[0]
+    spec = found[0].spec
+    known = {law.name: law for law in laws_for(spec.trigger, 1 if spec.width else None)}
+    if 2 * count <= len(found) or name not in known:
+        return "mixed", None
+    powers = known[name].critical(along)
+    return name, None if powers is None else {str(axis): power for axis, power in powers.items()}
+
+
+def likely_jobs(
+    specs: Sequence[Retrieval], along: Along, target: float, measure: Measure, trials: int
+) -> list[tuple[Retrieval, int]]:
+    """About what the searches will run, to say how long it takes: trials at theory's guesses."""
+    jobs = []
+    for spec in specs:
+        guess = guess_from_theory(spec, along, target, measure)
+        if guess is not None:
+            there = spec.replace(**{along: max(1, int(guess))})
+            jobs += [(there, seed) for seed in range(trials)]
+    return jobs
