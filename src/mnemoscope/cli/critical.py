@@ -8,13 +8,11 @@ from rich.console import Console
 
 from mnemoscope.cli.output import number, print_json
 from mnemoscope.cli.setting import Setting, read_device, read_option, read_whole
-from mnemoscope.cli.sweeping import MEASURE, STORE, SweepWatch, read_measure
+from mnemoscope.cli.sweeping import CLUSTER, MEASURE, STORE, open_tools, read_measure
 from mnemoscope.experiments.critical import Along, Critical, range_about
 from mnemoscope.experiments.critical import critical as find
-from mnemoscope.experiments.sweep import ThisProcess
 from mnemoscope.fields import Measure, between, one_of, whole
 from mnemoscope.spec import LETTERS, Retrieval, SpecError
-from mnemoscope.store.trials import Store
 
 WORDS = {
     "found": "the interval is as narrow as asked for",
@@ -40,6 +38,7 @@ def critical(
     seeds: Annotated[str, Parameter(help="the most seeds at one place")] = "32",
     seed: Annotated[str, Parameter(help="the first seed")] = "0",
     device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
+    cluster: Annotated[str | None, CLUSTER] = None,
     store: Annotated[Path | None, STORE] = None,
     json: Annotated[
         bool, Parameter(negative="", help="print one JSON object instead of tables")
@@ -59,11 +58,10 @@ def critical(
     what = read_measure(measure)
     low, high = read_range(spec, axis, aim, what, range_)
     most, first = read_whole("seeds", seeds, 3, 10**4), read_whole("seed", seed, 0, 2**62)
-    workers = ThisProcess(read_device(device))
-    with Store(store) as kept, SweepWatch() as watch:
+    with open_tools(cluster, read_device(device), store) as tools:
         found = find(
             spec, axis, target=aim, measure=what, low=low, high=high, tolerance=wide,
-            most_seeds=most, first_seed=first, store=kept, workers=workers, progress=watch,
+            most_seeds=most, first_seed=first, **tools,
         )  # fmt: skip
     if json:
         print_json(found.as_dict())

@@ -11,17 +11,15 @@ from rich.table import Table
 from mnemoscope.cli.critical import read_range
 from mnemoscope.cli.output import print_json
 from mnemoscope.cli.setting import Setting, read_device, read_option, read_whole
-from mnemoscope.cli.sweeping import MEASURE, STORE, SweepWatch, read_measure, refuse_days
+from mnemoscope.cli.sweeping import CLUSTER, MEASURE, STORE, open_tools, read_measure
 from mnemoscope.experiments.axes import read_axis
 from mnemoscope.experiments.critical import Along
 from mnemoscope.experiments.fit import Scaling, likely_jobs, settings
 from mnemoscope.experiments.fit import fit as find
-from mnemoscope.experiments.sweep import ThisProcess
 from mnemoscope.fields import between, one_of
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.scaling import draw_scaling
 from mnemoscope.spec import LETTERS, SpecError
-from mnemoscope.store.trials import Store
 
 # About how many trials a search takes, to say beforehand how long a fit will.
 TRIALS_A_POINT = 60
@@ -55,6 +53,7 @@ def fit(
         Path | None, Parameter(help="also draw it into this file (.png, .svg or .pdf)")
     ] = None,
     device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
+    cluster: Annotated[str | None, CLUSTER] = None,
     store: Annotated[Path | None, STORE] = None,
     yes: Annotated[bool, Parameter(negative="", help="go ahead however long it takes")] = False,
     json: Annotated[
@@ -82,13 +81,11 @@ def fit(
     most, first = read_whole("seeds", seeds, 3, 10**4), read_whole("seed", seed, 0, 2**62)
     if out is not None:
         check_form(out)
-    workers = ThisProcess(read_device(device))
-    refuse_days(likely_jobs(specs, whose, aim, what, TRIALS_A_POINT), workers.platform, yes)
-    with Store(store) as kept, SweepWatch() as watch:
+    jobs = likely_jobs(specs, whose, aim, what, TRIALS_A_POINT)
+    with open_tools(cluster, read_device(device), store, jobs, agreed=yes) as tools:
         made = find(
             base, axes, whose, target=aim, measure=what, log_of=log, ranges=ranges,
-            tolerance=wide, most_seeds=most, first_seed=first, store=kept, workers=workers,
-            progress=watch,
+            tolerance=wide, most_seeds=most, first_seed=first, **tools,
         )  # fmt: skip
     if out is not None:
         draw_scaling(made, out)

@@ -9,14 +9,12 @@ from rich.text import Text
 
 from mnemoscope.cli.output import print_json
 from mnemoscope.cli.setting import Setting, read_device, read_option, read_whole
-from mnemoscope.cli.sweeping import STORE, SweepWatch, refuse_days
+from mnemoscope.cli.sweeping import CLUSTER, STORE, open_tools
 from mnemoscope.experiments.axes import grid, read_axis
 from mnemoscope.experiments.phase import PhaseDiagram, phase_diagram
-from mnemoscope.experiments.sweep import ThisProcess
 from mnemoscope.fields import between
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.phase import draw_phase
-from mnemoscope.store.trials import Store
 
 # Fifths of accuracy.
 SHADES = " ░▒▓█"
@@ -36,6 +34,7 @@ def phase(
         Path | None, Parameter(help="also draw it into this file (.png, .svg, .pdf or .html)")
     ] = None,
     device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
+    cluster: Annotated[str | None, CLUSTER] = None,
     store: Annotated[Path | None, STORE] = None,
     yes: Annotated[bool, Parameter(negative="", help="go ahead however long it takes")] = False,
     json: Annotated[
@@ -56,12 +55,10 @@ def phase(
     aim = read_option("target", between(0.001, 0.999), target)
     if out is not None:
         check_form(out, (".html",))
-    workers = ThisProcess(read_device(device))
-    refuse_days([(spec, seed) for spec in specs for seed in range(count)], workers.platform, yes)
-    with Store(store) as kept, SweepWatch() as watch:
+    jobs = [(spec, seed) for spec in specs for seed in range(count)]
+    with open_tools(cluster, read_device(device), store, jobs, agreed=yes) as tools:
         made = phase_diagram(
-            base, across, up, seeds=count, target=aim, adaptive=adaptive, store=kept,
-            workers=workers, progress=watch,
+            base, across, up, seeds=count, target=aim, adaptive=adaptive, **tools,
         )  # fmt: skip
     if out is not None:
         draw_phase(made, out)

@@ -2,7 +2,10 @@
 
 import sys
 import time
-from typing import get_args
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypedDict, get_args
 
 from cyclopts import Parameter
 from rich.progress import (
@@ -15,18 +18,30 @@ from rich.progress import (
 
 from mnemoscope.cli.output import SECONDS_BETWEEN_LINES, Display
 from mnemoscope.cli.setting import read_option
-from mnemoscope.experiments.sweep import Tally
+from mnemoscope.experiments.cluster import open_workers
+from mnemoscope.experiments.sweep import Tally, Workers
 from mnemoscope.experiments.work import estimate_seconds
-from mnemoscope.fields import Measure, one_of
+from mnemoscope.fields import Device, Measure, one_of
+from mnemoscope.numerics import find_device
 from mnemoscope.record import Job
 from mnemoscope.spec import SpecError
+from mnemoscope.store.trials import Store
 
 STORE = Parameter(help="the store's file [default: in the user's data directory]")
+CLUSTER = Parameter(
+    help="run batches elsewhere: local:4 (processes), tcp://HOST:PORT (a Dask scheduler) or "
+    "slurm:4 (jobs) [default: this process]"
+)
 MEASURE = Parameter(
     help="what crosses the target: accuracy, attention_accuracy, or first_gradient, the share of "
     "tokens that the matched filter names from the first gradient alone"
 )
 MOST_HOURS = 12.0
+
+
+def say(text: str) -> None:
+    """A line for people, beside the output."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def read_measure(value: str) -> Measure:
@@ -35,7 +50,31 @@ def read_measure(value: str) -> Measure:
     return next(measure for measure in get_args(Measure) if measure == name)
 
 
-def refuse_days(jobs: list[Job], platform: str, agreed: bool) -> None:
+class Tools(TypedDict):
+    """What a sweep works with."""
+
+    store: Store
+    workers: Workers
+    progress: "SweepWatch"
+
+
+@contextmanager
+def open_tools(
+    cluster: str | None, device: Device, path: Path | None, jobs: Sequence[Job] = (), *,
+    agreed: bool = False,
+) -> Iterator[Tools]:  # fmt: skip
+    """Store, workers and progress, once the jobs that are known to come do not take days."""
+    on_gpu = device == "gpu" or (cluster is None and find_device(device).platform != "cpu")
+    refuse_days(jobs, "gpu" if on_gpu else "cpu", agreed)
+    with (
+        Store(path) as store,
+        open_workers(cluster, device, say=say) as workers,
+        SweepWatch() as watch,
+    ):
+        yield {"store": store, "workers": workers, "progress": watch}
+
+
+def refuse_days(jobs: Sequence[Job], platform: str, agreed: bool) -> None:
     """Ask before work that would take the better part of a day; it stays resumable in any case."""
     hours = estimate_seconds(jobs, platform) / 3600
     if hours > MOST_HOURS and not agreed:

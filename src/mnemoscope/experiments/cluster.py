@@ -1,0 +1,246 @@
+"""Batches on other processes and machines, through Dask distributed.
+
+    local, local:4         worker processes on this machine
+    tcp://host:8786        a scheduler that is running already
+    slurm, slurm:8         Slurm jobs, each with a worker; queue, account and the like as
+                           dask-jobqueue reads them from Dask's configuration
+
+Workers compute and hand back; only the driver writes to the store. A batch whose worker dies is run
+again elsewhere, and gives the same numbers, since a trial depends on its spec and seed alone.
+"""
+
+import logging
+import os
+import queue
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from mnemoscope.experiments.sweep import ThisProcess, Workers
+from mnemoscope.experiments.work import run_batch
+from mnemoscope.fields import Device
+from mnemoscope.numerics import keep_compiled_programs
+from mnemoscope.record import NUMERICS_VERSION, Job, Trial
+from mnemoscope.spec import SpecError
+
+Say = Callable[[str], None]
+FORMS = "local, local:4, tcp://HOST:PORT, slurm or slurm:4"
+# How often to look whether there are workers at all, and to say that there are none.
+LOOK_SECONDS = 2.0
+SAY_SECONDS = 30.0
+# How long a scheduler may take to answer, and to be without workers after it had some.
+ANSWER_SECONDS = 10.0
+LOST_SECONDS = 60.0
+# Batches under way for each worker thread: one runs while the next is on its way.
+AHEAD = 2
+
+
+def run_far(batch: Sequence[Job], device: Device, budget: int | None, numerics: int) -> list[Trial]:
+    """A batch, on a worker. It stands in an importable module: a function of `__main__` would be
+    sent by value, and compile anew for every task."""
+    if numerics != NUMERICS_VERSION:
+        raise SpecError(
+            "cluster", f"expected workers of numerics version {numerics}, got {NUMERICS_VERSION}"
+        )
+    keep_compiled_programs()
+    return run_batch(batch, device, budget)
+
+
+@contextmanager
+def open_workers(
+    where: str | None = None,
+    device: Device = "auto",
+    *,
+    budget: int | None = None,
+    say: Say | None = None,
+) -> Iterator[Workers]:
+    """Workers as `where` says, this process without it; let go of at the end.
+
+    `say` hears of waiting. On a cluster `device="gpu"` goes to workers that have a GPU among their
+    resources, and to nobody else.
+    """
+    if where is None:
+        yield ThisProcess(device, budget)
+        return
+    kind, count = _read(where)
+    distributed = _import_dask()
+    if kind == "local" and device == "gpu":
+        raise SpecError(
+            "device", "expected cpu or auto with local workers, since one process fills a GPU; "
+            "leave --cluster out, or start workers with --resources GPU=1",
+        )  # fmt: skip
+    # What Dask logs about workers that come and go is told here in one line, where it matters.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    cluster = None
+    if kind == "local":
+        cluster = distributed.LocalCluster(
+            n_workers=count, threads_per_worker=1, dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL, env={"JAX_PLATFORMS": "cpu"},
+        )  # fmt: skip
+        device = "cpu"
+    elif kind == "slurm":
+        cluster = _slurm(count, device)
+    try:
+        client = _connect(distributed, where if cluster is None else cluster)
+        try:
+            far = FarWorkers(client, distributed, device, budget, say, patient=kind == "slurm")
+            far.check()
+            yield far
+        finally:
+            client.close()
+    finally:
+        if cluster is not None:
+            cluster.close()
+
+
+class FarWorkers:
+    """Dask workers behind a client. Batches are the unit of work."""
+
+    def __init__(
+        self, client: Any, distributed: Any, device: Device, budget: int | None, say: Say | None,
+        *, patient: bool,
+    ) -> None:  # fmt: skip
+        self.client, self.distributed = client, distributed
+        self.device: Device = device
+        self.budget, self.say, self.patient = budget, say, patient
+        self.platform = "gpu" if device == "gpu" else "cpu"
+        self._under_way: dict[Any, list[Job]] = {}
+        self._ready: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._seen = self._spoke = time.monotonic()
+
+    @property
+    def at_once(self) -> int:
+        """Two batches for every thread that could run one; at least two while none is there."""
+        return AHEAD * max(1, sum(one["nthreads"] for one in self._able()))
+
+    def submit(self, batch: list[Job]) -> None:
+        """Take on one batch."""
+        future = self.client.submit(
+            run_far, batch, self.device, self.budget, NUMERICS_VERSION, pure=False,
+            resources={"GPU": 1} if self.device == "gpu" else None,
+        )  # fmt: skip
+        self._under_way[future] = batch
+        future.add_done_callback(self._ready.put)
+
+    def collect(self) -> Iterator[tuple[list[Job], list[Trial]]]:
+        """What is ready, at least one batch if any is under way."""
+        while self._under_way:
+            try:
+                future = self._ready.get(timeout=LOOK_SECONDS)
+            except queue.Empty:
+                self.check()
+                continue
+            batch = self._under_way.pop(future)
+            yield batch, self._trials(future, batch)
+            if self._ready.empty():
+                return
+
+    def check(self) -> None:
+        """Refuse to wait for workers that will not come; say so while waiting for those that may.
+
+        Slurm's may be hours away. A scheduler of someone else's that has none gets a moment for
+        one that died to be replaced.
+        """
+        now = time.monotonic()
+        if self.client.status not in ("running", "connecting"):
+            raise SpecError("cluster", "expected a scheduler that goes on, got none: it is gone")
+        if self._able():
+            self._seen = now
+            return
+        if self.patient:
+            if self.say is not None and now - self._spoke >= SAY_SECONDS:
+                self._spoke = now
+                self.say("waiting for a worker: no Slurm job runs yet (squeue tells why)")
+        elif not self._under_way or now - self._seen > LOST_SECONDS:
+            there = len(self._workers())
+            if self.device == "gpu" and there:
+                raise SpecError(
+                    "device", f"expected a worker with a GPU (dask worker ... --resources GPU=1), "
+                    f"got {there} without",
+                )  # fmt: skip
+            raise SpecError("cluster", "expected a scheduler with workers, got one without")
+
+    def _workers(self) -> list[dict[str, Any]]:
+        return list(self.client.scheduler_info(n_workers=-1)["workers"].values())
+
+    def _able(self) -> list[dict[str, Any]]:
+        """The workers that could run a batch."""
+        return [
+            one for one in self._workers() if self.device != "gpu" or one["resources"].get("GPU")
+        ]
+
+    def _trials(self, future: Any, batch: list[Job]) -> list[Trial]:
+        error = future.exception() if future.status == "error" else None
+        if future.status == "finished":
+            return future.result()
+        if isinstance(error, self.distributed.KilledWorker):
+            # Several workers died of it: most likely it does not fit in their memory.
+            words = "KilledWorker: workers that ran it died, one after the other"
+            return [Trial(spec, seed, "crashed", message=words) for spec, seed in batch]
+        if isinstance(error, SpecError):
+            raise error
+        if isinstance(error, ImportError):
+            raise SpecError("cluster", f"expected workers that have mnemoscope, got: {error}")
+        reason = f"{type(error).__name__}: {error}" if error else future.status
+        raise SpecError("cluster", f"expected a batch to come back, got: {reason}")
+
+
+def _read(where: str) -> tuple[str, int]:
+    """The kind of cluster, and how many workers or jobs were asked for."""
+    if re.fullmatch(r"(tcp|tls)://\S+:\d+", where):
+        return "scheduler", 0
+    found = re.fullmatch(r"(local|slurm)(?::(\d{1,4}))?", where)
+    if found is None or found[2] == "0":
+        raise SpecError("cluster", f"expected {FORMS}, got {where!r}")
+    kind = found[1]
+    return kind, int(found[2] or (os.cpu_count() or 1 if kind == "local" else 1))
+
+
+def _import_dask() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise SpecError(
+            "cluster", "expected Dask, which is not installed: uv run --extra cluster ..."
+        ) from None
+    return distributed
+
+
+def _connect(distributed: Any, where: Any) -> Any:
+    try:
+        return distributed.Client(where, timeout=ANSWER_SECONDS, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise SpecError(
+            "cluster", f"expected a Dask scheduler that answers, got {where!r} ({reason})"
+        ) from None
+
+
+def _slurm(jobs: int, device: Device) -> Any:
+    """Slurm jobs with a worker each. Dask's configuration under jobqueue.slurm goes first."""
+    try:
+        from dask import config
+        from dask_jobqueue.slurm import SLURMCluster
+    except ImportError:
+        raise SpecError(
+            "cluster",
+            "expected dask-jobqueue, which is not installed: uv run --extra cluster ...",
+        ) from None
+    told = config.get("jobqueue.slurm", {})
+    more: dict[str, Any] = {}
+    if device == "gpu":
+        more = {"worker_extra_args": ["--resources", "GPU=1"],
+                "job_extra_directives": ["--gres=gpu:1"]}  # fmt: skip
+    if shutil.which("sbatch") is None:
+        raise SpecError("cluster", "expected Slurm's sbatch on the path, got none")
+    cluster = SLURMCluster(
+        cores=told.get("cores") or 1, processes=1, memory=told.get("memory") or "4GB",
+        python=sys.executable, **more,
+        scheduler_options={"dashboard": False, "dashboard_address": ":0"},
+    )  # fmt: skip
+    cluster.scale(jobs=jobs)
+    return cluster
