@@ -138,6 +138,12 @@ def test_slurm_jobs_give_the_same_numbers(tmp_path: Path, monkeypatch: pytest.Mo
             with Store(tmp_path / "near.db") as near:
                 sweep(few, near, ThisProcess("cpu"))
                 assert table(far) == table(near)
+        monkeypatch.setenv("SBATCH_PARTITION", "nowhere")
+        with (
+            pytest.raises(SpecError, match="expected Slurm to take jobs, got: sbatch: error: inva"),
+            open_workers("slurm"),
+        ):
+            pass
 
 
 def test_without_slurm_it_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

@@ -14,6 +14,7 @@ import os
 import queue
 import re
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -242,5 +243,18 @@ def _slurm(jobs: int, device: Device) -> Any:
         python=sys.executable, **more,
         scheduler_options={"dashboard": False, "dashboard_address": ":0"},
     )  # fmt: skip
+    refused = _refused(cluster.job_script())
+    if refused:
+        cluster.close()
+        raise SpecError("cluster", f"expected Slurm to take jobs, got: {refused}")
     cluster.scale(jobs=jobs)
     return cluster
+
+
+def _refused(script: str) -> str:
+    """Slurm's reason not to take a job, asked for without sending it; empty if it would."""
+    asked = subprocess.run(
+        ["sbatch", "--test-only"], input=script, capture_output=True, text=True, check=False
+    )
+    lines = [line for line in asked.stderr.splitlines() if "error" in line]
+    return (lines or ["sbatch failed"])[0] if asked.returncode else ""
