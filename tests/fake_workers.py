@@ -10,7 +10,7 @@ class FakeWorkers:
     """Hands every job to `make`, and remembers what it was given."""
 
     def __init__(self, make: Callable[[Retrieval, int], Trial], at_once: int = 1) -> None:
-        self.platform, self.at_once, self.make = "cpu", at_once, make
+        self.together, self.at_once, self.make = 8, at_once, make
         self.given: list[Job] = []
         self._waiting: list[list[Job]] = []
 

@@ -8,9 +8,9 @@ import mnemoscope
 HOUSE = Path(mnemoscope.__file__).parent
 # The order of the rooms, as ARCHITECTURE.md draws it.
 ROOMS = [
-    "fields", "spec", "theory", "numerics", "layout", "keys", "tasks", "embeddings", "models",
-    "training", "evaluation", "memory", "record", "store", "simulation", "batch", "analysis",
-    "experiments", "bench", "report", "cli",
+    "fields", "spec", "files", "theory", "numerics", "layout", "keys", "tasks", "embeddings",
+    "models", "training", "evaluation", "memory", "record", "store", "simulation", "batch",
+    "analysis", "experiments", "bench", "report", "cli",
 ]  # fmt: skip
 
 

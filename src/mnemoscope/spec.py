@@ -11,6 +11,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
@@ -173,7 +174,7 @@ class Retrieval(BaseModel, frozen=True, extra="forbid"):
             told.pop("activation", None)  # there is no MLP for it to act in
         return json.dumps({"kind": self.kind, **told}, sort_keys=True, separators=(",", ":"))
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Sixteen hexadecimal digits of the canonical JSON's SHA-256."""
         return hashlib.sha256(self.canonical().encode()).hexdigest()[:16]

@@ -3,6 +3,7 @@
 import statistics
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -12,11 +13,14 @@ from rich.table import Table
 
 from mnemoscope.cli.output import Watch, bar, number, print_json
 from mnemoscope.cli.setting import MEMORY, Setting, read_device, read_memory, read_whole
-from mnemoscope.experiments.trials import Run, run_trials
+from mnemoscope.cli.sweeping import STORE
+from mnemoscope.experiments.sweep import OneByOne, sweep
+from mnemoscope.experiments.trials import Run
 from mnemoscope.models.activations import hermite_parts
 from mnemoscope.record import Step, Trial
 from mnemoscope.simulation import passes
 from mnemoscope.spec import Retrieval
+from mnemoscope.store.trials import Store
 
 MEANING = {
     "start": "before training",
@@ -35,6 +39,7 @@ def run(
     seed: Annotated[str, Parameter(help="the first seed")] = "0",
     device: Annotated[str, Parameter(help="auto (a GPU where JAX sees one), cpu or gpu")] = "auto",
     memory: Annotated[str | None, MEMORY] = None,
+    store: Annotated[Path | None, STORE] = None,
     json: Annotated[
         bool, Parameter(negative="", help="print one JSON object instead of tables")
     ] = False,
@@ -42,31 +47,37 @@ def run(
     """Simulate one setting over several seeds.
 
     A one-layer transformer with random embeddings learns, in three gradient steps, to find the
-    informative token of a sequence and to name its label. Example:
+    informative token of a sequence and to name its label. Trials are kept in the store: a seed
+    that was run is not run again. Example:
 
     `mnemoscope run --vocab 512 --dim 128 --length 16 --samples 16000`
     """
     spec = (setting or Setting()).read()
     count, first = read_whole("seeds", seeds, 1, 10**6), read_whole("seed", seed, 0, 2**63 - 1)
     where, budget = read_device(device), read_memory(memory)
-    trials: list[Trial] = []
+    jobs = [(spec, number) for number in range(first, first + count)]
     stopped = False
-    with Watch("seeds", count * passes(spec)) as watch:
+    with Store(store) as kept:
+        before = kept.finished([spec])
+        known = sum((spec.id, number) in before for _, number in jobs)
+        with Watch("seeds", max(1, count - known) * passes(spec)) as watch:
 
-        def report(at: int, share: float) -> None:
-            watch.advance(share, f"{at - first + 1} of {count}")
+            def report(at: int, share: float) -> None:
+                watch.advance(share, f"{at - first + 1} of {count}")
 
-        try:
-            numbers = range(first, first + count)
-            for trial in run_trials(spec, numbers, device=where, budget=budget, report=report):
-                trials.append(trial)
-        except KeyboardInterrupt:
-            stopped = True
+            try:
+                sweep(jobs, kept, OneByOne(where, budget, report))
+            except KeyboardInterrupt:
+                stopped = True
+        found = {trial.seed: trial for trial in kept.find("id = ?", (spec.id,))}
+    trials = [found[number] for _, number in jobs if number in found]
     done = Run(spec, tuple(trials))
     if json:
         print_json(as_json(done))
     else:
         show(done)
+        if known:
+            print(f"{known} of {count} seeds were in the store")
     if stopped:
         print(f"stopped: {len(trials)} of {count} seeds are done", file=sys.stderr)
     for trial in trials:

@@ -27,7 +27,9 @@ from mnemoscope.record import Job
 from mnemoscope.spec import SpecError
 from mnemoscope.store.trials import Store
 
-STORE = Parameter(help="the store's file [default: in the user's data directory]")
+STORE = Parameter(
+    help="the store's file, `none` to keep nothing [default: in the user's data directory]"
+)
 CLUSTER = Parameter(
     help="run batches elsewhere: local:4 (processes), tcp://HOST:PORT (a Dask scheduler) or "
     "slurm:4 (jobs) [default: this process]"

@@ -20,6 +20,7 @@ from mnemoscope.experiments.validate import (
     compare_terms,
 )
 from mnemoscope.fields import Device, one_of
+from mnemoscope.files import whole_file
 from mnemoscope.numerics import find_device
 from mnemoscope.report.validation import page, section
 from mnemoscope.spec import Retrieval, SpecError
@@ -86,7 +87,8 @@ def validate(
             found = list(part.compare(specs, part.times * count, where, watch.advance))
         told[name] = (judge(name, found), found)
         if out is not None:  # after every part, so that none is lost with a later one
-            out.write_text(page(head, told), encoding="utf-8")
+            with whole_file(out) as part_of_it:
+                part_of_it.write_text(page(head, told), encoding="utf-8")
         if not json:
             agreement, _ = told[name]
             Console(highlight=False).print(Markdown(section(name, agreement, found, rows=12)))

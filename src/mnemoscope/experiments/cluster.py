@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mnemoscope.experiments.sweep import ThisProcess, Workers
-from mnemoscope.experiments.work import run_batch
+from mnemoscope.experiments.work import MOST_IN_A_BATCH, run_batch
 from mnemoscope.fields import Device
 from mnemoscope.numerics import keep_compiled_programs
 from mnemoscope.record import NUMERICS_VERSION, Job, Trial
@@ -108,7 +108,7 @@ class FarWorkers:
         self.client, self.distributed = client, distributed
         self.device: Device = device
         self.budget, self.say, self.patient = budget, say, patient
-        self.platform = "gpu" if device == "gpu" else "cpu"
+        self.together = MOST_IN_A_BATCH["gpu" if device == "gpu" else "cpu"]
         self._under_way: dict[Any, list[Job]] = {}
         self._ready: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._seen = self._spoke = time.monotonic()

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from mnemoscope.experiments.work import batches, run_batch
+from mnemoscope.experiments.trials import Report, run_trials
+from mnemoscope.experiments.work import MOST_IN_A_BATCH, batches, run_batch
 from mnemoscope.fields import Device
 from mnemoscope.numerics import find_device
 from mnemoscope.record import Job, Trial
@@ -40,8 +41,8 @@ class Workers(Protocol):
     """Something that runs batches and hands back each with its trials, in any order."""
 
     @property
-    def platform(self) -> str:
-        """cpu or gpu: how large batches may be."""
+    def together(self) -> int:
+        """How many trials it takes in a batch."""
         ...
 
     @property
@@ -64,7 +65,8 @@ class ThisProcess:
     def __init__(self, device: Device = "auto", budget: int | None = None) -> None:
         self.device: Device = device
         self.budget = budget
-        self.platform = "cpu" if find_device(device).platform == "cpu" else "gpu"
+        on_cpu = find_device(device).platform == "cpu"
+        self.together = MOST_IN_A_BATCH["cpu" if on_cpu else "gpu"]
         self.at_once = 1
         self._waiting: list[list[Job]] = []
 
@@ -77,6 +79,26 @@ class ThisProcess:
         while self._waiting:
             batch = self._waiting.pop(0)
             yield batch, run_batch(batch, self.device, self.budget)
+
+
+class OneByOne(ThisProcess):
+    """Runs single trials right here, each kept as soon as it is done.
+
+    `report(seed, share)` hears of progress within a trial, in passes over its samples.
+    """
+
+    def __init__(
+        self, device: Device = "auto", budget: int | None = None, report: Report | None = None
+    ) -> None:
+        super().__init__(device, budget)
+        self.together, self.report = 1, report
+
+    def collect(self) -> Iterator[tuple[list[Job], list[Trial]]]:
+        """Run what was taken on."""
+        while self._waiting:
+            ((spec, seed),) = batch = self._waiting.pop(0)
+            more = {"device": self.device, "budget": self.budget, "report": self.report}
+            yield batch, list(run_trials(spec, [seed], **more))
 
 
 def sweep(
@@ -96,7 +118,8 @@ def sweep(
         if progress is not None:
             progress(tally)
         while left:
-            queue = batches(left, workers.platform)
+            queue = batches(left, workers.together)
+            gone: set[tuple[str, int]] = set()
             took = False
             exhausted = False
             while not exhausted or under_way:
@@ -112,11 +135,11 @@ def sweep(
                     under_way -= 1
                     tally.done += len(trials)
                     tally.failed += sum(trial.status == "crashed" for trial in trials)
-                    gone = {(spec.id, seed) for spec, seed in batch}
-                    left = [job for job in left if (job[0].id, job[1]) not in gone]
+                    gone |= {(spec.id, seed) for spec, seed in batch}
                     if progress is not None:
                         progress(tally)
             # What another driver did meanwhile is no longer left; what it is doing is waited for.
+            left = [job for job in left if (job[0].id, job[1]) not in gone]
             finished = store.finished([spec for spec, _ in left])
             others = len(left)
             left = [job for job in left if (job[0].id, job[1]) not in finished]

@@ -34,19 +34,23 @@ def run_batch(
         return found
 
 
-def batches(jobs: Sequence[Job], platform: str) -> Iterator[list[Job]]:
-    """Jobs cut into batches of one program each, of about the same N."""
+def batches(jobs: Sequence[Job], most: int) -> Iterator[list[Job]]:
+    """Jobs cut into batches of at most so many, of one program each and about the same N."""
+
+    known: dict[str, tuple[str, str, int]] = {}
 
     def order(job: Job) -> tuple[str, str, int]:
         spec, _ = job
-        return bucket(spec).canonical(), spec.embedding, spec.samples
+        if spec.id not in known:  # a sweep has many seeds of few specs
+            known[spec.id] = (bucket(spec).canonical(), spec.embedding, spec.samples)
+        return known[spec.id]
 
     batch: list[Job] = []
     tokens = 0.0
     for job in sorted(jobs, key=order):
         spec, _ = job
         work = spec.samples * spec.length
-        full = len(batch) >= MOST_IN_A_BATCH[platform] or tokens + work > TOKENS_IN_A_BATCH
+        full = len(batch) >= most or tokens + work > TOKENS_IN_A_BATCH
         if batch and (full or order(batch[0])[:2] != order(job)[:2]):
             yield batch
             batch, tokens = [], 0.0

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from mnemoscope.files import whole_file
 from mnemoscope.spec import SpecError
 
 FORMS = (".png", ".svg", ".pdf")
@@ -39,10 +40,6 @@ def open_canvas(
 
 
 def save(figure: Any, path: Path) -> None:
-    """Write the figure; a folder that is not there is the request's fault."""
-    try:
-        figure.savefig(path, dpi=160)
-    except OSError as error:
-        raise SpecError(
-            "out", f"expected a place to write to, got {str(path)!r} ({error.strerror})"
-        ) from None
+    """Write the figure."""
+    with whole_file(path) as part:
+        figure.savefig(part, dpi=160)

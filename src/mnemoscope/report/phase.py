@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.experiments.phase import PhaseDiagram
+from mnemoscope.files import whole_file
 from mnemoscope.report.canvas import open_canvas, save
 from mnemoscope.spec import LETTERS, SpecError
 
@@ -132,17 +133,26 @@ def _draw_page(made: PhaseDiagram, path: Path) -> None:
     ):
         figure.add_scatter(x=x, y=line, mode="lines", name=f"{name}, accuracy {made.target:g}",
                            line={"dash": dash, "color": "white"})  # fmt: skip
+    edges = regime_edges(made)
+    figure.add_scatter(
+        x=[value for (x0, _), (x1, _) in edges for value in (x0, x1, None)],
+        y=[value for (_, y0), (_, y1) in edges for value in (y0, y1, None)],
+        mode="lines", name="predicted regimes", hoverinfo="skip",
+        line={"color": "black", "width": 1},
+    )  # fmt: skip
+    for name, (across, up) in regime_places(made).items():
+        # On an axis in logarithms an annotation's place is a logarithm.
+        figure.add_annotation(
+            x=float(np.log10(across)), y=float(np.log10(up)), text=name.replace("_", " "),
+            showarrow=False, bgcolor="rgba(255,255,255,0.6)", font={"size": 11},
+        )  # fmt: skip
     figure.update_layout(
         xaxis={"type": "log", "title": made.x.field}, yaxis={"type": "log", "title": made.y.field},
         legend={"bgcolor": "rgba(80,80,80,0.6)", "font": {"color": "white"}, "x": 0.01, "y": 0.01},
         title="Recall", template="plotly_white",
     )  # fmt: skip
-    try:
-        figure.write_html(path, include_plotlyjs=True, full_html=True)
-    except OSError as error:
-        raise SpecError(
-            "out", f"expected a place to write to, got {str(path)!r} ({error.strerror})"
-        ) from None
+    with whole_file(path) as part:
+        figure.write_html(part, include_plotlyjs=True, full_html=True)
 
 
 def _hover(made: PhaseDiagram, r: int, c: int) -> str:

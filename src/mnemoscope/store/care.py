@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from mnemoscope.files import whole_file
 from mnemoscope.record import NUMERICS_VERSION
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.schema import COLUMNS, FIELDS, told, transaction
@@ -19,20 +20,17 @@ def export(store: Store, path: Path, words: Sequence[str] = ()) -> int:
         raise SpecError("out", f"expected a file ending in {', '.join(FORMS)}, got {str(path)!r}")
     try:
         frame = open_frame(store, words)
-        if path.suffix == ".csv":
-            frame.to_csv(path, index=False)
-        else:
-            # A step size is a number or the word `limit`: text, in a column of one kind.
-            for name in ("eta", "gamma"):
-                frame[name] = frame[name].astype(str)
-            frame.to_parquet(path, index=False)
+        with whole_file(path) as part:
+            if path.suffix == ".csv":
+                frame.to_csv(part, index=False)
+            else:
+                # A step size is a number or the word `limit`: text, in a column of one kind.
+                for name in ("eta", "gamma"):
+                    frame[name] = frame[name].astype(str)
+                frame.to_parquet(part, index=False)
     except ImportError:
         raise SpecError(
             "out", "expected pandas and pyarrow, which are not installed: uv run --extra tables ..."
-        ) from None
-    except OSError as error:
-        raise SpecError(
-            "out", f"expected a place to write to, got {str(path)!r} ({error.strerror})"
         ) from None
     return len(frame)
 

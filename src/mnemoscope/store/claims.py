@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mnemoscope.record import NUMERICS_VERSION, Job, Trial
-from mnemoscope.store.schema import connect, told, transaction
+from mnemoscope.store.schema import NOWHERE, connect, told, transaction
 from mnemoscope.store.trials import Store
 
 BEAT_SECONDS = 10.0
@@ -30,12 +30,14 @@ class Claims:
         self.host = f"{socket.gethostname()}/{_boot()}"
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, args=(store.path,), daemon=True)
-        self._thread.start()
+        if store.path != NOWHERE:  # which no other driver can see
+            self._thread.start()
 
     def close(self) -> None:
         """Let go of everything that is still claimed."""
         self._stop.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
         with told(self.store.path):
             self.store.connection.execute("DELETE FROM claims WHERE owner = ?", (self.owner,))
 

@@ -65,6 +65,10 @@ CREATE TABLE claims (
 """
 
 
+# In place of a file: kept in memory, and gone at the end.
+NOWHERE = Path("none")
+
+
 def default_path() -> Path:
     """The user's data directory: XDG_DATA_HOME, or what the system has in its place."""
     if os.environ.get("XDG_DATA_HOME"):
@@ -84,10 +88,11 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
     if not writing and not path.exists():
         raise SpecError("store", f"expected a store that is there, got {shown}")
     try:
-        if writing:
+        if writing and path != NOWHERE:
             path.parent.mkdir(parents=True, exist_ok=True)
         with told(path):
-            connection = sqlite3.connect(path, timeout=PATIENCE_SECONDS, isolation_level=None)
+            file = ":memory:" if path == NOWHERE else path
+            connection = sqlite3.connect(file, timeout=PATIENCE_SECONDS, isolation_level=None)
             connection.execute("PRAGMA foreign_keys = ON")
             if writing:
                 _prepare(connection)
@@ -96,7 +101,8 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
             _check_format(connection, path)
     except OSError as error:
         raise SpecError(
-            "store", f"expected a place to write to, got {shown} ({error.strerror})"
+            "store",
+            f"expected a place to write to, got {shown} ({error.strerror}); `none` keeps nothing",
         ) from None
     return connection
 
@@ -152,7 +158,7 @@ def told(path: Path) -> Iterator[None]:
         if "disk is full" in text or "disk I/O error" in text:
             why = "expected room on the disk"
         elif "readonly" in text or "unable to open" in text:
-            why = "expected a file that can be written"
+            why = "expected a file that can be written (`none` keeps nothing)"
         elif "locked" in text:
             why = f"expected to get a turn within {PATIENCE_SECONDS:g} s"
         else:  # not a database, malformed, truncated

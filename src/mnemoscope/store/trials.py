@@ -19,7 +19,7 @@ Key = tuple[str, int]
 class Store:
     """An open store.
 
-    >>> store = Store(Path(":memory:"))
+    >>> store = Store(Path("none"))  # in memory
     >>> store.count()
     0
     """
