@@ -54,6 +54,21 @@ def test_the_table_shows_the_steps_and_the_interval(capsys: pytest.CaptureFixtur
         assert word in text
 
 
+def test_what_was_run_is_not_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    words = ["run", *SMALL, "--store", str(tmp_path / "s.db"), "--json"]
+    assert main([*words, "--seeds", "2"]) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert main([*words, "--seeds", "3"]) == 0
+    more = json.loads(capsys.readouterr().out)
+    assert more["trials"][:2] == first["trials"]  # to the second that they took
+    assert main([*words[:-1], "--seeds", "3"]) == 0
+    assert "3 of 3 seeds were in the store" in capsys.readouterr().out
+    assert main(["run", *SMALL, "--store", "none", "--json", "--seeds", "2"]) == 0
+    anew = json.loads(capsys.readouterr().out)
+    assert [t["steps"] for t in anew["trials"]] == [t["steps"] for t in first["trials"]]
+    assert [t["seconds"] for t in anew["trials"]] != [t["seconds"] for t in first["trials"]]
+
+
 def test_the_mlp_is_introduced_by_its_hermite_parts(capsys: pytest.CaptureFixture[str]):
     assert main(["run", *SMALL, "--seeds", "1", "--width", "8"]) == 0
     assert "relu: constant 32%, linear 50%, higher Hermite parts 18%" in capsys.readouterr().out

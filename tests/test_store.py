@@ -100,6 +100,59 @@ def test_a_truncated_file_is_said_to_be_one(tmp_path: Path):
         list(store.find())
 
 
+def test_a_full_disk_keeps_what_was_there(store: Store):
+    """SQLite's own limit on pages gives the error that a full disk gives."""
+    store.add([made(seed=seed) for seed in range(50)])
+    pages = store.connection.execute("PRAGMA page_count").fetchone()[0]
+    store.connection.execute(f"PRAGMA max_page_count = {pages + 1}")
+    with pytest.raises(SpecError, match=r"^store: expected room on the disk, got "):
+        store.add([made(seed=seed) for seed in range(50, 1000)])
+    assert store.count() == 50
+    store.connection.execute("PRAGMA max_page_count = 1000000")
+    store.add([made(seed=seed) for seed in range(50, 60)])
+    assert store.count() == 60
+
+
+def test_a_store_that_cannot_be_written(store: Store):
+    store.connection.execute("PRAGMA query_only = ON")
+    with pytest.raises(SpecError, match=r"^store: expected a file that can be written \(`none`"):
+        store.add([made()])
+    assert store.count() == 0
+
+
+def test_a_closed_folder_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with Store(tmp_path / "trials.db") as store:
+        store.add([made()])
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with Store(tmp_path / "trials.db", writing=False) as store:
+        assert store.get(SPEC, 0) == made()
+    assert not list(tmp_path.glob("*-shm"))
+
+
+def test_nowhere_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    with Store(Path("none")) as store:
+        claims = Claims(store)
+        assert claims.take([(SPEC, 0)], 1) == [(SPEC, 0)]
+        claims.finish([made()])
+        claims.close()
+        assert store.count() == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_are_whole_or_not_there(tmp_path: Path):
+    from mnemoscope.files import whole_file
+
+    target = tmp_path / "table.csv"
+    target.write_text("before")
+    with pytest.raises(ZeroDivisionError), whole_file(target) as part:
+        part.write_text(f"half {1 / 0}")
+    with pytest.raises(SpecError, match=r"^out: expected a place to write to"), whole_file(target):
+        Path("/dev/full").write_text("no room")
+    assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
+    assert target.read_text() == "before"
+
+
 def test_conditions_name_columns_and_carry_values():
     assert condition(["vocab=512", "dim>=64"]) == ('1 AND "vocab" = ? AND "dim" >= ?', [512, 64])
     with pytest.raises(SpecError, match=r"^where: expected one of .*, got 'vocab; DROP TABLE x'$"):

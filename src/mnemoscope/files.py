@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mnemoscope.spec import SpecError
@@ -25,4 +25,5 @@ def whole_file(path: Path) -> Iterator[Path]:
             "out", f"expected a place to write to, got {str(path)!r} ({reason})"
         ) from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)

@@ -91,8 +91,9 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
         if writing and path != NOWHERE:
             path.parent.mkdir(parents=True, exist_ok=True)
         with told(path):
-            file = ":memory:" if path == NOWHERE else path
-            connection = sqlite3.connect(file, timeout=PATIENCE_SECONDS, isolation_level=None)
+            connection = sqlite3.connect(
+                _address(path, writing), uri=True, timeout=PATIENCE_SECONDS, isolation_level=None
+            )
             connection.execute("PRAGMA foreign_keys = ON")
             if writing:
                 _prepare(connection)
@@ -105,6 +106,19 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
             f"expected a place to write to, got {shown} ({error.strerror}); `none` keeps nothing",
         ) from None
     return connection
+
+
+def _address(path: Path, writing: bool) -> str:
+    """The store's file for SQLite.
+
+    Reading a log needs files beside the store. Where none can be made and no log is left, as in a
+    folder that is closed to us, the file is read as one that nobody changes.
+    """
+    if path == NOWHERE:
+        return ":memory:"
+    log = path.with_name(path.name + "-wal")
+    closed = not os.access(path.parent, os.W_OK) and not log.exists()
+    return path.absolute().as_uri() + ("?immutable=1" if closed and not writing else "")
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
@@ -122,7 +136,9 @@ def _prepare(connection: sqlite3.Connection) -> None:
 def _check_format(connection: sqlite3.Connection, path: Path) -> None:
     try:
         row = connection.execute("SELECT value FROM about WHERE key = 'format'").fetchone()
-    except sqlite3.OperationalError:
+    except sqlite3.OperationalError as error:
+        if "no such table" not in str(error):
+            raise
         row = None
     if row is None:
         connection.close()
@@ -143,7 +159,8 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # a full disk has undone it already
+            connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
 
