@@ -23,7 +23,6 @@ Place = tuple[int, int]
 Answers = Mapping[Place, float | None]
 FEW_SEEDS = 4
 NARROW = 1.5
-RESAMPLES = 200
 
 
 @dataclass(frozen=True)
@@ -115,9 +114,9 @@ def crossing_of(known: Answers, target: float, rising: bool) -> Crossing:
     rows = [(v, seed, told) for (v, seed), told in sorted(known.items()) if told is not None]
     values, seeds, told = zip(*rows, strict=True)
     if rising:
-        return find_crossing(values, seeds, told, target, resamples=RESAMPLES)
+        return find_crossing(values, seeds, told, target)
     # A measure that falls along x rises along 1/x.
-    turned = find_crossing([1 / v for v in values], seeds, told, target, resamples=RESAMPLES)
+    turned = find_crossing([1 / v for v in values], seeds, told, target)
     high = 1 / turned.low if turned.low > 0 else math.inf
     return Crossing(1 / turned.estimate, 1 / turned.high, high, turned.slope)
 

@@ -1,0 +1,123 @@
+"""The promises at the size that the documents state them: `uv run pytest -m long -n 0 -s`."""
+
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sweep_driver import jobs
+from test_critical import bisection_tokens, covered
+from test_store import SPEC, made
+
+from mnemoscope.experiments.critical import critical_many, range_about
+from mnemoscope.experiments.drawn import for_critical
+from mnemoscope.experiments.sweep import ThisProcess, sweep
+from mnemoscope.store.table import list_settings
+from mnemoscope.store.trials import Store
+
+DRIVER = Path(__file__).with_name("sweep_driver.py")
+pytestmark = pytest.mark.long
+
+
+def table(store: Store) -> list[tuple[object, ...]]:
+    return [(t.spec, t.seed, t.status, t.steps) for t in store.find()]
+
+
+def test_ten_kills_of_a_sweep_of_500(tmp_path: Path):
+    """SIGKILL at ten random moments: what was acknowledged stays, nothing is run twice."""
+    path, count = tmp_path / "trials.db", 500
+    words = [sys.executable, str(DRIVER), str(path), str(count)]
+    dice = random.Random(11)
+    written: dict[tuple[str, int], float] = {}
+    for number in range(10):
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as driver:
+            assert driver.stdout is not None
+            acknowledged = 0
+            enough = 8 * dice.randint(1, 6)
+            for line in driver.stdout:
+                found, done, _ = map(int, line.split())
+                acknowledged = found + done
+                if done >= enough:
+                    time.sleep(dice.uniform(0, 0.03))
+                    driver.kill()
+                    break
+        with Store(path) as store:
+            rows = store.connection.execute(
+                "SELECT id, seed, written FROM trials JOIN settings ON setting = number"
+            ).fetchall()
+            kept = {(name, seed): at for name, seed, at in rows}
+        assert len(kept) >= acknowledged
+        # A trial that was run again would have been written again, at another time.
+        assert all(kept[key] == at for key, at in written.items())
+        print(f"kill {number + 1}: {acknowledged} acknowledged, {len(kept)} kept")
+        written = kept
+    assert len(written) < count
+    with Store(path) as store, Store(tmp_path / "quiet.db") as quiet:
+        tally = sweep(jobs(count), store, ThisProcess("cpu"))
+        assert (tally.found, tally.done) == (len(written), count - len(written))
+        sweep(jobs(count), quiet, ThisProcess("cpu"))
+        assert table(store) == table(quiet)
+
+
+@pytest.mark.parametrize("outlier", [False, True])
+def test_intervals_cover_between_90_and_99_in_a_hundred(outlier: bool):
+    share = float(np.mean([covered(number, outlier) for number in range(600)]))
+    print(f"outlier {outlier}: covered {share:.3f}")
+    assert 0.90 <= share <= 0.99
+
+
+def test_fewer_tokens_than_bisection_on_ten_settings(tmp_path: Path):
+    specs = for_critical(10)
+    with Store(tmp_path / "s.db") as store:
+        found = critical_many(specs, "samples", tolerance=0.1, most_seeds=64, store=store)
+    total = plain = 0.0
+    for one in found:
+        low, high = range_about(one.spec, "samples", one.target)
+        seeds = max(trial.seed for trial in one.trials) + 1
+        assert one.estimate is not None
+        against = bisection_tokens(low, high, one.estimate, seeds, one.spec.length)
+        total, plain = total + one.tokens, plain + against
+        print(
+            f"V={one.spec.vocab} d={one.spec.dim} L={one.spec.length}: {one.status}, "
+            f"N = {one.estimate:.0f} [{one.low:.0f}, {one.high:.0f}], {seeds} seeds, "
+            f"{one.tokens / against:.2f} of bisection's tokens"
+        )
+        assert one.tokens < against
+    print(f"in all {total / plain:.2f}")
+    assert all(one.status == "found" for one in found)
+
+
+def test_a_million_records(tmp_path: Path):
+    """A thousand inserts a second, each its own transaction; a million listed within a second."""
+    with Store(tmp_path / "trials.db") as store:
+        began = time.perf_counter()
+        for seed in range(1000):
+            store.add([made(seed=seed)])
+        rate = 1000 / (time.perf_counter() - began)
+        specs = [
+            SPEC.replace(dim=d, samples=N)
+            for d in range(2, 102)
+            for N in range(1000, 101_000, 1000)
+        ]
+        store.add([made(spec) for spec in specs])
+        store.connection.execute("BEGIN")
+        for seed in range(1, 100):
+            store.connection.execute(
+                "INSERT OR IGNORE INTO trials SELECT setting, ?, numerics, status, accuracy, "
+                "attention_accuracy, recall, map_accuracy, signal, std, loss, seconds, message, "
+                "precision, device, versions, history, written FROM trials WHERE seed = 0",
+                (seed,),
+            )
+        store.connection.execute("COMMIT")
+        assert store.count() >= 10**6
+        for words in (["dim=20"], ["dim=20", "samples>=50000"], ["samples=5000"]):
+            began = time.perf_counter()
+            rows = list_settings(store, words, most=1000)
+            took = time.perf_counter() - began
+            print(f"{words}: {sum(row['trials'] for row in rows)} trials in {took:.3f} s")
+            assert took < 1.0
+    print(f"{rate:.0f} inserts a second")
+    assert rate >= 1000
