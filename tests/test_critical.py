@@ -13,7 +13,7 @@ from fake_workers import FakeWorkers
 from mnemoscope import Retrieval, Step, Trial
 from mnemoscope.analysis.threshold import find_crossing
 from mnemoscope.cli import main
-from mnemoscope.experiments.critical import Critical, critical
+from mnemoscope.experiments.critical import Critical, critical, critical_many
 from mnemoscope.store.trials import Store
 
 SPEC = Retrieval(vocab=256, dim=100, length=32, samples=256)
@@ -108,6 +108,39 @@ def test_a_range_without_it_is_said_to_be_one(tmp_path: Path):
     assert search(tmp_path / "s.db", low=20_000).status == "below-range"
     assert search(tmp_path / "s.db", high=500).status == "above-range"
     assert search(tmp_path / "s.db", most_seeds=4, tolerance=0.001).status == "unresolved"
+
+
+def test_an_open_range_is_closed(tmp_path: Path):
+    workers = known(lambda spec: 3 * math.log(spec.samples / 2000))
+    with Store(tmp_path / "s.db") as store:
+        (found,) = critical_many(
+            [SPEC], "samples", ranges=[(16, None)], use_theory=False, store=store, workers=workers
+        )
+        assert (found.status, found.low is not None) == ("found", True)
+        assert max(trial.spec.samples for trial in found.trials) <= 4 * 4096
+        never = known(lambda spec: -1.0)
+        (found,) = critical_many(
+            [SPEC.replace(dim=20)], "samples", ranges=[(16, None)], store=store, workers=never
+        )
+        assert found.status == "above-range"
+
+
+def test_all_trials_crashing_is_not_a_failure_to_recall(tmp_path: Path):
+    crash = FakeWorkers(lambda spec, seed: Trial(spec, seed, "crashed", message="lost"))
+    with Store(tmp_path / "s.db") as store:
+        found = critical(SPEC, "samples", low=10, high=100, store=store, workers=crash)
+    assert (found.status, found.estimate) == ("unresolved", None)
+
+
+def test_searches_run_side_by_side(tmp_path: Path):
+    """Two settings in rounds of their own give what each gives alone."""
+    workers = known(lambda spec: 3 * math.log(spec.samples / (20 * spec.dim)))
+    specs, ranges = [SPEC, SPEC.replace(dim=50)], [(100, 10_000), (100, 20_000)]
+    with Store(tmp_path / "s.db") as store, Store(tmp_path / "t.db") as other:
+        both = critical_many(specs, "samples", ranges=ranges, store=store, workers=workers)
+        for one, spec, (low, high) in zip(both, specs, ranges, strict=True):
+            alone = critical(spec, "samples", low=low, high=high, store=other, workers=workers)
+            assert (one.estimate, one.low, one.high) == (alone.estimate, alone.low, alone.high)
 
 
 def test_along_an_axis_where_accuracy_falls(tmp_path: Path):

@@ -2,10 +2,8 @@
 
 import json
 import math
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from mnemoscope import Retrieval, predict
@@ -13,7 +11,6 @@ from mnemoscope.analysis.agreement import Compared, judge
 from mnemoscope.cli import main
 from mnemoscope.experiments import drawn
 from mnemoscope.experiments.collapse import settings
-from mnemoscope.experiments.validate import crossing
 from mnemoscope.report.validation import section
 from mnemoscope.theory.bound import collapse, coverage_samples
 
@@ -38,22 +35,6 @@ def test_accuracy_settings_meet_every_regime_and_both_triggers():
     regimes = {predict(one).regime for one in some}
     assert regimes >= {"recall", "interference", "mean_bias", "unseen"}
     assert {one.trigger for one in some} == {"keys", "additive"}
-
-
-def test_the_crossing_of_a_known_curve():
-    """Seeds that cross 0.5 at e^6, with noise: within four of the errors that it states."""
-    rng = np.random.default_rng(8)
-    shift = rng.normal(0, 0.3, 16)
-
-    def accuracies(counts: Sequence[int], seeds: int) -> np.ndarray:
-        away = 2 * (np.log(counts)[:, None] - 6) + shift[None, :seeds]
-        return 1 / (1 + np.exp(-away))
-
-    found, error = crossing(accuracies, 8, 16)
-    assert abs(math.log(found) - 6) <= 4 * error / found
-    assert 0.01 < error / found < 0.1
-    never, _ = crossing(lambda counts, seeds: np.full((len(counts), seeds), 0.2), 8, 4)
-    assert math.isnan(never)
 
 
 def compared(predicted: float, observed: float, name: str = "a", note: str = "") -> Compared:

@@ -1,7 +1,8 @@
 """A search for where a noisy measure crosses a target, as questions and answers.
 
 1. Both ends of the range are tried. If the easy end does not reach the target, or the hard end
-   already does, there is nothing to search for, and the status says so.
+   already does, there is nothing to search for, and the status says so. A range that is open
+   upwards is closed by steps of four.
 2. Bisection in the logarithm with few seeds, from a guess where there is one, until the bracket is
    narrow.
 3. Three points about the crossing, the same seeds at each; seeds are added until the interval is as
@@ -23,6 +24,7 @@ Place = tuple[int, int]
 Answers = Mapping[Place, float | None]
 FEW_SEEDS = 4
 NARROW = 1.5
+LARGEST = 2**24
 
 
 @dataclass(frozen=True)
@@ -42,19 +44,21 @@ Search = Generator[list[Place], Answers, Found]
 
 
 def search_crossing(
-    low: int, high: int, target: float, *, rising: bool, guess: float | None = None,
+    low: int, high: int | None, target: float, *, rising: bool, guess: float | None = None,
     tolerance: float = 0.1, most_seeds: int = 32,
 ) -> Search:  # fmt: skip
     """Find where the measure crosses `target` between `low` and `high`, to +-`tolerance`.
 
-    `rising` says whether it grows along the axis.
+    `rising` says whether it grows along the axis; only then may `high` be open.
     """
     known: dict[Place, float | None] = {}
     few = min(FEW_SEEDS, most_seeds)
 
     def ask(values: list[int], seeds: int) -> Generator[list[Place], Answers, None]:
         wanted = [(value, seed) for value in values for seed in range(seeds)]
-        known.update((yield [place for place in wanted if place not in known]))
+        new = [place for place in wanted if place not in known]
+        if new:
+            known.update((yield new))
 
     def reaches(value: int) -> Generator[list[Place], Answers, bool]:
         yield from ask([value], few)
@@ -64,8 +68,10 @@ def search_crossing(
             raise _AllCrashed
         return math.fsum(good) / len(good) >= target
 
-    hard, easy = (low, high) if rising else (high, low)
     try:
+        if high is None:
+            low, high = yield from _close(low, reaches)
+        hard, easy = (low, high) if rising else (high, low)
         if (yield from reaches(hard)):
             return Found("below-range" if rising else "above-range", None)
         if not (yield from reaches(easy)):
@@ -89,9 +95,19 @@ class _AllCrashed(Exception):  # noqa: N818 - it ends a search, it is not an err
     """No trial at a place has a result."""
 
 
+Reaches = Callable[[int], Generator[list[Place], Answers, bool]]
+
+
+def _close(low: int, reaches: Reaches) -> Generator[list[Place], Answers, tuple[int, int]]:
+    """The first step of four that reaches the target, or the last there may be."""
+    high = min(4 * low, LARGEST)
+    while high < LARGEST and not (yield from reaches(high)):
+        low, high = high, min(4 * high, LARGEST)
+    return low, high
+
+
 def _bracket(
-    low: int, high: int, reaches: Callable[[int], Generator[list[Place], Answers, bool]],
-    rising: bool, guess: float | None,
+    low: int, high: int, reaches: Reaches, rising: bool, guess: float | None,
 ) -> Generator[list[Place], Answers, tuple[int, int]]:  # fmt: skip
     """Halve the range until it is narrow."""
     middle = round(guess) if guess is not None and low < round(guess) < high else None

@@ -122,7 +122,7 @@ def critical_many(
     *,
     target: float = 0.5,
     measure: Measure = "accuracy",
-    ranges: Sequence[tuple[int, int]] | None = None,
+    ranges: Sequence[tuple[int, int | None]] | None = None,
     tolerance: float = 0.1,
     most_seeds: int = 32,
     first_seed: int = 0,
@@ -133,8 +133,8 @@ def critical_many(
 ) -> list[Critical]:
     """Find where the measure crosses `target` for every spec, each to +-`tolerance`.
 
-    Without ranges, about theory's guesses; `use_theory=False` keeps theory out of the search
-    itself. Trials are kept in `store`, the user's own by default.
+    Without ranges, about theory's guesses; a range may be open upwards. `use_theory=False` keeps
+    theory out of the search itself. Trials are kept in `store`, the user's own by default.
     """
     if store is None:
         with Store() as own:

@@ -9,11 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from mnemoscope.analysis.agreement import Compared
+from mnemoscope.analysis.search import Found, Search, search_crossing
 from mnemoscope.batch import simulate_many
+from mnemoscope.experiments.critical import critical_many
 from mnemoscope.experiments.decoders import decode, see
 from mnemoscope.experiments.noise_terms import measure_terms
+from mnemoscope.experiments.sweep import ThisProcess
 from mnemoscope.fields import Device
 from mnemoscope.spec import Retrieval
+from mnemoscope.store.schema import NOWHERE
+from mnemoscope.store.trials import Store
 from mnemoscope.theory.attention import attention_terms
 from mnemoscope.theory.bound import bound_samples, coverage_samples
 from mnemoscope.theory.critical import critical_value
@@ -22,7 +27,6 @@ from mnemoscope.theory.predict import predict
 # Settings to a call of the simulator, between words of progress.
 TOGETHER = 15
 TARGET = 0.5
-MOST_SAMPLES = 2**24
 Progress = Callable[[int], None]
 
 
@@ -72,19 +76,23 @@ def compare_critical(
 
     Theory has no part in finding it. The note is what any learner needs.
     """
-    for spec in specs:
-
-        def accuracies(counts: Sequence[int], few: int, spec: Retrieval = spec) -> np.ndarray:
-            jobs = [(spec.replace(samples=N), seed) for N in counts for seed in range(few)]
-            found = [one.accuracy for one in simulate_many(jobs, device=device)]
-            return np.array(found, dtype=float).reshape(len(counts), few)
-
-        told = critical_value(spec, "samples", TARGET)
-        observed, error = crossing(accuracies, max(1, spec.vocab // 16), seeds)
-        if told is not None:
-            bound = f"{coverage_samples(spec, TARGET):.0f}"
-            yield Compared(spec, "three steps", float(told), observed, error, bound)
-        progress(1)
+    with Store(NOWHERE) as store:
+        for first in range(0, len(specs), TOGETHER):
+            some = specs[first : first + TOGETHER]
+            found = critical_many(
+                some, "samples", target=TARGET, ranges=[(start(spec), None) for spec in some],
+                tolerance=0.0, most_seeds=seeds, use_theory=False, store=store,
+                workers=ThisProcess(device),
+            )  # fmt: skip
+            for spec, one in zip(some, found, strict=True):
+                told = critical_value(spec, "samples", TARGET)
+                if told is not None:
+                    bound = f"{coverage_samples(spec, TARGET):.0f}"
+                    yield Compared(
+                        spec, "three steps", float(told), one.estimate or math.nan,
+                        _error(one.low, one.high), bound,
+                    )  # fmt: skip
+            progress(len(some))
 
 
 def compare_bound(
@@ -93,57 +101,39 @@ def compare_bound(
     """The information bound on N, as `predicted`, beside where decoders of G cross TARGET."""
     for spec in specs:
         for name in ("matched_filter", "message_assignment"):
-
-            def accuracies(
-                counts: Sequence[int], few: int, spec: Retrieval = spec, name: str = name
-            ) -> np.ndarray:
-                seen = [see(spec.replace(samples=N), k, device) for N in counts for k in range(few)]
-                return np.array([decode(one, (name,))[name] for one in seen]).reshape(-1, few)
-
-            observed, error = crossing(accuracies, max(1, spec.vocab // 4), seeds)
-            yield Compared(spec, name, bound_samples(spec, TARGET), observed, error)
+            search = search_crossing(
+                start(spec), None, TARGET, rising=True, tolerance=0.0, most_seeds=seeds
+            )
+            found = _drive(search, spec, name, device).crossing
+            estimate, low, high = (
+                (found.estimate, found.low, found.high) if found else (math.nan, None, None)
+            )
+            yield Compared(spec, name, bound_samples(spec, TARGET), estimate, _error(low, high))
         progress(1)
 
 
-def crossing(
-    accuracies: Callable[[Sequence[int], int], np.ndarray], start: int, seeds: int
-) -> tuple[float, float]:
-    """The N at which the mean over seeds crosses TARGET, and its standard error.
-
-    `accuracies(counts, seeds)` gives a row for each N. N doubles from `start` until a quarter of
-    the seeds pass the target on average; then steps of 2^(1/4) go up and down until all seeds
-    are on both sides, and logit(accuracy) is taken as straight in ln N between the two nearest.
-    The same seeds serve at every N, and a longer sample begins with the shorter one.
-    """
-    N, few = start, max(2, seeds // 4)
-    while accuracies([N], few)[0].mean() < TARGET:
-        N *= 2
-        if N > MOST_SAMPLES:
-            return math.nan, math.nan
-    step = 2**0.25
-    at = N / step
-    known: dict[int, np.ndarray] = {}
-
-    def mean(count: int) -> float:
-        if count not in known:
-            known[count] = accuracies([count], seeds)[0]
-        return float(known[count].mean())
-
-    while mean(round(at)) >= TARGET and at > 2:
-        at /= step
-    while mean(round(at * step)) < TARGET:
-        at *= step
-    low, high = round(at), round(at * step)
-    below, above = (_logit(mean(count)) for count in (low, high))
-    slope = (above - below) / math.log(high / low)
-    crossed = low * math.exp((_logit(TARGET) - below) / slope)
-    spread = float(known[high].std(ddof=1)) / math.sqrt(seeds) / (TARGET * (1 - TARGET))
-    return crossed, crossed * spread / slope
+def start(spec: Retrieval) -> int:
+    """Too few samples to name half of the labels by: most were never seen."""
+    return max(1, spec.vocab // 16)
 
 
-def _logit(share: float) -> float:
-    share = min(max(share, 1e-3), 1 - 1e-3)
-    return math.log(share / (1 - share))
+def _drive(search: Search, spec: Retrieval, name: str, device: Device) -> Found:
+    """Answer a search's questions with a decoder."""
+    asked = next(search)
+    while True:
+        seen = {
+            (N, seed): decode(see(spec.replace(samples=N), seed, device), (name,))[name]
+            for N, seed in asked
+        }
+        try:
+            asked = search.send(seen)
+        except StopIteration as end:
+            return end.value
+
+
+def _error(low: float | None, high: float | None) -> float:
+    """A standard error from a 95 % interval."""
+    return math.nan if low is None or high is None else (high - low) / (2 * 1.96)
 
 
 def _of(spec: Retrieval, name: str, predicted: float, values: Sequence[float], note: str = ""

@@ -1,7 +1,8 @@
 """Matplotlib, opened and closed in one place: it is an extra, and says so when it is absent."""
 
+import math
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from mnemoscope.files import whole_file
 from mnemoscope.spec import SpecError
@@ -37,6 +38,17 @@ def open_canvas(
     if columns > 1:
         return figure, figure.subplots(1, columns, sharey=share)
     return figure, figure.add_subplot()
+
+
+def plain_log_ticks(axes: Any, name: Literal["x", "y"], low: float, high: float) -> None:
+    """A logarithmic axis with ticks at 1, 2 and 5, written as plain numbers."""
+    getattr(axes, f"set_{name}scale")("log")
+    axis = getattr(axes, f"{name}axis")
+    tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    marks = [first * 10.0**ten for ten in tens for first in (1, 2, 5)]
+    axis.set_ticks([mark for mark in marks if low / 1.3 <= mark <= high * 1.3], minor=False)
+    axis.set_ticks([], minor=True)
+    axis.set_major_formatter(lambda value, _: f"{value:,.4g}")
 
 
 def save(figure: Any, path: Path) -> None:

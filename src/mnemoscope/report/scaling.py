@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.experiments.fit import Scaling
-from mnemoscope.report.canvas import open_canvas, save
+from mnemoscope.report.canvas import open_canvas, plain_log_ticks, save
 from mnemoscope.spec import LETTERS
 
 
@@ -38,8 +38,8 @@ def _draw_points(axes: Any, made: Scaling) -> None:
         axes.plot(said, divided, "x", color="C1", markersize=5, label="theory")
     ends = [min(said.min(), found.min()), max(said.max(), found.max())]
     axes.plot(ends, ends, color="black", linewidth=0.8)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    plain_log_ticks(axes, "x", *ends)
+    plain_log_ticks(axes, "y", *ends)
     letter = LETTERS.get(made.along, made.along)
     over = f" / ln {LETTERS[made.log_of]}" if made.log_of else ""
     powers = " ".join(f"{LETTERS[e.axis]}^{e.value:.2f}" for e in made.law.exponents)
