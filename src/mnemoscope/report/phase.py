@@ -9,7 +9,7 @@ import numpy as np
 
 from mnemoscope.experiments.phase import PhaseDiagram
 from mnemoscope.files import whole_file
-from mnemoscope.report.canvas import open_canvas, save
+from mnemoscope.report.canvas import open_canvas, plain, save
 from mnemoscope.spec import LETTERS, SpecError
 
 
@@ -49,7 +49,7 @@ def make_figure(made: PhaseDiagram, path: Path | None = None) -> Any:
         values = made.x.values if name == "x" else made.y.values
         axis.set_ticks(values[:: -(-len(values) // 8)], minor=False)
         axis.set_ticks([], minor=True)
-        axis.set_major_formatter(lambda value, _: f"{value:,.4g}")
+        axis.set_major_formatter(lambda value, _: plain(value))
     legend = axes.legend(fontsize=8, facecolor="#555555", labelcolor="white", loc="lower left")
     legend.set_title(f"accuracy {made.target:g}", prop={"size": 8})
     legend.get_title().set_color("white")
@@ -146,13 +146,31 @@ def _draw_page(made: PhaseDiagram, path: Path) -> None:
             x=float(np.log10(across)), y=float(np.log10(up)), text=name.replace("_", " "),
             showarrow=False, bgcolor="rgba(255,255,255,0.6)", font={"size": 11},
         )  # fmt: skip
+    for name, axis in (("xaxis", made.x), ("yaxis", made.y)):
+        ticks = list(axis.values[:: -(-len(axis.values) // 10)])
+        edges = np.log10(_edges(axis.values))
+        figure.update_layout({name: {
+            "type": "log", "title": axis.field, "tickvals": ticks,
+            "ticktext": [plain(value) for value in ticks], "range": [edges[0], edges[-1]],
+        }})  # fmt: skip
     figure.update_layout(
-        xaxis={"type": "log", "title": made.x.field}, yaxis={"type": "log", "title": made.y.field},
         legend={"bgcolor": "rgba(80,80,80,0.6)", "font": {"color": "white"}, "x": 0.01, "y": 0.01},
-        title="Recall", template="plotly_white",
+        title=_title(made), template="plotly_white", height=680,
     )  # fmt: skip
     with whole_file(path) as part:
         figure.write_html(part, include_plotlyjs=True, full_html=True)
+
+
+def _title(made: PhaseDiagram) -> str:
+    """What is held while the axes vary."""
+    if not made.trials:
+        return "Recall"
+    spec = made.trials[0].spec
+    held = [
+        f"{letter}={getattr(spec, name):,}" for name, letter in LETTERS.items()
+        if name not in (made.x.field, made.y.field) and (name != "width" or spec.width)
+    ]  # fmt: skip
+    return f"Recall at {' '.join(held)}, up to {made.seeds.max():.0f} seeds a cell"
 
 
 def _hover(made: PhaseDiagram, r: int, c: int) -> str:

@@ -64,7 +64,7 @@ def _draw_exponents(axes: Any, made: Scaling) -> None:
     axes.set_yticks(
         range(len(made.law.exponents)), [LETTERS[one.axis] for one in made.law.exponents]
     )
-    axes.set_ylim(-0.7, len(made.law.exponents) - 0.3)
+    axes.set_ylim(-0.7, len(made.law.exponents) + 0.2)  # room for the legend
     axes.set_xlabel("exponent, with its 95 % interval")
     axes.grid(axis="x", linewidth=0.4)
     axes.legend(fontsize=8, loc="best")
