@@ -194,7 +194,7 @@ def _additive(points: Points) -> tuple[np.ndarray, np.ndarray]:
         return np.logaddexp.reduce(terms, axis=1) - points.log_y
 
     best = None
-    for steeper in (1.0, 2.0, 4.0):
+    for steeper in (0.5, 1.0, 2.0, 4.0, 8.0):
         start = np.concatenate([np.full(axes, level), steeper * slopes])
         bounds = ([-50.0] * axes + [-20.0] * axes, [80.0] * axes + [20.0] * axes)
         tried = least_squares(residuals, np.clip(start, *bounds), bounds=bounds)
