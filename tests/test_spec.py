@@ -138,17 +138,17 @@ def test_canonical_json_tells_the_whole_spec(values: dict[str, Any]):
 def test_toml_settings_and_their_typos(tmp_path: Path):
     good = tmp_path / "good.toml"
     good.write_text("vocab = 8\ndim = 4\nlength = 3\nsamples = 1e3\ntest-samples = 7\n")
-    assert Retrieval.read(read_toml(good)).test_samples == 7
+    assert Retrieval.read(read_toml(good, Retrieval)).test_samples == 7
     typo = tmp_path / "typo.toml"
     typo.write_text("vocab = 8\nlenght = 3\n")
     with pytest.raises(SpecError) as caught:
-        read_toml(typo)
+        read_toml(typo, Retrieval)
     assert str(caught.value) == (
         f"spec: expected known settings, got 'lenght' in '{typo}'; did you mean 'length'?"
     )
     broken = tmp_path / "broken.toml"
     broken.write_text("vocab =")
     with pytest.raises(SpecError, match=r"^spec: expected TOML, got '.*broken\.toml': "):
-        read_toml(broken)
+        read_toml(broken, Retrieval)
     with pytest.raises(SpecError, match=r"^spec: expected a readable TOML file, got .*No such"):
-        read_toml(tmp_path / "absent.toml")
+        read_toml(tmp_path / "absent.toml", Retrieval)

@@ -72,13 +72,13 @@ class Setting:
         except SpecError as error:
             if self.spec is None or getattr(self, error.field, None) is not None:
                 raise
-            if error.field not in read_toml(self.spec):
+            if error.field not in read_toml(self.spec, Retrieval):
                 raise
             raise SpecError(error.field, f"{error.message} (in {str(self.spec)!r})") from None
 
     def given(self) -> dict[str, Any]:
         """The values that were given, as they came; an axis may still supply others."""
-        values: dict[str, Any] = {} if self.spec is None else read_toml(self.spec)
+        values: dict[str, Any] = {} if self.spec is None else read_toml(self.spec, Retrieval)
         for field in dataclasses.fields(self):
             if field.name != "spec" and getattr(self, field.name) is not None:
                 values[field.name] = getattr(self, field.name)

@@ -48,7 +48,7 @@ def plain_log_ticks(axes: Any, name: Literal["x", "y"], low: float, high: float)
     marks = [first * 10.0**ten for ten in tens for first in (1, 2, 5)]
     axis.set_ticks([mark for mark in marks if low / 1.3 <= mark <= high * 1.3], minor=False)
     axis.set_ticks([], minor=True)
-    axis.set_major_formatter(lambda value, _: plain(value))
+    axis.set_major_formatter(lambda value, _: plain(float(value)))
 
 
 def plain(value: float) -> str:

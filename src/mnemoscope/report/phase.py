@@ -49,7 +49,7 @@ def make_figure(made: PhaseDiagram, path: Path | None = None) -> Any:
         values = made.x.values if name == "x" else made.y.values
         axis.set_ticks(values[:: -(-len(values) // 8)], minor=False)
         axis.set_ticks([], minor=True)
-        axis.set_major_formatter(lambda value, _: plain(value))
+        axis.set_major_formatter(lambda value, _: plain(float(value)))
     legend = axes.legend(fontsize=8, facecolor="#555555", labelcolor="white", loc="lower left")
     legend.set_title(f"accuracy {made.target:g}", prop={"size": 8})
     legend.get_title().set_color("white")

@@ -1,4 +1,4 @@
-"""What to run: one frozen, validated setting of the token-retrieval model.
+"""The token-retrieval model of paper A: one frozen, validated setting.
 
 The same object goes to the simulator and to the theory, and it is all that the two share.
 
@@ -7,17 +7,12 @@ The same object goes to the simulator and to the theory, and it is all that the 
     '{"dim":128,"kind":"retrieval","length":64,"samples":16384,"vocab":1024}'
 """
 
-import hashlib
-import json
-import tomllib
-from collections.abc import Mapping
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from mnemoscope.fields import between, nearest, one_of, step_size, whole
+from mnemoscope.fields import between, one_of, step_size, whole
+from mnemoscope.spec.base import Spec, SpecError
 
 Activation = Literal["relu", "gelu", "tanh", "linear", "hermite2", "hermite3"]
 Embedding = Literal["gaussian", "sphere", "orthonormal"]
@@ -40,24 +35,12 @@ Gamma = Annotated[float | Literal["limit"], BeforeValidator(step_size(1e-12, 1e2
 LETTERS = {"vocab": "V", "dim": "d", "length": "L", "samples": "N", "width": "m"}
 
 
-class SpecError(ValueError):
-    """A setting that cannot be run: `field`, and one line that says what was expected."""
-
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(f"{field}: {message}" if field else message)
-        self.field = field
-        self.message = message
-
-
-class Retrieval(BaseModel, frozen=True, extra="forbid"):
+class Retrieval(Spec, frozen=True, extra="forbid"):
     """One setting of the retrieval task, its model and its training.
 
     A sequence of `length` tokens out of `vocab` has one informative position; the label is a
     fixed permutation of the token there. `samples` sequences train a one-layer transformer of
     embedding dimension `dim` in three gradient steps.
-
-    The defaults are part of every spec's identity and never change: a spec's id leaves out what
-    equals its default, so an option added later does not rename an earlier experiment.
     """
 
     kind: ClassVar[str] = "retrieval"
@@ -145,21 +128,6 @@ class Retrieval(BaseModel, frozen=True, extra="forbid"):
             raise SpecError("lr", f"expected none unless `then` names an optimiser, got {self.lr}")
         return self
 
-    if not TYPE_CHECKING:  # type checkers see pydantic's own, with a keyword for every field
-
-        def __init__(self, **values: Any) -> None:
-            """A spec from named values; whatever is wrong becomes one `SpecError`."""
-            _check_names(values, type(self).model_fields)
-            try:
-                super().__init__(**values)
-            except ValidationError as error:
-                raise _as_spec_error(error) from None
-
-    @classmethod
-    def read(cls, values: dict[str, Any]) -> "Retrieval":
-        """A spec from values that still have to be looked at, such as text."""
-        return cls(**values)
-
     @property
     def learning_rate(self) -> float:
         """The rate of the training that goes on after the three steps (our choice by default)."""
@@ -167,17 +135,12 @@ class Retrieval(BaseModel, frozen=True, extra="forbid"):
             return self.lr
         return 0.01 if self.then == "adamw" else 1.0
 
-    def canonical(self) -> str:
-        """Canonical JSON: sorted keys, no spaces, nothing that equals its default."""
-        told = self.model_dump(exclude_defaults=True)
+    def canonical_values(self) -> dict[str, Any]:
+        """What differs from its default and matters."""
+        told = super().canonical_values()
         if self.width == 0:
             told.pop("activation", None)  # there is no MLP for it to act in
-        return json.dumps({"kind": self.kind, **told}, sort_keys=True, separators=(",", ":"))
-
-    @cached_property
-    def id(self) -> str:
-        """Sixteen hexadecimal digits of the canonical JSON's SHA-256."""
-        return hashlib.sha256(self.canonical().encode()).hexdigest()[:16]
+        return told
 
     def program(self) -> "Retrieval":
         """The part that decides which training code is compiled.
@@ -196,45 +159,3 @@ class Retrieval(BaseModel, frozen=True, extra="forbid"):
             steps=0,
             lr=None,
         )
-
-    def replace(self, **changes: Any) -> "Retrieval":
-        """The same setting with some values changed, validated anew."""
-        return Retrieval.read({**self.model_dump(), **changes})
-
-
-def _check_names(values: dict[str, Any], known: Mapping[str, Any], where: str = "") -> None:
-    for name in values:
-        if name not in known:
-            raise SpecError(
-                where and "spec",
-                f"expected known settings, got {name!r}{where}{nearest(name, known)}",
-            )
-
-
-def _as_spec_error(error: ValidationError) -> SpecError:
-    """The first thing that is wrong, in one line."""
-    first = error.errors()[0]
-    cause = first.get("ctx", {}).get("error")
-    if isinstance(cause, SpecError):
-        return SpecError(cause.field, cause.message)
-    field = str(first["loc"][0]) if first["loc"] else ""
-    if first["type"] == "missing":
-        return SpecError(field, "expected a value, got none")
-    return SpecError(field, first["msg"].removeprefix("Value error, "))
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """The settings in a TOML file, as named values still to be validated."""
-    shown = repr(str(path))
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SpecError(
-            "spec", f"expected a readable TOML file, got {shown} ({error.strerror})"
-        ) from None
-    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, or past Python's limits
-        reason = str(error).splitlines()[0]
-        raise SpecError("spec", f"expected TOML, got {shown}: {reason}") from None
-    values = {name.replace("-", "_"): value for name, value in table.items()}
-    _check_names(values, Retrieval.model_fields, f" in {shown}")
-    return values

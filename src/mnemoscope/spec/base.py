@@ -1,0 +1,105 @@
+"""What every kind of setting shares: frozen, validated, canonical JSON, a stable id."""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from mnemoscope.fields import nearest
+
+S = TypeVar("S", bound="Spec")
+
+
+class SpecError(ValueError):
+    """A setting that cannot be run: `field`, and one line that says what was expected."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}" if field else message)
+        self.field = field
+        self.message = message
+
+
+class Spec(BaseModel, frozen=True, extra="forbid"):
+    """One setting of one kind of experiment.
+
+    The defaults are part of every spec's identity and never change: a spec's id leaves out what
+    equals its default, so an option added later does not rename an earlier experiment.
+    """
+
+    kind: ClassVar[str] = ""
+
+    if not TYPE_CHECKING:  # type checkers see pydantic's own, with a keyword for every field
+
+        def __init__(self, **values: Any) -> None:
+            """A spec from named values; whatever is wrong becomes one `SpecError`."""
+            _check_names(values, type(self).model_fields)
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                raise _as_spec_error(error) from None
+
+    @classmethod
+    def read(cls: type[S], values: dict[str, Any]) -> S:
+        """A spec from values that still have to be looked at, such as text."""
+        return cls(**values)
+
+    def canonical_values(self) -> dict[str, Any]:
+        """What differs from its default."""
+        return self.model_dump(exclude_defaults=True)
+
+    def canonical(self) -> str:
+        """Canonical JSON: sorted keys, no spaces, nothing that equals its default."""
+        told = {"kind": self.kind, **self.canonical_values()}
+        return json.dumps(told, sort_keys=True, separators=(",", ":"))
+
+    @cached_property
+    def id(self) -> str:
+        """Sixteen hexadecimal digits of the canonical JSON's SHA-256."""
+        return hashlib.sha256(self.canonical().encode()).hexdigest()[:16]
+
+    def replace(self: S, **changes: Any) -> S:
+        """The same setting with some values changed, validated anew."""
+        return type(self).read({**self.model_dump(), **changes})
+
+
+def _check_names(values: dict[str, Any], known: Mapping[str, Any], where: str = "") -> None:
+    for name in values:
+        if name not in known:
+            raise SpecError(
+                where and "spec",
+                f"expected known settings, got {name!r}{where}{nearest(name, known)}",
+            )
+
+
+def _as_spec_error(error: ValidationError) -> SpecError:
+    """The first thing that is wrong, in one line."""
+    first = error.errors()[0]
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, SpecError):
+        return SpecError(cause.field, cause.message)
+    field = str(first["loc"][0]) if first["loc"] else ""
+    if first["type"] == "missing":
+        return SpecError(field, "expected a value, got none")
+    return SpecError(field, first["msg"].removeprefix("Value error, "))
+
+
+def read_toml(path: Path, kind: type[Spec]) -> dict[str, Any]:
+    """The settings in a TOML file, as named values of that kind still to be validated."""
+    shown = repr(str(path))
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SpecError(
+            "spec", f"expected a readable TOML file, got {shown} ({error.strerror})"
+        ) from None
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, or past Python's limits
+        reason = str(error).splitlines()[0]
+        raise SpecError("spec", f"expected TOML, got {shown}: {reason}") from None
+    values = {name.replace("-", "_"): value for name, value in table.items()}
+    _check_names(values, kind.model_fields, f" in {shown}")
+    return values
