@@ -10,7 +10,7 @@ HOUSE = Path(mnemoscope.__file__).parent
 ROOMS = [
     "fields", "spec", "files", "theory", "numerics", "layout", "keys", "tasks", "embeddings",
     "models", "training", "evaluation", "memory", "record", "store", "simulation", "batch",
-    "analysis", "experiments", "bench", "report", "cli",
+    "factual", "analysis", "experiments", "bench", "report", "cli",
 ]  # fmt: skip
 
 

@@ -43,8 +43,13 @@ def stream(spec: Retrieval, seed: int, name: str) -> np.ndarray:
 
     The text that is hashed reads, for example, `mnemoscope|7|train|vocab=256|length=8`.
     """
-    facts = [f"{field}={getattr(spec, field)}" for field in STREAMS[name]]
-    text = "|".join(["mnemoscope", str(seed), name, *facts])
+    return named_key(seed, name, **{field: getattr(spec, field) for field in STREAMS[name]})
+
+
+def named_key(seed: int, name: str, **facts: int) -> np.ndarray:
+    """The key of a stream by its name and what it depends on."""
+    told = [f"{field}={value}" for field, value in facts.items()]
+    text = "|".join(["mnemoscope", str(seed), name, *told])
     return np.frombuffer(hashlib.sha256(text.encode()).digest()[:8], dtype="<u4").copy()
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import jax
 
 from mnemoscope.fields import Measure
-from mnemoscope.spec import Retrieval
+from mnemoscope.spec import Retrieval, Spec
 
 # Raised whenever a change makes old and new results differ by more than rounding.
 NUMERICS_VERSION = 2
@@ -101,6 +101,47 @@ class Trial:
                 "device": self.device,
                 "versions": self.versions,
                 "spec_id": self.spec.id,
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One training of another kind: numbers by name, and how they came to be.
+
+    An outcome that is `unreached` has the accuracy that was reached.
+    """
+
+    spec: Spec
+    seed: int
+    status: Status
+    metrics: dict[str, float | None] = field(default_factory=dict)
+    curve: tuple[dict[str, float], ...] = field(default=(), repr=False)
+    seconds: float = 0.0
+    message: str = ""
+    precision: str = "float32"
+    device: str = "cpu"
+    versions: dict[str, str] = field(default_factory=lambda: versions())
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of right answers; None where there is none to speak of."""
+        return self.metrics.get("accuracy")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON: numbers that are not finite become None."""
+        return _finite(
+            {
+                "seed": self.seed,
+                "status": self.status,
+                **self.metrics,
+                "seconds": self.seconds,
+                "message": self.message,
+                "precision": self.precision,
+                "device": self.device,
+                "versions": self.versions,
+                "spec_id": self.spec.id,
+                "curve": list(self.curve),
             }
         )
 

@@ -1,6 +1,7 @@
 """What to run: frozen, validated settings, one kind a file."""
 
 from mnemoscope.spec.base import Spec, SpecError, read_toml
+from mnemoscope.spec.facts import Facts, Mixing
 from mnemoscope.spec.retrieval import (
     LETTERS,
     Activation,
@@ -16,6 +17,8 @@ __all__ = [
     "Activation",
     "Attention",
     "Embedding",
+    "Facts",
+    "Mixing",
     "Retrieval",
     "Spec",
     "SpecError",

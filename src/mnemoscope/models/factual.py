@@ -1,0 +1,96 @@
+r"""Paper B's one-layer transformer, with frozen embeddings, asked from the last token.
+
+    scores   s_h(v) = (K_h e_v)^T (Q_h e_EOS) / sqrt(d_h)
+    mixing   softmax: a_h(v) = c_v exp(s_h(v)) / sum_w c_w exp(s_h(w));  linear: a_h(v) = c_v s_h(v)
+    output   x = sum_h O_h sum_v a_h(v) V_h e_v
+    MLP      x + W2 relu(W1 x + b),   the only residual
+    logits   u_a^T x over all R D answers
+
+c_v is how often token v is in the sequence. Since embeddings are frozen and there are no positions,
+scores and values are tables by token, made once a step: nothing is multiplied position by position.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, UInt32
+
+from mnemoscope.keys import normal
+from mnemoscope.spec.facts import Facts
+
+
+class Frozen(NamedTuple):
+    """Embeddings of tokens and of answers, N(0, I/d), never trained."""
+
+    E: Float[Array, "V d"]
+    U: Float[Array, "A d"]
+
+
+class Weights(NamedTuple):
+    """What is trained. Heads and hidden units past those asked for are zero, and stay zero."""
+
+    Q: Float[Array, "H k d"]
+    K: Float[Array, "H k d"]
+    V: Float[Array, "H k d"]
+    O: Float[Array, "H k d"]  # noqa: E741 - the output matrices, transposed
+    W1: Float[Array, "m d"]
+    b: Float[Array, "m"]
+    W2: Float[Array, "m d"]
+
+
+def draw_frozen(program: Facts, keys: dict[str, UInt32[Array, "2"]]) -> Frozen:
+    """The embeddings."""
+    d = program.dim
+    E, U = normal(keys["token"], program.tokens, d), normal(keys["answer"], program.outputs, d)
+    return Frozen(E.astype(float) / d**0.5, U.astype(float) / d**0.5)
+
+
+def draw_weights(
+    program: Facts, keys: dict[str, UInt32[Array, "2"]], heads: Array, width: Array
+) -> Weights:
+    """Q, K, V ~ N(0, 1/d_h) and O ~ N(0, 1/d); the MLP with variance 1/(3 fan-in) (our choice).
+
+    `program` may have more heads and hidden units than asked for: the rest is zero, so that their
+    gradients are zero, too.
+    """
+    H, k, d, m = program.heads, program.head_dim, program.dim, program.width
+    there = (jnp.arange(H) < heads)[:, None, None]
+
+    def of_heads(name: str, variance: float) -> Float[Array, "H k d"]:
+        drawn = normal(keys[name], H * k, d).astype(float).reshape(H, k, d)
+        return jnp.where(there, drawn * variance**0.5, 0.0)
+
+    live = jnp.arange(m) < width
+    W1, W2 = (normal(keys[name], m, d).astype(float) for name in ("W1", "W2"))
+    b = normal(keys["b"], m, 1).astype(float)[:, 0]
+    fan = jnp.maximum(width, 1).astype(W2.dtype)
+    return Weights(
+        of_heads("Q", 1 / k), of_heads("K", 1 / k), of_heads("V", 1 / k), of_heads("O", 1 / d),
+        jnp.where(live[:, None], W1 / (3 * d) ** 0.5, 0.0),
+        jnp.where(live, b / (3 * d) ** 0.5, 0.0),
+        jnp.where(live[:, None], W2 / jnp.sqrt(3 * fan), 0.0),
+    )  # fmt: skip
+
+
+def score_table(program: Facts, frozen: Frozen, weights: Weights) -> Float[Array, "H V"]:
+    """s_h(v) for every head and token."""
+    query = weights.Q @ frozen.E[-1]
+    return jnp.einsum("hk,hkd,vd->hv", query, weights.K, frozen.E) / program.head_dim**0.5
+
+
+def logits(
+    program: Facts, frozen: Frozen, weights: Weights, counts: Float[Array, "B V"]
+) -> Float[Array, "B A"]:
+    """u_a^T x for every answer."""
+    scores = score_table(program, frozen, weights)
+    values = jnp.einsum("hkd,hke,ve->hvd", weights.O, weights.V, frozen.E)  # O_h V_h e_v
+    if program.mixing == "softmax":
+        mixed = jax.nn.softmax(scores[None] + jnp.log(counts)[:, None, :], axis=-1)
+    else:
+        mixed = scores[None] * counts[:, None, :]
+    B, d = counts.shape[0], program.dim
+    x = mixed.reshape(B, -1) @ values.reshape(-1, d)
+    if program.width:
+        x = x + jax.nn.relu(x @ weights.W1.T + weights.b) @ weights.W2
+    return x @ frozen.U.T

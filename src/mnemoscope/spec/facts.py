@@ -1,0 +1,97 @@
+"""Paper B's factual recall: subjects, relations and answers, and the transformer that learns them.
+
+>>> Facts(subjects=16, relations=16, answers=8, dim=32, heads=4, head_dim=8, width=64).outputs
+128
+"""
+
+from typing import Annotated, ClassVar, Literal, get_args
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from mnemoscope.fields import between, one_of, whole
+from mnemoscope.spec.base import Spec, SpecError
+
+Mixing = Literal["softmax", "linear"]
+Count = Annotated[int, BeforeValidator(whole(1, 2**20))]
+
+
+class Facts(Spec, frozen=True, extra="forbid"):
+    """One setting of the factual-recall task, its transformer and its training.
+
+    A sequence of `length` tokens holds one of S subjects, one of R relations, noise, and the end
+    token. Every pair (s, r) has one answer out of the D that belong to r. A one-layer transformer
+    with frozen random embeddings names it from the last token.
+    """
+
+    kind: ClassVar[str] = "facts"
+
+    subjects: Count = Field(description="S: number of subjects")
+    relations: Count = Field(description="R: number of relations")
+    answers: Count = Field(description="D: answers that belong to each relation")
+    dim: Count = Field(description="d: embedding dimension")
+    heads: Count = Field(description="H: attention heads")
+    head_dim: Count = Field(description="d_h: dimension of a head")
+    width: Annotated[int, BeforeValidator(whole(0, 2**20))] = Field(
+        default=0, description="m: hidden units of the MLP; 0 leaves the MLP out"
+    )
+    length: Annotated[int, BeforeValidator(whole(3, 2**16))] = Field(
+        default=32, description="T: tokens in a sequence, with subject, relation and end"
+    )
+    noise: Annotated[int, BeforeValidator(whole(0, 2**20))] = Field(
+        default=0, description="noise tokens; 0 means as many as subjects and relations together"
+    )
+    mixing: Annotated[Mixing, BeforeValidator(one_of(*get_args(Mixing)))] = Field(
+        default="softmax", description="how attention weighs tokens"
+    )
+    lr: Annotated[float, BeforeValidator(between(1e-8, 1e3))] = Field(
+        default=0.01, description="AdamW's learning rate"
+    )
+    batch: Count = Field(default=1024, description="fresh sequences in a step")
+    max_steps: Annotated[int, BeforeValidator(whole(1, 2**22))] = Field(
+        default=2**14, description="steps after which training ends in any case"
+    )
+    target: Annotated[float, BeforeValidator(between(0.001, 1.0))] = Field(
+        default=0.99, description="accuracy at which training stops"
+    )
+    test_samples: Annotated[int, BeforeValidator(whole(1, 2**24))] = Field(
+        default=1024, description="fresh sequences on which accuracy is measured"
+    )
+
+    @model_validator(mode="after")
+    def _check_together(self) -> "Facts":
+        if self.max_steps * self.batch > 2**32 - 1:
+            raise SpecError(
+                "max_steps", f"expected at most 2^32 sequences in all, got {self.max_steps:,} "
+                f"steps of {self.batch:,}",
+            )  # fmt: skip
+        if self.answers > self.subjects:
+            raise SpecError(
+                "answers", f"expected at most subjects = {self.subjects}, since a relation has "
+                f"no more facts than that, got {self.answers}",
+            )  # fmt: skip
+        return self
+
+    @property
+    def facts(self) -> int:
+        """S R: how many pairs have an answer."""
+        return self.subjects * self.relations
+
+    @property
+    def outputs(self) -> int:
+        """R D: all answers."""
+        return self.relations * self.answers
+
+    @property
+    def noise_tokens(self) -> int:
+        """Noise tokens: S + R by default, as in the paper's experiments."""
+        return self.noise or self.subjects + self.relations
+
+    @property
+    def tokens(self) -> int:
+        """Subjects, relations, noise tokens, and the end token."""
+        return self.subjects + self.relations + self.noise_tokens + 1
+
+    @property
+    def parameters(self) -> int:
+        """4 H d_h d + 2 m d: the paper's count, which leaves out the m biases."""
+        return 4 * self.heads * self.head_dim * self.dim + 2 * self.width * self.dim

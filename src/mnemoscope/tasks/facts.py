@@ -1,0 +1,49 @@
+"""The factual-recall task: facts, and sequences that ask for them.
+
+Tokens are numbered: subjects 0..S-1, relations S..S+R-1, then noise, the end token last. With
+S = 2, R = 1, two noise tokens and T = 5, the sequence (noise 3, subject 1, noise 4, relation 2,
+end 5) becomes the counts (0, 1, 1, 1, 1, 1).
+
+The model has no positions: what a sequence says is how often each token is in it. So a sequence is
+made as counts, and where subject and relation stand among the T - 1 places need not be drawn.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, UInt32
+
+from mnemoscope.keys import below, random_words
+from mnemoscope.spec.facts import Facts
+
+
+class Asked(NamedTuple):
+    """Sequences as counts of tokens, and the fact that each asks for."""
+
+    counts: Float[Array, "B V"]
+    subject: UInt32[Array, "B"]
+    relation: UInt32[Array, "B"]
+
+
+def draw_facts(program: Facts, key: UInt32[Array, "2"]) -> UInt32[Array, "S R"]:
+    """a*(s, r): one of the D answers r D, ..., r D + D - 1 of its relation, uniformly."""
+    S, R, D = program.subjects, program.relations, program.answers
+    words = random_words(key, lax.iota(jnp.uint32, S), R)
+    return below(words, D) + jnp.uint32(D) * lax.iota(jnp.uint32, R)[None, :]
+
+
+def draw_sequences(program: Facts, key: UInt32[Array, "2"], rows: UInt32[Array, "B"]) -> Asked:
+    """The sequences of these row numbers: one subject, one relation, T - 3 noise tokens, the end.
+
+    Subject, relation and every noise token are uniform over their kind.
+    """
+    S, R = program.subjects, program.relations
+    words = random_words(key, rows, program.length - 1)
+    subject, relation = below(words[:, 0], S), below(words[:, 1], R)
+    noise = below(words[:, 2:], program.noise_tokens) + jnp.uint32(S + R)
+    at = lax.iota(jnp.int32, len(rows))
+    counts = jnp.zeros((len(rows), program.tokens))
+    counts = counts.at[at[:, None], noise].add(1.0)
+    counts = counts.at[at, subject].add(1.0).at[at, relation + jnp.uint32(S)].add(1.0)
+    return Asked(counts.at[:, -1].add(1.0), subject, relation)

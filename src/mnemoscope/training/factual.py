@@ -1,0 +1,126 @@
+r"""AdamW on fresh sequences, many trainings side by side in one compiled program.
+
+    m <- 0.9 m + 0.1 g,  v <- 0.999 v + 0.001 g^2,  theta <- theta - lr mhat/(sqrt(vhat) + 1e-8)
+
+without weight decay (our choice). Step t draws rows t B, ..., t B + B - 1 of the training stream on
+the device: nothing is drawn beforehand. Seeds, learning rates, and heads and widths up to the
+program's own are arguments, so that trainings which differ in them share the program.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, UInt32
+
+from mnemoscope.models.factual import Frozen, Weights, draw_frozen, draw_weights, logits
+from mnemoscope.spec.facts import Facts
+from mnemoscope.tasks.facts import Asked, draw_facts, draw_sequences
+from mnemoscope.training.full import FIRST_MOMENT, SECOND_MOMENT, TINY
+
+Keys = dict[str, UInt32[Array, "2"]]
+
+
+class State(NamedTuple):
+    """The weights, AdamW's moments, and the number of steps taken."""
+
+    weights: Weights
+    first: Weights
+    second: Weights
+    taken: UInt32[Array, ""]
+
+
+class Info(NamedTuple):
+    """The last step's loss, and accuracy on fresh sequences; `whose` relation's answers too."""
+
+    loss: Float[Array, ""]
+    accuracy: Float[Array, ""]
+    relation: Float[Array, ""]
+
+
+class World(NamedTuple):
+    """What is fixed in a training: embeddings, facts, and streams."""
+
+    frozen: Frozen
+    facts: UInt32[Array, "S R"]
+    keys: Keys
+
+
+@partial(jax.jit, static_argnames="program")
+def begin(program: Facts, keys: Keys, heads: Array, width: Array) -> tuple[World, State]:
+    """The trainings' worlds and first states; all arguments but the program have a row for each."""
+
+    def one(keys: Keys, heads: Array, width: Array) -> tuple[World, State]:
+        weights = draw_weights(program, keys, heads, width)
+        zero = jax.tree.map(jnp.zeros_like, weights)
+        world = World(draw_frozen(program, keys), draw_facts(program, keys["facts"]), keys)
+        return world, State(weights, zero, zero, jnp.uint32(0))
+
+    return jax.vmap(one)(keys, heads, width)
+
+
+@partial(jax.jit, static_argnames=("program", "steps"))
+def advance(
+    program: Facts, steps: int, world: World, state: State, lr: Float[Array, "n"]
+) -> tuple[State, Info]:
+    """So many steps of every training, and how it stands then."""
+
+    def one(world: World, state: State, lr: Float[Array, ""]) -> tuple[State, Info]:
+        state, losses = jax.lax.scan(
+            lambda state, _: _step(program, world, state, lr), state, length=steps
+        )
+        accuracy, relation = _measure(program, world, state.weights, "test")
+        return state, Info(losses[-1], accuracy, relation)
+
+    return jax.vmap(one)(world, state, lr)
+
+
+@partial(jax.jit, static_argnames="program")
+def final_accuracy(program: Facts, world: World, state: State) -> Float[Array, "n"]:
+    """Accuracy on sequences that no stopping rule has seen."""
+    return jax.vmap(lambda w, s: _measure(program, w, s.weights, "final")[0])(world, state)
+
+
+def _step(
+    program: Facts, world: World, state: State, lr: Float[Array, ""]
+) -> tuple[State, Float[Array, ""]]:
+    rows = state.taken * jnp.uint32(program.batch) + jnp.arange(program.batch, dtype=jnp.uint32)
+    asked = draw_sequences(program, world.keys["train"], rows)
+    loss, gradient = jax.value_and_grad(partial(cross_entropy, program, world))(
+        state.weights, asked
+    )
+    taken = state.taken + jnp.uint32(1)
+    t = taken.astype(loss.dtype)
+    first = jax.tree.map(
+        lambda m, g: FIRST_MOMENT * m + (1 - FIRST_MOMENT) * g, state.first, gradient
+    )
+    second = jax.tree.map(
+        lambda v, g: SECOND_MOMENT * v + (1 - SECOND_MOMENT) * g**2, state.second, gradient
+    )
+    at, over = 1 / (1 - FIRST_MOMENT**t), 1 / (1 - SECOND_MOMENT**t)
+    weights = jax.tree.map(
+        lambda w, m, v: w - lr * (m * at) / (jnp.sqrt(v * over) + TINY),
+        state.weights, first, second,
+    )  # fmt: skip
+    return State(weights, first, second, taken), loss
+
+
+def cross_entropy(program: Facts, world: World, weights: Weights, asked: Asked) -> Float[Array, ""]:
+    """-ln p(a*(s, r)), averaged over the sequences."""
+    told = jax.nn.log_softmax(logits(program, world.frozen, weights, asked.counts), axis=-1)
+    answer = world.facts[asked.subject, asked.relation]
+    return -jnp.mean(jnp.take_along_axis(told, answer[:, None], axis=1))
+
+
+def _measure(
+    program: Facts, world: World, weights: Weights, stream: str
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """How often the answer is right, and how often it is at least one of its relation's."""
+    rows = jnp.arange(program.test_samples, dtype=jnp.uint32)
+    asked = draw_sequences(program, world.keys[stream], rows)
+    named = jnp.argmax(logits(program, world.frozen, weights, asked.counts), axis=1)
+    answer = world.facts[asked.subject, asked.relation]
+    own = named // program.answers == asked.relation
+    kind = world.frozen.E.dtype
+    return jnp.mean((named == answer).astype(kind)), jnp.mean(own.astype(kind))
