@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from mnemoscope import Retrieval, Trial
-from mnemoscope.record import Job
+from mnemoscope.record import AnyJob, Record
 
 
 class FakeWorkers:
@@ -11,14 +11,17 @@ class FakeWorkers:
 
     def __init__(self, make: Callable[[Retrieval, int], Trial], at_once: int = 1) -> None:
         self.together, self.at_once, self.make = 8, at_once, make
-        self.given: list[Job] = []
-        self._waiting: list[list[Job]] = []
+        self.given: list[AnyJob] = []
+        self._waiting: list[list[AnyJob]] = []
 
-    def submit(self, batch: list[Job]) -> None:
+    def submit(self, batch: list[AnyJob]) -> None:
         self.given += batch
         self._waiting.append(batch)
 
-    def collect(self) -> Iterator[tuple[list[Job], list[Trial]]]:
+    def collect(self) -> Iterator[tuple[list[AnyJob], list[Record]]]:
         while self._waiting:
             batch = self._waiting.pop()
-            yield batch, [self.make(spec, seed) for spec, seed in batch]
+            yield (
+                batch,
+                [self.make(spec, seed) for spec, seed in batch if isinstance(spec, Retrieval)],
+            )

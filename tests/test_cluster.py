@@ -15,7 +15,7 @@ from mnemoscope import SpecError
 from mnemoscope.cli import main
 from mnemoscope.experiments.cluster import FarWorkers, open_workers, run_far
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
-from mnemoscope.record import Trial
+from mnemoscope.record import AnyJob, Trial
 from mnemoscope.store.trials import Store
 
 COUNT = 120
@@ -76,7 +76,7 @@ def test_a_batch_that_kills_its_workers_is_a_crash(workers: Workers):
         def exception(self) -> Exception:
             return workers.distributed.KilledWorker("task", None, 3)
 
-    (told,) = workers._trials(Future(), jobs(1))
+    (told,) = workers._trials(Future(), list[AnyJob](jobs(1)))
     assert isinstance(told, Trial)
     assert (told.status, told.accuracy) == ("crashed", None)
     assert told.message.startswith("KilledWorker")

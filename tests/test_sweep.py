@@ -64,7 +64,7 @@ def test_batches_share_a_program_and_grow_no_larger_than_told():
     cut = list(batches(todo, 8))
     assert {job for batch in cut for job in batch} == set(todo)
     assert {len(batch) for batch in cut} <= set(range(1, 9))
-    assert all(len({spec.dim > 32 for spec, _ in batch}) == 1 for batch in cut)
+    assert all(len({spec.model_dump()["dim"] > 32 for spec, _ in batch}) == 1 for batch in cut)
 
 
 def test_days_of_work_are_seen_coming():
@@ -96,13 +96,12 @@ def test_a_sweep_runs_what_is_missing_and_nothing_else(tmp_path: Path):
 
 
 def test_what_fails_in_a_batch_is_recorded_as_a_crash(monkeypatch: pytest.MonkeyPatch):
-    from mnemoscope.experiments import trials, work
+    from mnemoscope.experiments import work
 
     def fail(*words: object, **more: object) -> None:
         raise RuntimeError("no such thing")
 
     monkeypatch.setattr(work, "simulate_many", fail)
-    monkeypatch.setattr(trials, "simulate", fail)
     (found,) = run_batch([(SPEC, 0)], "cpu")
     assert (found.status, found.message) == ("crashed", "RuntimeError: no such thing")
 

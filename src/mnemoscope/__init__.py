@@ -3,13 +3,14 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec import Facts, Retrieval, SpecError
 from mnemoscope.theory.critical import critical_value
 from mnemoscope.theory.predict import Prediction, predict
 
 if TYPE_CHECKING:
     from mnemoscope.batch import simulate_many
     from mnemoscope.experiments.critical import Critical, critical, critical_many
+    from mnemoscope.experiments.facts import Lessons, learn_facts
     from mnemoscope.experiments.fit import Scaling, fit
     from mnemoscope.experiments.phase import PhaseDiagram, phase_diagram
     from mnemoscope.experiments.trials import Run, run
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Critical",
+    "Facts",
+    "Lessons",
     "PhaseDiagram",
     "Prediction",
     "Retrieval",
@@ -32,6 +35,7 @@ __all__ = [
     "critical_many",
     "critical_value",
     "fit",
+    "learn_facts",
     "phase_diagram",
     "predict",
     "run",
@@ -42,6 +46,7 @@ __all__ = [
 # What needs the simulator is loaded when it is first asked for: theory alone starts in a moment.
 _SIMULATOR = {
     "Critical": "experiments.critical",
+    "Lessons": "experiments.facts",
     "PhaseDiagram": "experiments.phase",
     "Run": "experiments.trials",
     "Scaling": "experiments.fit",
@@ -51,6 +56,7 @@ _SIMULATOR = {
     "critical": "experiments.critical",
     "critical_many": "experiments.critical",
     "fit": "experiments.fit",
+    "learn_facts": "experiments.facts",
     "phase_diagram": "experiments.phase",
     "run": "experiments.trials",
     "simulate": "simulation",

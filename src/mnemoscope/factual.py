@@ -35,13 +35,11 @@ KEPT_CHECKS = 128
 def program_of(spec: Facts) -> Facts:
     """The setting whose compiled program serves this one: heads and width are rounded up.
 
-    Heads to a power of two, width to one of 2, 8, 32, 128, ...: fewer programs to compile, and what
-    is too much is zero.
+    Heads to a power of two, width to one from 8 on: fewer programs to compile, and what is too much
+    is zero.
     """
     heads = 1 << (spec.heads - 1).bit_length()
-    width = 0
-    while width < spec.width:
-        width = 4 * width or 2
+    width = max(8, 1 << (spec.width - 1).bit_length()) if spec.width else 0
     return spec.replace(heads=heads, width=width, lr=0.01, max_steps=1, target=0.99)
 
 

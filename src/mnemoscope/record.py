@@ -14,8 +14,9 @@ from mnemoscope.spec import Retrieval, Spec
 # Raised whenever a change makes old and new results differ by more than rounding.
 NUMERICS_VERSION = 2
 
-# What a trial is of: a setting and a seed.
+# What a trial is of: a setting and a seed. Any kind of setting, where the kind does not matter.
 Job = tuple[Retrieval, int]
+AnyJob = tuple[Spec, int]
 Status = Literal["ok", "crashed", "diverged", "unreached"]
 
 
@@ -144,6 +145,9 @@ class Outcome:
                 "curve": list(self.curve),
             }
         )
+
+
+Record = Trial | Outcome
 
 
 def versions() -> dict[str, str]:

@@ -18,6 +18,7 @@ COMMANDS = {
     "critical": "Find where accuracy along one axis crosses a target, with an interval.",
     "phase": "Measure a phase diagram over two axes, with theory's contour on it.",
     "fit": "Fit scaling exponents to critical points over several axes, beside theory's.",
+    "facts": "Train paper B's transformer to recall facts, until it reaches the target.",
     "laws": "Show the scaling laws, and the map of which one binds.",
     "bound": "Bound what any estimator can name that sees only the first gradient.",
     "validate": "Hold theory against simulation, on settings drawn before any was run.",

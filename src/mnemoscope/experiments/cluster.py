@@ -22,10 +22,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from mnemoscope.experiments.sweep import ThisProcess, Workers
-from mnemoscope.experiments.work import MOST_IN_A_BATCH, run_batch
+from mnemoscope.experiments.work import MOST_IN_A_BATCH, crashed, run_batch
 from mnemoscope.fields import Device
 from mnemoscope.numerics import keep_compiled_programs
-from mnemoscope.record import NUMERICS_VERSION, Job, Trial
+from mnemoscope.record import NUMERICS_VERSION, AnyJob, Record
 from mnemoscope.spec import SpecError
 
 Say = Callable[[str], None]
@@ -40,7 +40,9 @@ LOST_SECONDS = 60.0
 AHEAD = 2
 
 
-def run_far(batch: Sequence[Job], device: Device, budget: int | None, numerics: int) -> list[Trial]:
+def run_far(
+    batch: Sequence[AnyJob], device: Device, budget: int | None, numerics: int
+) -> list[Record]:
     """A batch, on a worker. It stands in an importable module: a function of `__main__` would be
     sent by value, and compile anew for every task."""
     if numerics != NUMERICS_VERSION:
@@ -109,7 +111,7 @@ class FarWorkers:
         self.device: Device = device
         self.budget, self.say, self.patient = budget, say, patient
         self.together = MOST_IN_A_BATCH["gpu" if device == "gpu" else "cpu"]
-        self._under_way: dict[Any, list[Job]] = {}
+        self._under_way: dict[Any, list[AnyJob]] = {}
         self._ready: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._seen = self._spoke = time.monotonic()
 
@@ -118,7 +120,7 @@ class FarWorkers:
         """Two batches for every thread that could run one; at least two while none is there."""
         return AHEAD * max(1, sum(one["nthreads"] for one in self._able()))
 
-    def submit(self, batch: list[Job]) -> None:
+    def submit(self, batch: list[AnyJob]) -> None:
         """Take on one batch."""
         future = self.client.submit(
             run_far, batch, self.device, self.budget, NUMERICS_VERSION, pure=False,
@@ -127,7 +129,7 @@ class FarWorkers:
         self._under_way[future] = batch
         future.add_done_callback(self._ready.put)
 
-    def collect(self) -> Iterator[tuple[list[Job], list[Trial]]]:
+    def collect(self) -> Iterator[tuple[list[AnyJob], list[Record]]]:
         """What is ready, at least one batch if any is under way."""
         while self._under_way:
             try:
@@ -174,14 +176,14 @@ class FarWorkers:
             one for one in self._workers() if self.device != "gpu" or one["resources"].get("GPU")
         ]
 
-    def _trials(self, future: Any, batch: list[Job]) -> list[Trial]:
+    def _trials(self, future: Any, batch: list[AnyJob]) -> list[Record]:
         error = future.exception() if future.status == "error" else None
         if future.status == "finished":
             return future.result()
         if isinstance(error, self.distributed.KilledWorker):
             # Several workers died of it: most likely it does not fit in their memory.
             words = "KilledWorker: workers that ran it died, one after the other"
-            return [Trial(spec, seed, "crashed", message=words) for spec, seed in batch]
+            return [crashed(spec, seed, words) for spec, seed in batch]
         if isinstance(error, SpecError):
             raise error
         if isinstance(error, ImportError):

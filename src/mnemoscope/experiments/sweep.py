@@ -15,7 +15,8 @@ from mnemoscope.experiments.trials import Report, run_trials
 from mnemoscope.experiments.work import MOST_IN_A_BATCH, batches, run_batch
 from mnemoscope.fields import Device
 from mnemoscope.numerics import find_device
-from mnemoscope.record import Job, Trial
+from mnemoscope.record import AnyJob, Record
+from mnemoscope.spec import Retrieval
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.trials import Store
 
@@ -50,11 +51,11 @@ class Workers(Protocol):
         """How many batches it wants under way."""
         ...
 
-    def submit(self, batch: list[Job]) -> None:
+    def submit(self, batch: list[AnyJob]) -> None:
         """Take on one batch."""
         ...
 
-    def collect(self) -> Iterator[tuple[list[Job], list[Trial]]]:
+    def collect(self) -> Iterator[tuple[list[AnyJob], list[Record]]]:
         """What is ready, at least one batch if any is under way."""
         ...
 
@@ -68,13 +69,13 @@ class ThisProcess:
         on_cpu = find_device(device).platform == "cpu"
         self.together = MOST_IN_A_BATCH["cpu" if on_cpu else "gpu"]
         self.at_once = 1
-        self._waiting: list[list[Job]] = []
+        self._waiting: list[list[AnyJob]] = []
 
-    def submit(self, batch: list[Job]) -> None:
+    def submit(self, batch: list[AnyJob]) -> None:
         """Take on one batch."""
         self._waiting.append(batch)
 
-    def collect(self) -> Iterator[tuple[list[Job], list[Trial]]]:
+    def collect(self) -> Iterator[tuple[list[AnyJob], list[Record]]]:
         """Run what was taken on."""
         while self._waiting:
             batch = self._waiting.pop(0)
@@ -93,16 +94,17 @@ class OneByOne(ThisProcess):
         super().__init__(device, budget)
         self.together, self.report = 1, report
 
-    def collect(self) -> Iterator[tuple[list[Job], list[Trial]]]:
+    def collect(self) -> Iterator[tuple[list[AnyJob], list[Record]]]:
         """Run what was taken on."""
         while self._waiting:
             ((spec, seed),) = batch = self._waiting.pop(0)
+            assert isinstance(spec, Retrieval)
             more = {"device": self.device, "budget": self.budget, "report": self.report}
             yield batch, list(run_trials(spec, [seed], **more))
 
 
 def sweep(
-    jobs: Sequence[Job], store: Store, workers: Workers, progress: Progress | None = None
+    jobs: Sequence[AnyJob], store: Store, workers: Workers, progress: Progress | None = None
 ) -> Tally:
     """See to it that every job has a result in the store, and say how it went.
 

@@ -8,10 +8,11 @@ import os
 from collections.abc import Iterator, Sequence
 
 from mnemoscope.batch import bucket, simulate_many
-from mnemoscope.experiments.trials import run_trials
+from mnemoscope.factual import program_of, train_many
 from mnemoscope.fields import Device
-from mnemoscope.record import Job, Trial
-from mnemoscope.spec import SpecError
+from mnemoscope.numerics import find_device
+from mnemoscope.record import AnyJob, Job, Outcome, Record, Trial
+from mnemoscope.spec import Facts, Retrieval, Spec, SpecError
 
 # Trials to a batch: what is lost when the driver dies in the middle of one.
 MOST_IN_A_BATCH = {"cpu": 8, "gpu": 128}
@@ -20,44 +21,76 @@ TOKENS_IN_A_BATCH = 2e9
 
 
 def run_batch(
-    jobs: Sequence[Job], device: Device = "auto", budget: int | None = None
-) -> list[Trial]:
+    jobs: Sequence[AnyJob], device: Device = "auto", budget: int | None = None
+) -> list[Record]:
     """The trials of a batch. What fails is tried alone, and kept as crashed if it fails again."""
     try:
-        return simulate_many(jobs, device=device, budget=budget)
+        return _run_together(jobs, device, budget)
     except SpecError:
         raise
     except Exception:
-        found: list[Trial] = []
+        found: list[Record] = []
         for spec, seed in jobs:
-            found += run_trials(spec, [seed], device=device, budget=budget)
+            try:
+                found += _run_together([(spec, seed)], device, budget)
+            except SpecError:
+                raise
+            except Exception as error:
+                reason = f"{type(error).__name__}: {error}".splitlines()[0]
+                found.append(crashed(spec, seed, reason, find_device(device).device_kind))
         return found
 
 
-def batches(jobs: Sequence[Job], most: int) -> Iterator[list[Job]]:
-    """Jobs cut into batches of at most so many, of one program each and about the same N."""
+def _run_together(jobs: Sequence[AnyJob], device: Device, budget: int | None) -> list[Record]:
+    """Jobs of one kind, as that kind is run."""
+    facts = [(spec, seed) for spec, seed in jobs if isinstance(spec, Facts)]
+    if facts:
+        return list(train_many(facts, device=device))
+    trials = [(spec, seed) for spec, seed in jobs if isinstance(spec, Retrieval)]
+    return list(simulate_many(trials, device=device, budget=budget))
 
-    known: dict[str, tuple[str, str, int]] = {}
 
-    def order(job: Job) -> tuple[str, str, int]:
+def crashed(spec: Spec, seed: int, reason: str, device: str = "cpu") -> Record:
+    """The record of a trial that failed, which is not one that could not recall."""
+    if isinstance(spec, Retrieval):
+        return Trial(spec, seed, "crashed", message=reason, device=device)
+    return Outcome(spec, seed, "crashed", message=reason, device=device)
+
+
+def batches(jobs: Sequence[AnyJob], most: int) -> Iterator[list[AnyJob]]:
+    """Jobs cut into batches of at most so many, of one program each and about the same work."""
+    known: dict[str, tuple[str, float]] = {}
+
+    def order(job: AnyJob) -> tuple[str, float]:
         spec, _ = job
         if spec.id not in known:  # a sweep has many seeds of few specs
-            known[spec.id] = (bucket(spec).canonical(), spec.embedding, spec.samples)
+            known[spec.id] = _program_and_work(spec)
         return known[spec.id]
 
-    batch: list[Job] = []
+    batch: list[AnyJob] = []
     tokens = 0.0
     for job in sorted(jobs, key=order):
-        spec, _ = job
-        work = spec.samples * spec.length
+        program, work = order(job)
         full = len(batch) >= most or tokens + work > TOKENS_IN_A_BATCH
-        if batch and (full or order(batch[0])[:2] != order(job)[:2]):
+        if batch and (full or order(batch[0])[0] != program):
             yield batch
             batch, tokens = [], 0.0
         batch.append(job)
         tokens += work
     if batch:
         yield batch
+
+
+def _program_and_work(spec: Spec) -> tuple[str, float]:
+    """What is compiled for a setting, and how many tokens it goes through.
+
+    Trainings stop when they are done, and gain from running side by side: they are not cut.
+    """
+    if isinstance(spec, Retrieval):
+        return f"{spec.embedding} {bucket(spec).canonical()}", float(spec.samples * spec.length)
+    if isinstance(spec, Facts):
+        return program_of(spec).canonical(), 0.0
+    return spec.kind, 0.0
 
 
 def estimate_seconds(jobs: Sequence[Job], platform: str) -> float:

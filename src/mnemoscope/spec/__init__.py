@@ -12,7 +12,10 @@ from mnemoscope.spec.retrieval import (
     Trigger,
 )
 
+KINDS: dict[str, type[Spec]] = {kind.kind: kind for kind in (Retrieval, Facts)}
+
 __all__ = [
+    "KINDS",
     "LETTERS",
     "Activation",
     "Attention",

@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
-from mnemoscope.record import NUMERICS_VERSION, Job, Trial
+from mnemoscope.record import NUMERICS_VERSION, AnyJob, Record
 from mnemoscope.store.schema import NOWHERE, connect, told, transaction
 from mnemoscope.store.trials import Store
 
@@ -41,9 +41,9 @@ class Claims:
         with told(self.store.path):
             self.store.connection.execute("DELETE FROM claims WHERE owner = ?", (self.owner,))
 
-    def take(self, jobs: Sequence[Job], most: int) -> list[Job]:
+    def take(self, jobs: Sequence[AnyJob], most: int) -> list[AnyJob]:
         """Up to `most` of these jobs that have no result and that nobody else is computing."""
-        taken: list[Job] = []
+        taken: list[AnyJob] = []
         connection = self.store.connection
         with told(self.store.path), transaction(connection):
             for spec, seed in jobs:
@@ -64,7 +64,7 @@ class Claims:
                 taken.append((spec, seed))
         return taken
 
-    def finish(self, trials: Sequence[Trial]) -> None:
+    def finish(self, trials: Sequence[Record]) -> None:
         """Keep the results and let go of their claims, in one step."""
         connection = self.store.connection
         with told(self.store.path), transaction(connection):
@@ -75,7 +75,7 @@ class Claims:
                     (trial.spec.id, trial.seed, NUMERICS_VERSION),
                 )
 
-    def release(self, jobs: Sequence[Job]) -> None:
+    def release(self, jobs: Sequence[AnyJob]) -> None:
         """Let go of jobs without a result."""
         with told(self.store.path), transaction(self.store.connection):
             for spec, seed in jobs:

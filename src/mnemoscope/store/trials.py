@@ -9,9 +9,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from mnemoscope.record import NUMERICS_VERSION, Step, Trial
-from mnemoscope.spec import Retrieval
-from mnemoscope.store.schema import COLUMNS, FIELDS, connect, default_path, told, transaction
+from mnemoscope.record import NUMERICS_VERSION, Outcome, Record, Step, Trial
+from mnemoscope.spec import KINDS, Retrieval, Spec
+from mnemoscope.store.schema import (
+    COLUMNS,
+    FIELDS,
+    METRICS,
+    connect,
+    default_path,
+    told,
+    transaction,
+)
 
 Key = tuple[str, int]
 
@@ -43,7 +51,7 @@ class Store:
         """Let go of the file."""
         self.connection.close()
 
-    def add(self, trials: Sequence[Trial]) -> None:
+    def add(self, trials: Sequence[Record]) -> None:
         """Write trials, all or none; once this returns they are kept.
 
         A trial that is there already stays as it is, unless it crashed: a crash is no result, and
@@ -53,17 +61,14 @@ class Store:
             for trial in trials:
                 self.write(trial)
 
-    def write(self, trial: Trial) -> None:
+    def write(self, trial: Record) -> None:
         """Write one trial as part of a transaction that the caller holds."""
         number = self._setting(trial.spec)
-        end = trial.as_dict()
-        metrics = [end["accuracy"], end["attention_accuracy"], end["recall"], end["map_accuracy"]]
-        metrics += [end["margin"]["signal"], end["margin"]["std"]]
-        metrics += [end["steps"][-1]["loss"] if end["steps"] else None]
+        metrics, history = _columns(trial)
         row = (
             number, trial.seed, int(trial.versions["numerics"]), trial.status, *metrics,
             trial.seconds, trial.message, trial.precision, trial.device,
-            json.dumps(trial.versions), json.dumps(end["steps"]), time.time(),
+            json.dumps(trial.versions), json.dumps(history), time.time(),
         )  # fmt: skip
         marks = ", ".join("?" * len(row))
         self.connection.execute(
@@ -76,21 +81,22 @@ class Store:
             row,
         )
 
-    def _setting(self, spec: Retrieval) -> int:
+    def _setting(self, spec: Spec) -> int:
         found = self.connection.execute(
             "SELECT number FROM settings WHERE id = ?", (spec.id,)
         ).fetchone()
         if found is not None:
             return int(found[0])
         values = spec.model_dump()
-        row = (spec.id, spec.kind, spec.canonical(), *(values[name] for name in FIELDS))
+        # What only another kind has stands in the canonical JSON alone.
+        row = (spec.id, spec.kind, spec.canonical(), *(values.get(name) for name in FIELDS))
         marks = ", ".join("?" * len(row))
         made = self.connection.execute(
             f"INSERT INTO settings (id, kind, canonical, {COLUMNS}) VALUES ({marks})", row
         )
         return int(made.lastrowid or 0)
 
-    def finished(self, specs: Iterable[Retrieval]) -> set[Key]:
+    def finished(self, specs: Iterable[Spec]) -> set[Key]:
         """The (spec id, seed) of these specs that have a result. A crash is none."""
         found: set[Key] = set()
         with told(self.path):
@@ -107,8 +113,18 @@ class Store:
         """The trial of this spec and seed, or None."""
         return next(self.find("id = ? AND seed = ?", (spec.id, seed)), None)
 
+    def outcomes(self, spec: Spec) -> dict[int, Outcome]:
+        """What was kept of a setting of another kind, by seed."""
+        found = self._find("id = ? AND kind <> 'retrieval'", (spec.id,))
+        return {one.seed: one for one in found if isinstance(one, Outcome)}
+
     def find(self, where: str = "1", values: Sequence[Any] = ()) -> Iterator[Trial]:
-        """Trials of today's numerics that meet a condition on columns, in a fixed order."""
+        """Retrieval's trials of today's numerics that meet a condition, in a fixed order."""
+        for one in self._find(f"({where}) AND kind = 'retrieval'", values):
+            if isinstance(one, Trial):
+                yield one
+
+    def _find(self, where: str, values: Sequence[Any]) -> Iterator[Record]:
         with told(self.path):
             rows = self.connection.execute(
                 "SELECT canonical, seed, status, seconds, message, precision, device, versions, "
@@ -126,21 +142,32 @@ class Store:
             return int(self.connection.execute(query, values).fetchone()[0])
 
 
-def read_trial(row: sqlite3.Row | tuple[Any, ...]) -> Trial:
-    """A trial from its row."""
-    canonical, seed, status, seconds, message, precision, device, versions, steps = row
+def _columns(trial: Record) -> tuple[list[Any], Any]:
+    """The metrics that have columns, in METRICS' order, and the rest of what is kept."""
+    end = trial.as_dict()
+    if isinstance(trial, Outcome):
+        own = {name: end[name] for name in trial.metrics}
+        return [own.get(name) for name in METRICS], {"metrics": own, "curve": end["curve"]}
+    metrics = [end["accuracy"], end["attention_accuracy"], end["recall"], end["map_accuracy"]]
+    metrics += [end["margin"]["signal"], end["margin"]["std"]]
+    return [*metrics, end["steps"][-1]["loss"] if end["steps"] else None], end["steps"]
+
+
+def read_trial(row: sqlite3.Row | tuple[Any, ...]) -> Record:
+    """A trial, or an outcome of another kind, from its row."""
+    canonical, seed, status, seconds, message, precision, device, versions, history = row
     told = json.loads(canonical)
-    told.pop("kind")
-    return Trial(
-        spec=Retrieval.read(told),
-        seed=seed,
-        status=status,
-        steps=tuple(_read_step(step) for step in json.loads(steps)),
-        seconds=seconds,
-        message=message,
-        precision=precision,
-        device=device,
-        versions=json.loads(versions),
+    kind = KINDS[told.pop("kind")]
+    kept = json.loads(history)
+    same: dict[str, Any] = {
+        "seed": seed, "status": status, "seconds": seconds, "message": message,
+        "precision": precision, "device": device, "versions": json.loads(versions),
+    }  # fmt: skip
+    if kind is Retrieval:
+        steps = tuple(_read_step(step) for step in kept)
+        return Trial(spec=Retrieval.read(told), steps=steps, **same)
+    return Outcome(
+        spec=kind.read(told), metrics=kept["metrics"], curve=tuple(kept["curve"]), **same
     )
 
 

@@ -60,20 +60,43 @@ def begin(program: Facts, keys: Keys, heads: Array, width: Array) -> tuple[World
     return jax.vmap(one)(keys, heads, width)
 
 
-@partial(jax.jit, static_argnames=("program", "steps"))
 def advance(
     program: Facts, steps: int, world: World, state: State, lr: Float[Array, "n"]
 ) -> tuple[State, Info]:
-    """So many steps of every training, and how it stands then."""
+    """So many steps of every training, and how it stands then.
 
-    def one(world: World, state: State, lr: Float[Array, ""]) -> tuple[State, Info]:
+    On a CPU one call a step, since XLA uses one core inside its loops; elsewhere one call for all.
+    """
+    if jax.tree.leaves(state)[0].devices().pop().platform != "cpu":
+        state, loss = _steps(program, steps, world, state, lr)
+    else:
+        loss = jnp.zeros_like(lr)
+        for _ in range(steps):
+            state, loss = _steps(program, 1, world, state, lr)
+    accuracy, relation = _check(program, world, state)
+    return state, Info(loss, accuracy, relation)
+
+
+@partial(jax.jit, static_argnames=("program", "steps"), donate_argnames="state")
+def _steps(
+    program: Facts, steps: int, world: World, state: State, lr: Float[Array, "n"]
+) -> tuple[State, Float[Array, "n"]]:
+    def one(world: World, state: State, lr: Float[Array, ""]) -> tuple[State, Float[Array, ""]]:
+        if steps == 1:
+            return _step(program, world, state, lr)
         state, losses = jax.lax.scan(
             lambda state, _: _step(program, world, state, lr), state, length=steps
         )
-        accuracy, relation = _measure(program, world, state.weights, "test")
-        return state, Info(losses[-1], accuracy, relation)
+        return state, losses[-1]
 
     return jax.vmap(one)(world, state, lr)
+
+
+@partial(jax.jit, static_argnames="program")
+def _check(
+    program: Facts, world: World, state: State
+) -> tuple[Float[Array, "n"], Float[Array, "n"]]:
+    return jax.vmap(lambda w, s: _measure(program, w, s.weights, "test"))(world, state)
 
 
 @partial(jax.jit, static_argnames="program")
