@@ -3,13 +3,14 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mnemoscope.spec import Facts, Retrieval, SpecError
+from mnemoscope.spec import Facts, Flow, Retrieval, SpecError
 from mnemoscope.theory.critical import critical_value
 from mnemoscope.theory.predict import Prediction, predict
 
 if TYPE_CHECKING:
     from mnemoscope.batch import simulate_many
     from mnemoscope.experiments.critical import Critical, critical, critical_many
+    from mnemoscope.experiments.dynamics import Dynamics, dynamics
     from mnemoscope.experiments.facts import Lessons, learn_facts
     from mnemoscope.experiments.fit import Scaling, fit
     from mnemoscope.experiments.phase import PhaseDiagram, phase_diagram
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Critical",
+    "Dynamics",
     "Facts",
+    "Flow",
     "Lessons",
     "PhaseDiagram",
     "Prediction",
@@ -34,6 +37,7 @@ __all__ = [
     "critical",
     "critical_many",
     "critical_value",
+    "dynamics",
     "fit",
     "learn_facts",
     "phase_diagram",
@@ -46,6 +50,7 @@ __all__ = [
 # What needs the simulator is loaded when it is first asked for: theory alone starts in a moment.
 _SIMULATOR = {
     "Critical": "experiments.critical",
+    "Dynamics": "experiments.dynamics",
     "Lessons": "experiments.facts",
     "PhaseDiagram": "experiments.phase",
     "Run": "experiments.trials",
@@ -55,6 +60,7 @@ _SIMULATOR = {
     "Trial": "record",
     "critical": "experiments.critical",
     "critical_many": "experiments.critical",
+    "dynamics": "experiments.dynamics",
     "fit": "experiments.fit",
     "learn_facts": "experiments.facts",
     "phase_diagram": "experiments.phase",

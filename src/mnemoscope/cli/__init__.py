@@ -19,6 +19,7 @@ COMMANDS = {
     "phase": "Measure a phase diagram over two axes, with theory's contour on it.",
     "fit": "Fit scaling exponents to critical points over several axes, beside theory's.",
     "facts": "Train paper B's transformer to recall facts, until it reaches the target.",
+    "dynamics": "Follow paper B's gradient flow through its stages, hallucination among them.",
     "laws": "Show the scaling laws, and the map of which one binds.",
     "bound": "Bound what any estimator can name that sees only the first gradient.",
     "validate": "Hold theory against simulation, on settings drawn before any was run.",

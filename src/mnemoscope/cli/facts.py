@@ -4,41 +4,34 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
-from pydantic_core import PydanticUndefined
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from mnemoscope.cli.output import bar, number, print_json
-from mnemoscope.cli.setting import read_device, read_whole
+from mnemoscope.cli.setting import field_option, read_device, read_whole
 from mnemoscope.cli.sweeping import CLUSTER, STORE, open_tools
 from mnemoscope.experiments.facts import Lessons, learn_facts
 from mnemoscope.spec import Facts
 
 
-def _option(name: str) -> Parameter:
-    field = Facts.model_fields[name]
-    told = "" if field.default is PydanticUndefined else f" [default: {field.default}]"
-    return Parameter(help=f"{field.description}{told}")
-
-
 def facts(
     *,
-    subjects: Annotated[str | None, _option("subjects")] = None,
-    relations: Annotated[str | None, _option("relations")] = None,
-    answers: Annotated[str | None, _option("answers")] = None,
-    dim: Annotated[str | None, _option("dim")] = None,
-    heads: Annotated[str | None, _option("heads")] = None,
-    head_dim: Annotated[str | None, _option("head_dim")] = None,
-    width: Annotated[str | None, _option("width")] = None,
-    length: Annotated[str | None, _option("length")] = None,
-    noise: Annotated[str | None, _option("noise")] = None,
-    mixing: Annotated[str | None, _option("mixing")] = None,
-    lr: Annotated[str | None, _option("lr")] = None,
-    batch: Annotated[str | None, _option("batch")] = None,
-    max_steps: Annotated[str | None, _option("max_steps")] = None,
-    target: Annotated[str | None, _option("target")] = None,
-    test_samples: Annotated[str | None, _option("test_samples")] = None,
+    subjects: Annotated[str | None, field_option(Facts, "subjects")] = None,
+    relations: Annotated[str | None, field_option(Facts, "relations")] = None,
+    answers: Annotated[str | None, field_option(Facts, "answers")] = None,
+    dim: Annotated[str | None, field_option(Facts, "dim")] = None,
+    heads: Annotated[str | None, field_option(Facts, "heads")] = None,
+    head_dim: Annotated[str | None, field_option(Facts, "head_dim")] = None,
+    width: Annotated[str | None, field_option(Facts, "width")] = None,
+    length: Annotated[str | None, field_option(Facts, "length")] = None,
+    noise: Annotated[str | None, field_option(Facts, "noise")] = None,
+    mixing: Annotated[str | None, field_option(Facts, "mixing")] = None,
+    lr: Annotated[str | None, field_option(Facts, "lr")] = None,
+    batch: Annotated[str | None, field_option(Facts, "batch")] = None,
+    max_steps: Annotated[str | None, field_option(Facts, "max_steps")] = None,
+    target: Annotated[str | None, field_option(Facts, "target")] = None,
+    test_samples: Annotated[str | None, field_option(Facts, "test_samples")] = None,
     seeds: Annotated[str, Parameter(help="how many seeds to train")] = "4",
     seed: Annotated[str, Parameter(help="the first seed")] = "0",
     device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",

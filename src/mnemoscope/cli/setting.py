@@ -7,6 +7,7 @@ wherever it came from.
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
@@ -14,7 +15,7 @@ from cyclopts import Group, Parameter
 from pydantic_core import PydanticUndefined
 
 from mnemoscope.fields import Device, byte_count, one_of, whole
-from mnemoscope.spec import Retrieval, SpecError, read_toml
+from mnemoscope.spec import Retrieval, Spec, SpecError, read_toml
 
 T = TypeVar("T")
 
@@ -26,9 +27,9 @@ MEMORY = Parameter(
 GOING_ON = Group("Going on after the three steps", sort_key=2)
 
 
-def _option(name: str, group: Group = SETTING) -> Parameter:
+def field_option(kind: type[Spec], name: str, group: Group | None = None) -> Parameter:
     """A spec's field as an option: its description, its choices and its default."""
-    field = Retrieval.model_fields[name]
+    field = kind.model_fields[name]
     text = field.description or ""
     names = get_args(field.annotation)
     if names and all(isinstance(one, str) for one in names):
@@ -36,6 +37,9 @@ def _option(name: str, group: Group = SETTING) -> Parameter:
     if field.default not in (PydanticUndefined, None):
         text += f" [default: {field.default}]"
     return Parameter(help=text, group=group)
+
+
+_option = partial(field_option, Retrieval, group=SETTING)
 
 
 @dataclass(kw_only=True)
@@ -54,9 +58,9 @@ class Setting:
     gamma: Annotated[str | None, _option("gamma")] = None
     attention: Annotated[str | None, _option("attention")] = None
     test_samples: Annotated[str | None, _option("test_samples")] = None
-    then: Annotated[str | None, _option("then", GOING_ON)] = None
-    steps: Annotated[str | None, _option("steps", GOING_ON)] = None
-    lr: Annotated[str | None, _option("lr", GOING_ON)] = None
+    then: Annotated[str | None, _option("then", group=GOING_ON)] = None
+    steps: Annotated[str | None, _option("steps", group=GOING_ON)] = None
+    lr: Annotated[str | None, _option("lr", group=GOING_ON)] = None
     spec: Annotated[
         Path | None,
         Parameter(

@@ -28,20 +28,20 @@ FAR = 60.0
 class Frozen(NamedTuple):
     """Embeddings of tokens and of answers, N(0, I/d), never trained."""
 
-    E: Float[Array, "V d"]
-    U: Float[Array, "A d"]
+    E: Float[Array, "*n V d"]
+    U: Float[Array, "*n A d"]
 
 
 class Weights(NamedTuple):
     """What is trained. Heads and hidden units past those asked for are zero, and stay zero."""
 
-    Q: Float[Array, "H k d"]
-    K: Float[Array, "H k d"]
-    V: Float[Array, "H k d"]
-    O: Float[Array, "H k d"]  # noqa: E741 - the output matrices, transposed
-    W1: Float[Array, "m d"]
-    b: Float[Array, "m"]
-    W2: Float[Array, "m d"]
+    Q: Float[Array, "*n H k d"]
+    K: Float[Array, "*n H k d"]
+    V: Float[Array, "*n H k d"]
+    O: Float[Array, "*n H k d"]  # noqa: E741 - the output matrices, transposed
+    W1: Float[Array, "*n m d"]
+    b: Float[Array, "*n m"]
+    W2: Float[Array, "*n m d"]
 
 
 def draw_frozen(program: Facts, keys: dict[str, UInt32[Array, "2"]]) -> Frozen:

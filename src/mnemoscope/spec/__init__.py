@@ -2,6 +2,7 @@
 
 from mnemoscope.spec.base import Spec, SpecError, read_toml
 from mnemoscope.spec.facts import Facts, Mixing
+from mnemoscope.spec.flow import Flow
 from mnemoscope.spec.retrieval import (
     LETTERS,
     Activation,
@@ -21,6 +22,7 @@ __all__ = [
     "Attention",
     "Embedding",
     "Facts",
+    "Flow",
     "Mixing",
     "Retrieval",
     "Spec",

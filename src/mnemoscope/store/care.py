@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mnemoscope.files import whole_file
 from mnemoscope.record import NUMERICS_VERSION
-from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec import KINDS, SpecError
 from mnemoscope.store.schema import COLUMNS, FIELDS, told, transaction
 from mnemoscope.store.table import condition, open_frame
 from mnemoscope.store.trials import Store
@@ -61,14 +61,18 @@ def verify(store: Store) -> tuple[int, list[str]]:
 def _check_setting(name: str, canonical: str, columns: dict[str, object]) -> list[str]:
     try:
         values = json.loads(canonical)
-        values.pop("kind")
-        spec = Retrieval.read(values)
+        spec = KINDS[values.pop("kind")].read(values)
     except (ValueError, KeyError) as error:
         return [f"{name}: a setting that cannot be read ({error})"]
     if spec.id != name:
         return [f"{name}: a setting whose id is {spec.id}"]
+    told = {key: value for key, value in spec.model_dump().items() if key in columns}
     # Without an MLP an id leaves out the activation, so the column may hold any.
-    if spec.model_dump() != columns and spec.width:
+    if columns.get("width") == 0:
+        told["activation"] = columns.get("activation")
+    if {key: value for key, value in columns.items() if value is not None} != {
+        key: value for key, value in told.items() if value is not None
+    }:
         return [f"{name}: columns that differ from the setting"]
     return []
 

@@ -19,7 +19,7 @@ from mnemoscope.spec.facts import Facts
 from mnemoscope.tasks.facts import Asked, draw_facts, draw_sequences
 from mnemoscope.training.full import FIRST_MOMENT, SECOND_MOMENT, TINY
 
-Keys = dict[str, UInt32[Array, "2"]]
+Keys = dict[str, UInt32[Array, "*n 2"]]
 
 
 class State(NamedTuple):
@@ -28,22 +28,22 @@ class State(NamedTuple):
     weights: Weights
     first: Weights
     second: Weights
-    taken: UInt32[Array, ""]
+    taken: UInt32[Array, "*n"]
 
 
 class Info(NamedTuple):
     """The last step's loss, and accuracy on fresh sequences; `whose` relation's answers too."""
 
-    loss: Float[Array, ""]
-    accuracy: Float[Array, ""]
-    relation: Float[Array, ""]
+    loss: Float[Array, "n"]
+    accuracy: Float[Array, "n"]
+    relation: Float[Array, "n"]
 
 
 class World(NamedTuple):
     """What is fixed in a training: embeddings, facts, and streams."""
 
     frozen: Frozen
-    facts: UInt32[Array, "S R"]
+    facts: UInt32[Array, "*n S R"]
     keys: Keys
 
 

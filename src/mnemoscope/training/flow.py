@@ -1,0 +1,142 @@
+r"""Gradient descent of linear attention with one-hot embeddings, and its stages.
+
+    logit_a = sum_v c_v w_v V_av,        w = W_KQ e_EOS,    loss = -ln p(a*(s, r))
+
+c_v is how often token v is in the sequence. Facts are a*(s, r) = floor(s D/S) + D r. The exact
+gradient needs no sampling: with weights that are the same for all noise tokens, a sequence's logits
+depend on its noise only through how much of it there is, T - 3, and the gradient is linear in each
+c_v beside it. So one sequence for every fact, with noise counts at their mean (T - 3)/K, gives the
+exact gradient, and leaves noise tokens alike.
+
+The growth of relation and subject from a small start goes with different rates: the loss rests at
+ln D while the model names answers of the right relation and knows nothing of the subject.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float, UInt32
+
+from mnemoscope.keys import below, named_key, normal, random_words
+from mnemoscope.spec.flow import Flow
+
+# Steps to a compiled call, between words of progress.
+SEGMENT = 512
+
+
+class Weights(NamedTuple):
+    """Values by answer and token, and the attention's score of every token."""
+
+    V: Float[Array, "A n"]
+    w: Float[Array, "n"]
+
+
+@dataclass(frozen=True)
+class Course:
+    """What was seen before every step.
+
+    Shares of sequences whose largest logit is the answer's, or one of its relation's, and the mean
+    probability given to them: from a small start the largest logit may be right long before the
+    model is sure of anything.
+    """
+
+    spec: Flow
+    loss: np.ndarray
+    accuracy: np.ndarray
+    relation_only: np.ndarray
+    answer_mass: np.ndarray
+    relation_mass: np.ndarray
+
+
+def run_flow(spec: Flow, seed: int = 0, report: Callable[[int], None] | None = None) -> Course:
+    """Gradient descent from a small start. Only the stochastic mode depends on the seed."""
+    weights = _start(spec, seed)
+    key = jnp.asarray(named_key(seed, "flow-train", tokens=spec.tokens, length=spec.length))
+    seen: list[Any] = []
+    program = spec.replace(steps=1, lr=0.1, start=1e-5)
+    for first in range(0, spec.steps, SEGMENT):
+        count = min(SEGMENT, spec.steps - first)
+        numbers = jnp.arange(first, first + SEGMENT, dtype=jnp.uint32)
+        weights, told = _segment(program, weights, key, numbers, jnp.asarray(spec.lr))
+        seen.append([np.asarray(part)[:count] for part in told])
+        if report is not None:
+            report(count)
+    return Course(spec, *(np.concatenate(parts) for parts in zip(*seen, strict=True)))
+
+
+def _start(spec: Flow, seed: int) -> Weights:
+    A, n = spec.relations * spec.answers, spec.tokens
+    if not spec.batch:  # all alike, so that noise tokens stay alike
+        return Weights(jnp.full((A, n), spec.start), jnp.full(n, spec.start))
+    V, w = (
+        normal(jnp.asarray(named_key(seed, f"flow-{name}", tokens=n)), rows, n)
+        for name, rows in (("V", A), ("w", 1))
+    )
+    return Weights(spec.start * V, spec.start * w[0])
+
+
+@partial(jax.jit, static_argnames="program")
+def _segment(
+    program: Flow, weights: Weights, key: UInt32[Array, "2"], numbers: UInt32[Array, "k"],
+    lr: Float[Array, ""],
+) -> tuple[Weights, Any]:  # fmt: skip
+    def step(weights: Weights, number: UInt32[Array, ""]) -> tuple[Weights, Any]:
+        counts, subject, relation = (
+            _sequences(program, key, number) if program.batch else _population(program)
+        )
+        (loss, told), gradient = jax.value_and_grad(_loss, has_aux=True)(
+            weights, program, counts, subject, relation
+        )
+        moved = jax.tree.map(lambda x, g: x - lr * g, weights, gradient)
+        return moved, (loss, *told)
+
+    return lax.scan(step, weights, numbers)
+
+
+def _population(program: Flow) -> tuple[Array, Array, Array]:
+    """One sequence for every fact, noise at its mean."""
+    S, R, K = program.subjects, program.relations, program.noise
+    subject, relation = (part.ravel() for part in jnp.meshgrid(jnp.arange(S), jnp.arange(R)))
+    rows = jnp.arange(S * R)
+    counts = jnp.zeros((S * R, program.tokens))
+    counts = counts.at[:, S + R : S + R + K].set((program.length - 3) / K)
+    counts = counts.at[rows, subject].add(1.0).at[rows, S + relation].add(1.0)
+    return counts.at[:, -1].add(1.0), subject, relation
+
+
+def _sequences(
+    program: Flow, key: UInt32[Array, "2"], number: UInt32[Array, ""]
+) -> tuple[Array, Array, Array]:
+    """The fresh sequences of one step."""
+    S, R, B = program.subjects, program.relations, program.batch
+    rows = number * jnp.uint32(B) + jnp.arange(B, dtype=jnp.uint32)
+    words = random_words(key, rows, program.length - 1)
+    subject, relation = below(words[:, 0], S), below(words[:, 1], R)
+    noise = below(words[:, 2:], program.noise) + jnp.uint32(S + R)
+    at = jnp.arange(B)
+    counts = jnp.zeros((B, program.tokens)).at[at[:, None], noise].add(1.0)
+    counts = counts.at[at, subject].add(1.0).at[at, relation + jnp.uint32(S)].add(1.0)
+    return counts.at[:, -1].add(1.0), subject.astype(int), relation.astype(int)
+
+
+def _loss(
+    weights: Weights, program: Flow, counts: Array, subject: Array, relation: Array
+) -> tuple[Array, tuple[Array, Array, Array, Array]]:
+    """-ln p(a*(s, r)); how often the answer, or at least its relation, is right; how sure."""
+    D = program.answers
+    answer = subject * D // program.subjects + D * relation
+    logits = (counts * weights.w) @ weights.V.T
+    told = jax.nn.log_softmax(logits, axis=1)
+    named = jnp.argmax(logits, axis=1)
+    right = jnp.mean((named == answer).astype(told.dtype))
+    own = jnp.mean((named // D == relation).astype(told.dtype))
+    sure = jnp.take_along_axis(told, answer[:, None], axis=1)
+    at = jnp.arange(logits.shape[0])
+    mass = jnp.exp(told).reshape(len(at), program.relations, D)[at, relation].sum(axis=1)
+    return -jnp.mean(sure), (right, own, jnp.mean(jnp.exp(sure)), jnp.mean(mass))

@@ -1,0 +1,237 @@
+"""Paper B's transformer and its gradient flow: plain loops, exact gradients, and stages."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mnemoscope import Facts, Flow, SpecError, dynamics, learn_facts
+from mnemoscope.analysis.stages import find_stages
+from mnemoscope.cli import main
+from mnemoscope.experiments.facts import Lessons
+from mnemoscope.factual import _keys, program_of, train_many
+from mnemoscope.models import factual as model
+from mnemoscope.store.care import verify
+from mnemoscope.store.trials import Store
+from mnemoscope.tasks.facts import draw_facts, draw_sequences
+from mnemoscope.training.factual import Info, advance, begin
+from mnemoscope.training.flow import Weights, _loss, _population, _sequences
+
+SMALL = Facts(
+    subjects=4, relations=3, answers=2, dim=16, heads=2, head_dim=4, width=8, length=8, batch=64,
+    test_samples=128,
+)  # fmt: skip
+WORDS = [
+    "facts", "--subjects", "4", "--relations", "3", "--answers", "2", "--dim", "16", "--heads",
+    "2", "--head-dim", "4", "--width", "8", "--length", "8", "--batch", "64", "--test-samples",
+    "128",
+]  # fmt: skip
+
+
+def drawn(spec: Facts) -> tuple[model.Frozen, model.Weights, dict[str, jax.Array]]:
+    keys = {name: jnp.asarray(key) for name, key in _keys(spec, 3).items()}
+    heads, width = jnp.int32(spec.heads), jnp.int32(spec.width)
+    return model.draw_frozen(spec, keys), model.draw_weights(spec, keys, heads, width), keys
+
+
+def test_sequences_are_as_the_task_says():
+    _, _, keys = drawn(SMALL)
+    asked = draw_sequences(SMALL, keys["train"], jnp.arange(4000, dtype=jnp.uint32))
+    counts = np.asarray(asked.counts)
+    S, R = 4, 3
+    assert (counts.sum(axis=1) == SMALL.length).all()
+    assert (counts[:, :S].sum(axis=1) == 1).all()
+    assert (counts[:, S : S + R].sum(axis=1) == 1).all()
+    assert (counts[:, -1] == 1).all()
+    assert (counts[np.arange(4000), np.asarray(asked.subject)] == 1).all()
+    assert (counts[np.arange(4000), S + np.asarray(asked.relation)] == 1).all()
+    # Every noise token comes up as often: a binomial count, within four standard deviations.
+    noise = counts[:, S + R : -1].sum(axis=0)
+    draws, share = 4000 * (SMALL.length - 3), 1 / SMALL.noise_tokens
+    assert len(noise) == 7
+    assert (abs(noise - draws * share) <= 4 * math.sqrt(draws * share * (1 - share))).all()
+    facts = np.asarray(draw_facts(SMALL, keys["facts"]))
+    assert (facts // SMALL.answers == np.arange(R)[None, :]).all()
+
+
+@pytest.mark.parametrize("mixing", ["softmax", "linear"])
+def test_tables_by_token_are_attention_position_by_position(mixing: str):
+    """The same model again, in plain loops over tokens in their places."""
+    spec = SMALL.replace(mixing=mixing)
+    frozen, weights, keys = drawn(spec)
+    asked = draw_sequences(spec, keys["train"], jnp.arange(5, dtype=jnp.uint32))
+    told = np.asarray(model.logits(spec, frozen, weights, asked.counts), np.float64)
+    E, U = (np.asarray(part, np.float64) for part in frozen)
+    Q, K, V, O, W1, b, W2 = (np.asarray(part, np.float64) for part in weights)  # noqa: E741
+    for row, counts in enumerate(np.asarray(asked.counts)):
+        tokens = np.repeat(np.arange(spec.tokens), counts.astype(int))
+        x = np.zeros(spec.dim)
+        for h in range(spec.heads):
+            scores = np.array([K[h] @ E[t] @ (Q[h] @ E[-1]) for t in tokens]) / 2.0
+            if mixing == "softmax":
+                scores = np.exp(scores) / np.exp(scores).sum()
+            x += O[h].T @ sum(a * (V[h] @ E[t]) for a, t in zip(scores, tokens, strict=True))
+        x = x + W2.T @ np.maximum(W1 @ x + b, 0)
+        assert told[row] == pytest.approx(U @ x, rel=1e-4, abs=1e-5)
+
+
+def test_parameters_are_those_of_the_arrays():
+    _, weights, _ = drawn(SMALL)
+    arrays = sum(part.size for part in weights) - weights.b.size  # the paper leaves out biases
+    assert SMALL.parameters == arrays == 4 * 2 * 4 * 16 + 2 * 8 * 16
+    told = Lessons(SMALL, ()).as_dict()
+    assert told["bits"] == pytest.approx(12 * math.log2(2))
+    assert told["facts_per_parameter"] == pytest.approx(12 / 768)
+
+
+def test_room_that_is_not_asked_for_changes_nothing():
+    """Three heads and five hidden units, alone and inside a program of four and eight."""
+    spec = SMALL.replace(heads=3, width=5)
+    wide = program_of(spec)
+    assert (wide.heads, wide.width) == (4, 8)
+    ends = []
+    for program in (spec, wide):
+        keys = {name: jnp.asarray(key)[None] for name, key in _keys(spec, 3).items()}
+        world, state = begin(program, keys, jnp.asarray([3]), jnp.asarray([5]))
+        state, info = advance(program, 20, world, state, jnp.asarray([0.01]))
+        ends.append((state.weights, info))
+    (own, one), (padded, other) = ends
+    assert float(other.loss[0]) == pytest.approx(float(one.loss[0]), rel=1e-3)
+    for narrow, broad in zip(own, padded, strict=True):
+        part = tuple(slice(0, size) for size in narrow.shape)
+        assert np.asarray(broad[part]) == pytest.approx(np.asarray(narrow), rel=1e-2, abs=1e-4)
+    assert not np.asarray(padded.Q[:, 3]).any()
+    assert not np.asarray(padded.W1[:, 5:]).any()
+
+
+def test_trainings_side_by_side_are_those_alone(tmp_path: Path):
+    jobs = [(SMALL.replace(lr=lr, max_steps=256), seed) for lr in (0.01, 0.003) for seed in (0, 1)]
+    together = train_many(jobs)
+    (alone,) = train_many(jobs[2:3])
+    assert together[2].status == alone.status
+    assert together[2].metrics["steps"] == alone.metrics["steps"]
+    assert together[2].accuracy == pytest.approx(alone.accuracy, abs=2 / 128)
+    assert together[0].status == "ok"
+    with Store(tmp_path / "s.db") as store:
+        done = learn_facts(jobs[0][0], [0, 1], store=store)
+        assert done.outcomes[0].metrics == together[0].metrics
+        again = learn_facts(jobs[0][0], [0, 1], store=store)
+        assert again.outcomes == done.outcomes
+        assert verify(store)[1] == []
+
+
+def test_what_is_not_reached_is_called_so():
+    (told,) = train_many([(SMALL.replace(lr=1e-6, max_steps=32), 0)])
+    assert told.status == "unreached"
+    assert told.accuracy is not None
+    assert told.accuracy < 0.99
+    assert told.message == "accuracy 0.99 not within 32 steps"
+
+
+def test_a_loss_that_overflows_is_divergence(monkeypatch: pytest.MonkeyPatch):
+    def overflow(*words: Any) -> tuple[Any, Info]:
+        _, _, _, state, _ = words
+        return state, Info(*(jnp.full(1, math.nan) for _ in Info._fields))
+
+    monkeypatch.setattr("mnemoscope.factual.advance", overflow)
+    (told,) = train_many([(SMALL.replace(max_steps=64), 0)])
+    assert (told.status, told.accuracy) == ("diverged", None)
+
+
+def test_the_facts_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    words = [*WORDS, "--seeds", "2", "--store", str(tmp_path / "s.db")]
+    assert main([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {"spec", "trials", "accuracy", "parameters"} <= set(told)
+    assert all({"accuracy", "steps", "status"} <= set(trial) for trial in told["trials"])
+    assert main(words) == 0
+    assert "95 % interval over seeds" in capsys.readouterr().out
+    for option, value, line in (
+        ("--answers", "5", "--answers: expected at most subjects = 4"),
+        ("--length", "2", "--length: expected a whole number of at least 3"),
+        ("--heads", "0", "--heads: expected a whole number of at least 1"),
+    ):
+        changed = [*words]
+        changed[changed.index(option) + 1] = value
+        assert main(changed) == 2
+        assert line in capsys.readouterr().err
+
+
+def test_the_population_is_the_mean_over_sequences():
+    """The exact gradient beside that of 2^17 fresh sequences, within five standard errors."""
+    spec = Flow(subjects=4, relations=2, answers=2, noise=3, length=8)
+    counts, subject, relation = _population(spec)
+    assert np.asarray(counts).sum(axis=1) == pytest.approx(spec.length)
+    rng = np.random.default_rng(1)
+    A, n = 4, spec.tokens
+    V, w = rng.normal(size=(A, n)), rng.normal(size=n)
+    V[:, 6:9], w[6:9] = V[:, 6:7], w[6]  # noise tokens alike
+    weights = Weights(jnp.asarray(V, jnp.float32), jnp.asarray(w, jnp.float32))
+    exact, _ = jax.grad(_loss, has_aux=True)(weights, spec, counts, subject, relation)
+    many = spec.replace(batch=2**12, steps=1)
+    parts = []
+    for step in range(32):
+        fresh = _sequences(many, jnp.asarray([5, 7], jnp.uint32), jnp.uint32(step))
+        parts.append(jax.grad(_loss, has_aux=True)(weights, many, *fresh)[0])
+    for name in ("V", "w"):
+        seen = np.stack([np.asarray(getattr(part, name)) for part in parts])
+        error = seen.std(axis=0, ddof=1) / math.sqrt(len(parts))
+        assert (abs(seen.mean(axis=0) - getattr(exact, name)) <= 5 * error + 1e-6).all()
+
+
+def test_the_hallucination_stage():
+    """Fig. 5: the loss rests within 0.05 of ln 8 for over 1000 steps, then falls below 0.1."""
+    made = dynamics()
+    guess, rest, recall = made.stages
+    assert made.course.loss[0] == pytest.approx(math.log(32), abs=1e-3)
+    assert rest.level == pytest.approx(math.log(8))
+    assert rest.steps >= 1000
+    assert made.plateau_relation_accuracy is not None
+    assert made.plateau_relation_accuracy > 0.99
+    assert guess.last is not None
+    assert rest.first is not None
+    assert recall.first is not None
+    assert rest.last is not None
+    assert guess.last < rest.first < rest.last < recall.first
+    assert made.course.loss[-1] < 0.1
+    assert made.course.accuracy[-1] == 1.0
+    middle = (rest.first + rest.last) // 2
+    assert made.course.relation_mass[middle] > 0.95
+    assert made.course.answer_mass[middle] < 0.2  # 1/8, and a little more
+
+
+def test_stages_are_found_by_rule():
+    curve = np.concatenate([np.full(10, 2.0), np.linspace(2, 1, 5), np.full(20, 1.01), np.zeros(8)])
+    told = find_stages(curve, ["a", "b", "c", "d"], [2.0, 1.0, 3.0, 0.0])
+    assert [(stage.first, stage.last) for stage in told] == [
+        (0, 10),
+        (14, 34),
+        (None, None),
+        (35, 42),
+    ]
+    assert [stage.steps for stage in told] == [11, 21, 0, 8]
+    noisy = curve + np.where(np.arange(len(curve)) % 7 == 3, 0.2, 0.0)
+    assert find_stages(noisy, ["b"], [1.0])[0].steps < 10
+    assert find_stages(noisy, ["b"], [1.0], smooth=5)[0].steps >= 19
+    assert find_stages(np.ones(5), ["d"], [0.0])[0].first is None
+
+
+def test_the_dynamics_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    words = ["dynamics", "--steps", "700", "--batch", "32", "--length", "8"]
+    picture = tmp_path / "stages.png"
+    assert main([*words, "--json", "--out", str(picture)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {"loss", "relation_only", "stages"} <= set(told)
+    assert len(told["loss"]) == len(told["relation_only"]) == 700
+    assert picture.stat().st_size > 1000
+    assert main(words) == 0
+    assert "relation only" in capsys.readouterr().out
+    assert main([*words, "--answers", "5"]) == 2
+    assert "--answers: expected a divisor of subjects = 16, got 5" in capsys.readouterr().err
+    with pytest.raises(SpecError, match="expected at most 2"):
+        Flow(steps=10**6, batch=2**20)
