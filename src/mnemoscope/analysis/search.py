@@ -12,6 +12,7 @@ The search only asks; whoever drives it runs the trials, several searches side b
 """
 
 import math
+import statistics
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -60,27 +61,35 @@ def search_crossing(
         if new:
             known.update((yield new))
 
-    def reaches(value: int) -> Generator[list[Place], Answers, bool]:
-        yield from ask([value], few)
-        told = [known[value, seed] for seed in range(few)]
-        good = [one for one in told if one is not None]
-        if not good:
-            raise _AllCrashed
-        return math.fsum(good) / len(good) >= target
+    def reaches(value: int, surely: bool = False) -> Generator[list[Place], Answers, bool]:
+        """By few seeds, or by as many as it takes to be two standard errors away."""
+        seeds = few
+        while True:
+            yield from ask([value], seeds)
+            told = [known[value, seed] for seed in range(seeds)]
+            good = [one for one in told if one is not None]
+            if not good:
+                raise _AllCrashed
+            mean = math.fsum(good) / len(good)
+            error = statistics.stdev(good) / math.sqrt(len(good)) if len(good) > 1 else 0.0
+            if not surely or abs(mean - target) > 2 * error or seeds == most_seeds:
+                return mean >= target
+            seeds = min(seeds + FEW_SEEDS, most_seeds)
 
     try:
         if high is None:
             low, high = yield from _close(low, reaches)
         hard, easy = (low, high) if rising else (high, low)
-        if (yield from reaches(hard)):
+        ends = low, high
+        if (yield from reaches(hard, surely=True)):
             return Found("below-range" if rising else "above-range", None)
-        if not (yield from reaches(easy)):
+        if not (yield from reaches(easy, surely=True)):
             return Found("above-range" if rising else "below-range", None)
         low, high = yield from _bracket(low, high, reaches, rising, guess)
     except _AllCrashed:
         return Found("unresolved", None)
     seeds = few
-    points = _about(crossing_of(known, target, rising), low, high)
+    points = _about(crossing_of(known, target, rising), *ends)
     while True:
         seeds = min(seeds + FEW_SEEDS, most_seeds)
         yield from ask(points, seeds)
@@ -138,8 +147,10 @@ def crossing_of(known: Answers, target: float, rising: bool) -> Crossing:
 
 
 def _about(found: Crossing, low: int, high: int) -> list[int]:
-    """The crossing and a point on either side, where accuracy is about 0.3 from the target."""
+    """The crossing and a point on either side, where accuracy is about 0.3 from the target.
+
+    None lies outside the range.
+    """
     gap = min(max(1.2 / found.slope, math.log(1.1)), math.log(2.0))
-    middle = min(max(found.estimate, low), high)
-    points = {round(middle * math.exp(share * gap)) for share in (-1, 0, 1)}
-    return sorted(max(1, value) for value in points)
+    points = {found.estimate * math.exp(share * gap) for share in (-1, 0, 1)}
+    return sorted({min(max(round(value), low), high) for value in points})

@@ -34,6 +34,7 @@ def make_app(called: str) -> cyclopts.App:
         name="mnemoscope",
         help="An instrument that shows how much a transformer can learn to recall.",
         version_flags=["--version"],
+        suppress_keyboard_interrupt=False,  # `main` answers it, after what was finished is kept
     )
     for name, line in COMMANDS.items():
         more = {} if name == called else {"help": line}

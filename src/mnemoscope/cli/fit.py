@@ -133,6 +133,9 @@ def show(made: Scaling) -> None:
         console.print(
             f"beyond {one.axis} < {one.value:g}: {one.points} points missed by a factor of {forms}"
         )
+    wide = sum(one.status == "unresolved" for one in made.found)
+    if wide:
+        console.print(f"{wide} points have intervals wider than asked for, and weigh less")
     for one in made.left_out:
         where = " ".join(
             f"{LETTERS[axis]}={getattr(one.spec, axis):,}" for axis in made.points.axes

@@ -11,7 +11,7 @@ from mnemoscope.cli.output import print_json
 from mnemoscope.cli.setting import Setting, read_device, read_option, read_whole
 from mnemoscope.cli.sweeping import CLUSTER, STORE, open_tools
 from mnemoscope.experiments.axes import grid, read_axis
-from mnemoscope.experiments.phase import PhaseDiagram, phase_diagram
+from mnemoscope.experiments.phase import PhaseDiagram, ordered, phase_diagram
 from mnemoscope.fields import between
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.phase import draw_phase
@@ -48,7 +48,7 @@ def phase(
 
     `mnemoscope phase --vocab 256 --length 32 --x dim=32:128:7 --y samples=300:10000:8 --out d.png`
     """
-    across, up = read_axis("x", x), read_axis("y", y)
+    across, up = ordered("x", read_axis("x", x)), ordered("y", read_axis("y", y))
     base = dict[str, Any]((setting or Setting()).given())
     specs = grid(base, [up, across])
     count = read_whole("seeds", seeds, 1, 10**4)
@@ -85,7 +85,7 @@ def show(made: PhaseDiagram) -> None:
             line.append(_cell(value))
         console.print(line)
     ends = f"{made.x.values[0]:,.6g} … {made.x.values[-1]:,.6g}"
-    console.print(f"{'':14}{ends}   (a dot: not run)")
+    console.print(f"{'':14}{ends}   (a dot: not run, or no theory)")
 
 
 def _cell(value: float) -> str:

@@ -36,9 +36,10 @@ def read_axis(option: str, text: str) -> Axis:
     listed = tuple(part.strip() for part in values.split(",") if part.strip())
     if not listed:
         raise SpecError(option, f"expected at least one value, got {text!r}")
-    return Axis(
-        field, tuple(_number(option, part) if field not in NAMED else part for part in listed)
-    )
+    if field in NAMED:
+        return Axis(field, tuple(dict.fromkeys(listed)))
+    # In order and each once, whatever the order they were given in.
+    return Axis(field, tuple(sorted({_number(option, part) for part in listed})))
 
 
 def _spaced(option: str, field: str, text: str) -> tuple[float | int, ...]:

@@ -7,7 +7,7 @@ run together ask together: their trials share batches, and keep many workers bus
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from mnemoscope.analysis.search import Found, Place, Search, Status, search_crossing
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
@@ -47,7 +47,7 @@ class Critical:
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         return {
-            "spec": self.spec.model_dump(),
+            "spec": {k: v for k, v in self.spec.model_dump().items() if k != self.axis},
             "axis": self.axis,
             "measure": self.measure,
             "target": self.target,
@@ -143,6 +143,8 @@ def critical_many(
                 most_seeds=most_seeds, first_seed=first_seed, use_theory=use_theory, store=own,
                 workers=workers, progress=progress,
             )  # fmt: skip
+    if axis not in get_args(Along):
+        raise SpecError("along", f"expected one of {', '.join(get_args(Along))}, got {axis!r}")
     for spec in specs:
         _check_measure(spec, measure)
     if ranges is None:
@@ -181,13 +183,13 @@ def critical(
     **more: Any,
 ) -> Critical:
     """One search; what it takes more is as for `critical_many`."""
-    if low is None or high is None:
+    if axis in get_args(Along) and (low is None or high is None):
         about = range_about(spec, axis, target, measure)
         low, high = low or about[0], high or about[1]
-    if not low < high:
+    if low is not None and high is not None and not low < high:
         raise SpecError("range", f"expected low < high, got {low}:{high}")
     (found,) = critical_many(
-        [spec], axis, target=target, measure=measure, ranges=[(low, high)], **more
+        [spec], axis, target=target, measure=measure, ranges=[(low or 1, high)], **more
     )
     return found
 

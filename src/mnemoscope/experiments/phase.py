@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mnemoscope.experiments.axes import Axis, grid
+from mnemoscope.experiments.axes import NAMED, Axis, grid
 from mnemoscope.experiments.critical import RISING
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
 from mnemoscope.record import Trial
@@ -84,6 +84,17 @@ class PhaseDiagram:
              "seeds": (dims, self.seeds), "regime": (dims, np.array(self.regimes))},
             coords={self.y.field: list(self.y.values), self.x.field: list(self.x.values)},
         )  # fmt: skip
+
+
+def ordered(option: str, axis: tuple[str, Sequence[Any]]) -> Axis:
+    """An axis of a diagram: numbers above 0, in order, each once."""
+    field, values = axis
+    if field in NAMED:
+        raise SpecError(option, f"expected an axis of numbers, got {field!r}")
+    numbers = [value for value in values if isinstance(value, int | float) and value > 0]
+    if not values or len(numbers) < len(values):
+        raise SpecError(option, f"expected numbers above 0, got {field}={list(values)}")
+    return Axis(field, tuple(sorted(set(numbers))))
 
 
 def _plain(values: np.ndarray) -> list[list[float | None]]:
@@ -156,7 +167,7 @@ def phase_diagram(
                 workers=workers, progress=progress,
             )  # fmt: skip
     workers = workers or ThisProcess()
-    x, y = Axis(x[0], tuple(x[1])), Axis(y[0], tuple(y[1]))
+    x, y = ordered("x", x), ordered("y", y)
     flat = grid(base.model_dump() if isinstance(base, Retrieval) else base, [y, x])
     rows, columns = len(y.values), len(x.values)
     specs = [flat[r * columns : (r + 1) * columns] for r in range(rows)]

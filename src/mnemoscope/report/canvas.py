@@ -1,5 +1,6 @@
 """Matplotlib, opened and closed in one place: it is an extra, and says so when it is absent."""
 
+import importlib.util
 import math
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +16,13 @@ def check_form(path: Path, more: tuple[str, ...] = ()) -> None:
     forms = (*FORMS, *more)
     if path.suffix not in forms:
         raise SpecError("out", f"expected a file ending in {', '.join(forms)}, got {str(path)!r}")
+    if path.is_dir():
+        raise SpecError("out", f"expected a file, got the folder {str(path)!r}")
+    needed, extra = ("plotly", "pages") if path.suffix == ".html" else ("matplotlib", "figures")
+    if importlib.util.find_spec(needed) is None:
+        raise SpecError(
+            "out", f"expected {needed}, which is not installed: uv run --extra {extra} ..."
+        )
     if not path.parent.is_dir():
         raise SpecError("out", f"expected a file in a folder that is there, got {str(path)!r}")
 

@@ -9,7 +9,7 @@ from mnemoscope.record import NUMERICS_VERSION
 from mnemoscope.spec import KINDS, SpecError
 from mnemoscope.store.schema import COLUMNS, FIELDS, told, transaction
 from mnemoscope.store.table import condition, open_frame
-from mnemoscope.store.trials import Store
+from mnemoscope.store.trials import RECORD, Store, read_trial
 
 FORMS = (".parquet", ".csv")
 
@@ -54,8 +54,26 @@ def verify(store: Store) -> tuple[int, list[str]]:
             "OR (accuracy IS NULL AND status = 'ok') OR (accuracy NOT NULL AND status = 'crashed')"
         ):
             faults.append(f"{spec} seed {seed}: accuracy {accuracy} with status {status}")
+        faults += _check_records(store)
         count = int(store.connection.execute("SELECT count(*) FROM trials").fetchone()[0])
     return count, faults
+
+
+def _check_records(store: Store) -> list[str]:
+    """Records that cannot be read, or whose accuracy is not that of their history."""
+    faults = []
+    rows = store.connection.execute(
+        f"SELECT id, accuracy, {RECORD} FROM trials JOIN settings ON setting = number"
+    )
+    for name, accuracy, *row in rows:
+        try:
+            told = read_trial(tuple(row)).accuracy
+        except (ValueError, KeyError, TypeError) as error:
+            faults.append(f"{name} seed {row[1]}: a record that cannot be read ({error})")
+            continue
+        if told != accuracy and not (accuracy is None and told != told):  # kept as nothing: NaN
+            faults.append(f"{name} seed {row[1]}: accuracy {accuracy} in a record of {told}")
+    return faults
 
 
 def _check_setting(name: str, canonical: str, columns: dict[str, object]) -> list[str]:

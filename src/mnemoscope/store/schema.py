@@ -85,6 +85,8 @@ def default_path() -> Path:
 def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
     """An open store; made if it is not there and `writing`. Trouble becomes one clear line."""
     shown = repr(str(path))
+    if path.is_dir() or not path.name:
+        raise SpecError("store", f"expected a file, got the folder {shown}")
     if not writing and not path.exists():
         raise SpecError("store", f"expected a store that is there, got {shown}")
     try:

@@ -22,6 +22,8 @@ from mnemoscope.store.schema import (
 )
 
 Key = tuple[str, int]
+# The columns that make a record, as `read_trial` takes them.
+RECORD = "canonical, seed, status, seconds, message, precision, device, versions, history"
 
 
 class Store:
@@ -32,8 +34,8 @@ class Store:
     0
     """
 
-    def __init__(self, path: Path | None = None, *, writing: bool = True) -> None:
-        self.path = default_path() if path is None else path
+    def __init__(self, path: Path | str | None = None, *, writing: bool = True) -> None:
+        self.path = default_path() if path is None else Path(path)
         self.connection = connect(self.path, writing=writing)
 
     def __enter__(self) -> "Store":
@@ -127,8 +129,7 @@ class Store:
     def _find(self, where: str, values: Sequence[Any]) -> Iterator[Record]:
         with told(self.path):
             rows = self.connection.execute(
-                "SELECT canonical, seed, status, seconds, message, precision, device, versions, "
-                f"history FROM trials JOIN settings ON setting = number WHERE ({where}) "
+                f"SELECT {RECORD} FROM trials JOIN settings ON setting = number WHERE ({where}) "
                 "AND numerics = ? ORDER BY canonical, seed",
                 (*values, NUMERICS_VERSION),
             )
