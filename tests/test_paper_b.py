@@ -19,7 +19,7 @@ from mnemoscope.models import factual as model
 from mnemoscope.store.care import verify
 from mnemoscope.store.trials import Store
 from mnemoscope.tasks.facts import draw_facts, draw_sequences
-from mnemoscope.training.factual import Info, advance, begin
+from mnemoscope.training.factual import Info, World, advance, begin, cross_entropy
 from mnemoscope.training.flow import Weights, _loss, _population, _sequences
 
 SMALL = Facts(
@@ -80,6 +80,18 @@ def test_tables_by_token_are_attention_position_by_position(mixing: str):
         assert told[row] == pytest.approx(U @ x, rel=1e-4, abs=1e-5)
 
 
+def test_a_head_that_waits_for_one_token_still_has_a_gradient():
+    """Scores of 200 for one subject: sequences without it are mixed by their own scores."""
+    frozen, weights, keys = drawn(SMALL)
+    asked = draw_sequences(SMALL, keys["train"], jnp.arange(64, dtype=jnp.uint32))
+    table = model.score_table(SMALL, frozen, weights)
+    scale = 200 / float(jnp.abs(table).max())
+    steep = weights._replace(Q=weights.Q * scale)
+    world = World(frozen, draw_facts(SMALL, keys["facts"]), keys)
+    gradient = jax.grad(lambda w: cross_entropy(SMALL, world, w, asked))(steep)
+    assert all(bool(jnp.isfinite(part).all()) for part in gradient)
+
+
 def test_parameters_are_those_of_the_arrays():
     _, weights, _ = drawn(SMALL)
     arrays = sum(part.size for part in weights) - weights.b.size  # the paper leaves out biases
@@ -119,7 +131,7 @@ def test_trainings_side_by_side_are_those_alone(tmp_path: Path):
     assert together[0].status == "ok"
     with Store(tmp_path / "s.db") as store:
         done = learn_facts(jobs[0][0], [0, 1], store=store)
-        assert done.outcomes[0].metrics == together[0].metrics
+        assert done.outcomes[0].metrics == pytest.approx(together[0].metrics, rel=1e-3)
         again = learn_facts(jobs[0][0], [0, 1], store=store)
         assert again.outcomes == done.outcomes
         assert verify(store)[1] == []

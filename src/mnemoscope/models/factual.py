@@ -14,15 +14,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Float, UInt32
 
 from mnemoscope.keys import normal
 from mnemoscope.spec.facts import Facts
-
-# A score further than this below its head's largest counts as this far: exp(-FAR) is still a number
-# that can be divided by.
-FAR = 60.0
 
 
 class Frozen(NamedTuple):
@@ -89,16 +84,14 @@ def logits(
 ) -> Float[Array, "B A"]:
     """u_a^T x for every answer."""
     scores = score_table(program, frozen, weights)
-    values = jnp.einsum("hkd,hke,ve->vhd", weights.O, weights.V, frozen.E)  # O_h V_h e_v
+    values = jnp.einsum("hkd,hke,ve->hvd", weights.O, weights.V, frozen.E)  # O_h V_h e_v
     if program.mixing == "softmax":
-        # Numerator and denominator are products with the counts: no exponential by sample.
-        apart = scores - lax.stop_gradient(jnp.max(scores, axis=1, keepdims=True))
-        weight = jnp.exp(jnp.maximum(apart, -FAR)).T
-        B, V, H, d = *counts.shape, program.heads, program.dim
-        over = (counts @ (weight[:, :, None] * values).reshape(V, H * d)).reshape(B, H, d)
-        x = jnp.sum(over / (counts @ weight)[:, :, None], axis=1)
+        # Sample by sample from its own largest score: a head that waits for one token has scores
+        # far below it in every sequence without that token.
+        mixed = jax.nn.softmax(scores[None] + jnp.log(counts)[:, None, :], axis=-1)
+        x = mixed.reshape(len(counts), -1) @ values.reshape(-1, program.dim)
     else:
-        x = counts @ jnp.einsum("hv,vhd->vd", scores, values)
+        x = counts @ jnp.einsum("hv,hvd->vd", scores, values)
     if program.width:
         x = x + jax.nn.relu(x @ weights.W1.T + weights.b) @ weights.W2
     return x @ frozen.U.T
