@@ -14,8 +14,10 @@ import os
 import queue
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -80,10 +82,11 @@ def open_workers(
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     cluster = None
     if kind == "local":
-        cluster = distributed.LocalCluster(
-            n_workers=count, threads_per_worker=1, dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL, env={"JAX_PLATFORMS": "cpu"},
-        )  # fmt: skip
+        with _deaf_to_interrupts():
+            cluster = distributed.LocalCluster(
+                n_workers=count, threads_per_worker=1, dashboard_address="127.0.0.1:0",
+                silence_logs=logging.CRITICAL, env={"JAX_PLATFORMS": "cpu"},
+            )  # fmt: skip
         device = "cpu"
     elif kind == "slurm":
         cluster = _slurm(count, device)
@@ -98,6 +101,19 @@ def open_workers(
     finally:
         if cluster is not None:
             cluster.close()
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Processes started here leave Ctrl-C to the driver, which then stops them in order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say what a signal does
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class FarWorkers:
