@@ -72,7 +72,7 @@ def test_intervals_cover_between_90_and_99_in_a_hundred(outlier: bool):
 def test_fewer_tokens_than_bisection_on_ten_settings(tmp_path: Path):
     specs = for_critical(10)
     with Store(tmp_path / "s.db") as store:
-        found = critical_many(specs, "samples", tolerance=0.1, most_seeds=64, store=store)
+        found = critical_many(specs, "samples", tolerance=0.1, most_seeds=256, store=store)
     total = plain = 0.0
     for one in found:
         low, high = range_about(one.spec, "samples", one.target)
