@@ -8,7 +8,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from mnemoscope.cli.output import Watch, number, print_json
+from mnemoscope.cli.output import Watch, deliver, number
 from mnemoscope.cli.setting import field_option, read_device, read_whole
 from mnemoscope.experiments.dynamics import Dynamics
 from mnemoscope.experiments.dynamics import dynamics as run
@@ -57,14 +57,7 @@ def dynamics(
     place = find_device(read_device(device))
     with Watch("steps", spec.steps) as watch, numerics("float32", place):
         made = run(spec, number_of_seed, watch.advance)
-    if out is not None:
-        draw_dynamics(made, out)
-    if json:
-        print_json({**made.as_dict(), "path": None if out is None else str(out)})
-    else:
-        show(made)
-        if out is not None:
-            Console(highlight=False).print(f"drawn: {out}")
+    deliver(made, out, json, draw_dynamics, show)
     return 0
 
 

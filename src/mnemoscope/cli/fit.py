@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mnemoscope.cli.critical import read_range
-from mnemoscope.cli.output import print_json
+from mnemoscope.cli.output import deliver
 from mnemoscope.cli.setting import Setting, read_device, read_option, read_whole
 from mnemoscope.cli.sweeping import CLUSTER, MEASURE, STORE, open_tools, read_measure
 from mnemoscope.experiments.axes import read_axis
@@ -87,14 +87,7 @@ def fit(
             base, axes, whose, target=aim, measure=what, log_of=log, ranges=ranges,
             tolerance=wide, most_seeds=most, first_seed=first, **tools,
         )  # fmt: skip
-    if out is not None:
-        draw_scaling(made, out)
-    if json:
-        print_json({**made.as_dict(), "path": None if out is None else str(out)})
-    else:
-        show(made)
-        if out is not None:
-            Console(highlight=False).print(f"\ndrawn: {out}")
+    deliver(made, out, json, draw_scaling, show)
     return 0
 
 

@@ -6,8 +6,10 @@ Results go to standard output. Everything else, progress above all, goes to stan
 import json
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -15,6 +17,15 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 BAR = "█"
 PARTS = " ▏▎▍▌▋▊▉"
 SECONDS_BETWEEN_LINES = 10.0
+
+
+@runtime_checkable
+class Made(Protocol):
+    """A result that can be told as plain data."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        ...
 
 
 def complain(line: str) -> int:
@@ -91,3 +102,18 @@ class Watch(Display):
             self.spoke = now
             share = self.done / self.total
             print(f"{self.what} {label}: {share:.0%} done", file=sys.stderr, flush=True)
+
+
+def deliver(
+    made: Made, out: Path | None, as_json: bool, draw: Callable[[Any, Path], None],
+    show: Callable[[Any], None],
+) -> None:  # fmt: skip
+    """A result as a picture where one was asked for, and as one JSON object or for people."""
+    if out is not None:
+        draw(made, out)
+    if as_json:
+        print_json({**made.as_dict(), "path": None if out is None else str(out)})
+        return
+    show(made)
+    if out is not None:
+        Console(highlight=False).print(f"\ndrawn: {out}")

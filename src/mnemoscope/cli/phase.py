@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
-from mnemoscope.cli.output import print_json
+from mnemoscope.cli.output import deliver
 from mnemoscope.cli.setting import Setting, read_device, read_option, read_whole
 from mnemoscope.cli.sweeping import CLUSTER, STORE, open_tools
 from mnemoscope.experiments.axes import grid, read_axis
@@ -60,14 +60,7 @@ def phase(
         made = phase_diagram(
             base, across, up, seeds=count, target=aim, adaptive=adaptive, **tools,
         )  # fmt: skip
-    if out is not None:
-        draw_phase(made, out)
-    if json:
-        print_json({**made.as_dict(), "path": None if out is None else str(out)})
-    else:
-        show(made)
-        if out is not None:
-            Console(highlight=False).print(f"\ndrawn: {out}")
+    deliver(made, out, json, draw_phase, show)
     return 0
 
 

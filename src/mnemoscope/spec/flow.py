@@ -64,6 +64,11 @@ class Flow(Spec, frozen=True, extra="forbid"):
         return self
 
     @property
+    def noise_tokens(self) -> int:
+        """Noise tokens, by the name they have in `Facts`."""
+        return self.noise
+
+    @property
     def tokens(self) -> int:
         """Subjects, relations, noise tokens, and the end token."""
         return self.subjects + self.relations + self.noise + 1

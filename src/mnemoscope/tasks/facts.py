@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, UInt32
 
 from mnemoscope.keys import below, random_words
 from mnemoscope.spec.facts import Facts
+from mnemoscope.spec.flow import Flow
 
 
 class Asked(NamedTuple):
@@ -33,7 +34,9 @@ def draw_facts(program: Facts, key: UInt32[Array, "2"]) -> UInt32[Array, "S R"]:
     return below(words, D) + jnp.uint32(D) * lax.iota(jnp.uint32, R)[None, :]
 
 
-def draw_sequences(program: Facts, key: UInt32[Array, "2"], rows: UInt32[Array, "B"]) -> Asked:
+def draw_sequences(
+    program: Facts | Flow, key: UInt32[Array, "2"], rows: UInt32[Array, "B"]
+) -> Asked:
     """The sequences of these row numbers: one subject, one relation, T - 3 noise tokens, the end.
 
     Subject, relation and every noise token are uniform over their kind.

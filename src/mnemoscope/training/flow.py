@@ -23,8 +23,9 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, UInt32
 
-from mnemoscope.keys import below, named_key, normal, random_words
+from mnemoscope.keys import named_key, normal
 from mnemoscope.spec.flow import Flow
+from mnemoscope.tasks.facts import draw_sequences
 
 # Steps to a compiled call, between words of progress.
 SEGMENT = 512
@@ -114,15 +115,9 @@ def _sequences(
     program: Flow, key: UInt32[Array, "2"], number: UInt32[Array, ""]
 ) -> tuple[Array, Array, Array]:
     """The fresh sequences of one step."""
-    S, R, B = program.subjects, program.relations, program.batch
-    rows = number * jnp.uint32(B) + jnp.arange(B, dtype=jnp.uint32)
-    words = random_words(key, rows, program.length - 1)
-    subject, relation = below(words[:, 0], S), below(words[:, 1], R)
-    noise = below(words[:, 2:], program.noise) + jnp.uint32(S + R)
-    at = jnp.arange(B)
-    counts = jnp.zeros((B, program.tokens)).at[at[:, None], noise].add(1.0)
-    counts = counts.at[at, subject].add(1.0).at[at, relation + jnp.uint32(S)].add(1.0)
-    return counts.at[:, -1].add(1.0), subject.astype(int), relation.astype(int)
+    rows = number * jnp.uint32(program.batch) + jnp.arange(program.batch, dtype=jnp.uint32)
+    asked = draw_sequences(program, key, rows)
+    return asked.counts, asked.subject.astype(int), asked.relation.astype(int)
 
 
 def _loss(
