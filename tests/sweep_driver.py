@@ -16,6 +16,11 @@ def jobs(count: int) -> list[tuple[Retrieval, int]]:
     ]
 
 
+def table(store: Store) -> list[tuple[object, ...]]:
+    """All that two sweeps must agree in."""
+    return [(t.spec, t.seed, t.status, t.steps) for t in store.find()]
+
+
 def main() -> None:
     """Run the sweep, and say after every batch what is kept."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sweep_driver import jobs
+from sweep_driver import jobs, table
 from test_critical import bisection_tokens, covered
 from test_store import SPEC, made
 
@@ -20,10 +20,6 @@ from mnemoscope.store.trials import Store
 
 DRIVER = Path(__file__).with_name("sweep_driver.py")
 pytestmark = pytest.mark.long
-
-
-def table(store: Store) -> list[tuple[object, ...]]:
-    return [(t.spec, t.seed, t.status, t.steps) for t in store.find()]
 
 
 def test_ten_kills_of_a_sweep_of_500(tmp_path: Path):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_workers import FakeWorkers
-from sweep_driver import jobs
+from sweep_driver import jobs, table
 
 from mnemoscope import Retrieval, SpecError, Trial
 from mnemoscope.experiments.axes import Axis, grid, read_axis
@@ -135,6 +135,4 @@ def test_killed_drivers_lose_nothing_and_two_share_the_rest(tmp_path: Path):
     assert done == count - kept  # none was run twice
     with Store(path) as store, Store(tmp_path / "quiet.db") as quiet:
         sweep(jobs(count), quiet, ThisProcess("cpu"))
-        assert [(t.spec, t.seed, t.status, t.steps) for t in store.find()] == [
-            (t.spec, t.seed, t.status, t.steps) for t in quiet.find()
-        ]
+        assert table(store) == table(quiet)

@@ -6,7 +6,7 @@ When most of a batch is done, the rest goes on in a smaller one.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -22,7 +22,6 @@ from mnemoscope.spec import Facts, SpecError
 from mnemoscope.training.factual import State, World, advance, begin, final_accuracy
 
 FactsJob = tuple[Facts, int]
-Report = Callable[[int, float, float], None]
 # Steps between two looks at accuracy.
 CHECK = 32
 # Trainings side by side, at most; memory may allow fewer.
@@ -48,12 +47,8 @@ def train_many(
     *,
     device: Device = "auto",
     precision: Precision = "float32",
-    report: Report | None = None,
 ) -> list[Outcome]:
-    """One outcome for each (spec, seed), in the order asked for.
-
-    `report(done, share, accuracy)` hears how many are done and how a batch stands.
-    """
+    """One outcome for each (spec, seed), in the order asked for."""
     place = find_device(device)
     groups: dict[Facts, list[int]] = {}
     for number, (spec, _) in enumerate(jobs):
@@ -65,9 +60,8 @@ def train_many(
             size = _batch_size(program, place)
             for first in range(0, len(numbers), size):
                 part = numbers[first : first + size]
-                said = None if report is None else lambda s, a: report(len(found), s, a)
                 batch = _Batch(program, [jobs[number] for number in part], place, precision)
-                found.update(zip(part, batch.train(said), strict=True))
+                found.update(zip(part, batch.train(), strict=True))
     return [found[number] for number in range(len(jobs))]
 
 
@@ -110,7 +104,7 @@ class _Batch:
         self.curves: list[list[dict[str, float]]] = [[] for _ in jobs]
         self.began = time.perf_counter()
 
-    def train(self, report: Callable[[float, float], None] | None) -> list[Outcome]:
+    def train(self) -> list[Outcome]:
         """Steps and checks in turn."""
         world, state = self._begin()
         at = list(range(len(self.jobs)))
@@ -123,8 +117,6 @@ class _Batch:
             told = {name: np.asarray(part) for name, part in info._asdict().items()}
             taken += CHECK
             self._judge(at, taken, told, world, state)
-            if report is not None:
-                report(taken / longest, float(told["accuracy"].mean()))
             each = time.perf_counter() - clock
             left = [row for row, number in enumerate(at) if number not in self.outcomes]
             saved = each * (longest - taken) / CHECK * (1 - len(left) / len(at))

@@ -96,12 +96,7 @@ class Trial:
                 "map_accuracy": end["map_accuracy"],
                 "margin": {name: end.get(name) for name in ("signal", "std", "ratio")},
                 "steps": steps,
-                "seconds": self.seconds,
-                "message": self.message,
-                "precision": self.precision,
-                "device": self.device,
-                "versions": self.versions,
-                "spec_id": self.spec.id,
+                **_how(self),
             }
         )
 
@@ -136,12 +131,7 @@ class Outcome:
                 "seed": self.seed,
                 "status": self.status,
                 **self.metrics,
-                "seconds": self.seconds,
-                "message": self.message,
-                "precision": self.precision,
-                "device": self.device,
-                "versions": self.versions,
-                "spec_id": self.spec.id,
+                **_how(self),
                 "curve": list(self.curve),
             }
         )
@@ -156,6 +146,18 @@ def versions() -> dict[str, str]:
         "mnemoscope": importlib.metadata.version("mnemoscope"),
         "numerics": str(NUMERICS_VERSION),
         "jax": jax.__version__,
+    }
+
+
+def _how(record: Record) -> dict[str, Any]:
+    """How a record was computed."""
+    return {
+        "seconds": record.seconds,
+        "message": record.message,
+        "precision": record.precision,
+        "device": record.device,
+        "versions": record.versions,
+        "spec_id": record.spec.id,
     }
 
 

@@ -1,7 +1,7 @@
 """`mnemoscope dynamics`: paper B's gradient-flow stages."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 from rich import box
@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mnemoscope.cli.output import Watch, deliver, number
-from mnemoscope.cli.setting import field_option, read_device, read_whole
+from mnemoscope.cli.setting import field_option, read_device, read_given, read_whole
 from mnemoscope.experiments.dynamics import Dynamics
 from mnemoscope.experiments.dynamics import dynamics as run
 from mnemoscope.numerics import find_device, numerics
@@ -46,11 +46,7 @@ def dynamics(
 
     `mnemoscope dynamics --batch 1024 --out stages.png`
     """
-    given = {
-        name: value for name, value in locals().items()
-        if name in Flow.model_fields and value is not None
-    }  # fmt: skip
-    spec = Flow.read(dict[str, Any](given))
+    spec = read_given(Flow, locals())
     number_of_seed = read_whole("seed", seed, 0, 2**62)
     if out is not None:
         check_form(out)

@@ -1,7 +1,7 @@
 """`mnemoscope facts`: paper B's factual-recall transformer."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 from rich import box
@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mnemoscope.cli.output import bar, number, print_json
-from mnemoscope.cli.setting import field_option, read_device, read_whole
+from mnemoscope.cli.setting import field_option, read_device, read_given, read_whole
 from mnemoscope.cli.sweeping import CLUSTER, STORE, open_tools
 from mnemoscope.experiments.facts import Lessons, learn_facts
 from mnemoscope.spec import Facts
@@ -48,11 +48,7 @@ def facts(
 
     `mnemoscope facts --subjects 8 --relations 8 --answers 4 --dim 32 --heads 4 --head-dim 8`
     """
-    given = {
-        name: value for name, value in locals().items()
-        if name in Facts.model_fields and value is not None
-    }  # fmt: skip
-    spec = Facts.read(dict[str, Any](given))
+    spec = read_given(Facts, locals())
     count, first = read_whole("seeds", seeds, 1, 10**6), read_whole("seed", seed, 0, 2**62)
     with open_tools(cluster, read_device(device), store) as tools:
         done = learn_facts(spec, range(first, first + count), **tools)

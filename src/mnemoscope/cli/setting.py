@@ -18,6 +18,7 @@ from mnemoscope.fields import Device, byte_count, one_of, whole
 from mnemoscope.spec import Retrieval, Spec, SpecError, read_toml
 
 T = TypeVar("T")
+S = TypeVar("S", bound=Spec)
 
 SETTING = Group("Setting", sort_key=1)
 MEMORY = Parameter(
@@ -87,6 +88,11 @@ class Setting:
             if field.name != "spec" and getattr(self, field.name) is not None:
                 values[field.name] = getattr(self, field.name)
         return values
+
+
+def read_given(kind: type[S], options: dict[str, Any]) -> S:
+    """A spec of that kind from a command's options, those of them that are its fields and given."""
+    return kind.read({k: v for k, v in options.items() if k in kind.model_fields and v is not None})
 
 
 def read_option(option: str, read: Callable[[Any], T], value: Any) -> T:

@@ -143,8 +143,7 @@ def critical_many(
                 most_seeds=most_seeds, first_seed=first_seed, use_theory=use_theory, store=own,
                 workers=workers, progress=progress,
             )  # fmt: skip
-    if axis not in get_args(Along):
-        raise SpecError("along", f"expected one of {', '.join(get_args(Along))}, got {axis!r}")
+    _check_axis(axis)
     for spec in specs:
         _check_measure(spec, measure)
     if ranges is None:
@@ -183,15 +182,21 @@ def critical(
     **more: Any,
 ) -> Critical:
     """One search; what it takes more is as for `critical_many`."""
-    if axis in get_args(Along) and (low is None or high is None):
+    _check_axis(axis)
+    if low is None or high is None:
         about = range_about(spec, axis, target, measure)
         low, high = low or about[0], high or about[1]
-    if low is not None and high is not None and not low < high:
+    if not low < high:
         raise SpecError("range", f"expected low < high, got {low}:{high}")
     (found,) = critical_many(
-        [spec], axis, target=target, measure=measure, ranges=[(low or 1, high)], **more
+        [spec], axis, target=target, measure=measure, ranges=[(low, high)], **more
     )
     return found
+
+
+def _check_axis(axis: str) -> None:
+    if axis not in get_args(Along):
+        raise SpecError("along", f"expected one of {', '.join(get_args(Along))}, got {axis!r}")
 
 
 def _check_measure(spec: Retrieval, measure: Measure) -> None:
