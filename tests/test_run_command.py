@@ -36,7 +36,8 @@ def test_json_is_one_object_with_the_promised_keys(capsys: pytest.CaptureFixture
     assert main(["run", *SMALL, "--seeds", "2", "--seed", "5", "--json"]) == 0
     printed = capsys.readouterr()
     told = json.loads(printed.out)
-    assert printed.err == ""
+    # A slow machine hears of progress there, and of nothing else.
+    assert all(line.startswith("seeds ") for line in printed.err.splitlines())
     assert told["spec"]["samples"] == 1000
     assert [trial["seed"] for trial in told["trials"]] == [5, 6]
     for trial in told["trials"]:
