@@ -9,7 +9,7 @@ import mnemoscope.batch
 from mnemoscope import Retrieval, simulate, simulate_many
 from mnemoscope.batch import batch_size, bucket
 from mnemoscope.layout import choose_layout, needed_bytes
-from mnemoscope.memory import Room
+from mnemoscope.room import Room
 
 BASE = Retrieval(vocab=32, dim=20, length=4, samples=2000, test_samples=500)
 

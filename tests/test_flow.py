@@ -9,8 +9,8 @@ HOUSE = Path(mnemoscope.__file__).parent
 # The order of the rooms, as ARCHITECTURE.md draws it.
 ROOMS = [
     "fields", "spec", "files", "theory", "numerics", "layout", "keys", "tasks", "embeddings",
-    "models", "training", "evaluation", "memory", "record", "store", "simulation", "batch",
-    "factual", "analysis", "experiments", "bench", "report", "cli",
+    "models", "training", "evaluation", "room", "record", "store", "simulation", "batch",
+    "together", "associative", "factual", "analysis", "experiments", "bench", "report", "cli",
 ]  # fmt: skip
 
 

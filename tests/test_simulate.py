@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import mnemoscope.memory
+import mnemoscope.room
 from mnemoscope import Retrieval, SpecError, keys, run, simulate
 from mnemoscope.evaluation import look_at_steps
 from mnemoscope.experiments import trials
@@ -129,7 +129,7 @@ def test_a_size_that_cannot_fit_is_refused_before_anything_is_allocated():
 
 
 def test_the_option_to_blame_is_named(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(mnemoscope.memory, "free_bytes", lambda device: 10**9)
+    monkeypatch.setattr(mnemoscope.room, "free_bytes", lambda device: 10**9)
     for field, values in (
         ("width", {"width": 10**7}),
         ("dim", {"dim": 10**6}),

@@ -3,12 +3,13 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mnemoscope.spec import Facts, Flow, Retrieval, SpecError
+from mnemoscope.spec import Facts, Flow, Memory, Retrieval, SpecError
 from mnemoscope.theory.critical import critical_value
 from mnemoscope.theory.predict import Prediction, predict
 
 if TYPE_CHECKING:
     from mnemoscope.batch import simulate_many
+    from mnemoscope.experiments.capacity import Capacities, Capacity, capacity, capacity_many
     from mnemoscope.experiments.critical import Critical, critical, critical_many
     from mnemoscope.experiments.dynamics import Dynamics, dynamics
     from mnemoscope.experiments.facts import Lessons, learn_facts
@@ -20,11 +21,14 @@ if TYPE_CHECKING:
     from mnemoscope.store.trials import Store
 
 __all__ = [
+    "Capacities",
+    "Capacity",
     "Critical",
     "Dynamics",
     "Facts",
     "Flow",
     "Lessons",
+    "Memory",
     "PhaseDiagram",
     "Prediction",
     "Retrieval",
@@ -34,6 +38,8 @@ __all__ = [
     "Step",
     "Store",
     "Trial",
+    "capacity",
+    "capacity_many",
     "critical",
     "critical_many",
     "critical_value",
@@ -49,6 +55,10 @@ __all__ = [
 
 # What needs the simulator is loaded when it is first asked for: theory alone starts in a moment.
 _SIMULATOR = {
+    "Capacities": "experiments.capacity",
+    "Capacity": "experiments.capacity",
+    "capacity": "experiments.capacity",
+    "capacity_many": "experiments.capacity",
     "Critical": "experiments.critical",
     "Dynamics": "experiments.dynamics",
     "Lessons": "experiments.facts",

@@ -22,7 +22,6 @@ from mnemoscope import keys
 from mnemoscope.evaluation import Look, look_at_steps
 from mnemoscope.fields import Device
 from mnemoscope.layout import Layout, needed_bytes
-from mnemoscope.memory import Room, plan_memory
 from mnemoscope.models.transformer import draw_frozen
 from mnemoscope.numerics import (
     Place,
@@ -33,6 +32,7 @@ from mnemoscope.numerics import (
     programs_crowd,
 )
 from mnemoscope.record import Job, Trial
+from mnemoscope.room import Room, plan_memory
 from mnemoscope.simulation import judge, read_steps, simulate
 from mnemoscope.spec import Retrieval
 from mnemoscope.training.streaming import Count, Source

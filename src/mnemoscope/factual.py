@@ -2,43 +2,38 @@
 
 Trainings that share a program run side by side. Each stops at the first check at which accuracy on
 fresh sequences reaches its target; what is reported is accuracy on sequences that no check saw.
-When most of a batch is done, the rest goes on in a smaller one.
 """
 
-import time
 from collections.abc import Sequence
-from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mnemoscope.fields import Device
 from mnemoscope.keys import named_key
-from mnemoscope.memory import Room
 from mnemoscope.numerics import Place, Precision, find_device, forget_programs, numerics
-from mnemoscope.record import Outcome, Status
+from mnemoscope.record import Outcome
+from mnemoscope.room import Room
 from mnemoscope.spec import Facts, SpecError
-from mnemoscope.training.factual import State, World, advance, begin, final_accuracy
+from mnemoscope.together import Lesson, Rows, School, train_together
+from mnemoscope.training.factual import advance, begin, final_accuracy
 
 FactsJob = tuple[Facts, int]
 # Steps between two looks at accuracy.
 CHECK = 32
 # Trainings side by side, at most; memory may allow fewer.
 MOST_AT_ONCE = {"cpu": 16, "gpu": 64}
-# Going on in a smaller batch costs a compilation of about so many seconds.
-COMPILE_SECONDS = 8.0
-KEPT_CHECKS = 128
 
 
-def program_of(spec: Facts) -> Facts:
+def program_of(spec: Facts, platform: str = "cpu") -> Facts:
     """The setting whose compiled program serves this one: heads and width are rounded up.
 
-    Heads to a power of two, width to one from 8 on: fewer programs to compile, and what is too much
-    is zero.
+    Heads to a power of two, width to one from 8 on, or from 128 where hidden units cost little
+    beside a compilation: fewer programs to compile, and what is too much is zero.
     """
     heads = 1 << (spec.heads - 1).bit_length()
-    width = max(8, 1 << (spec.width - 1).bit_length()) if spec.width else 0
+    least = 8 if platform == "cpu" else 128
+    width = max(least, 1 << (spec.width - 1).bit_length()) if spec.width else 0
     return spec.replace(heads=heads, width=width, lr=0.01, max_steps=1, target=0.99)
 
 
@@ -52,7 +47,7 @@ def train_many(
     place = find_device(device)
     groups: dict[Facts, list[int]] = {}
     for number, (spec, _) in enumerate(jobs):
-        groups.setdefault(program_of(spec), []).append(number)
+        groups.setdefault(program_of(spec, place.platform), []).append(number)
     found: dict[int, Outcome] = {}
     with numerics(precision, place):
         for program, numbers in groups.items():
@@ -60,8 +55,8 @@ def train_many(
             size = _batch_size(program, place)
             for first in range(0, len(numbers), size):
                 part = numbers[first : first + size]
-                batch = _Batch(program, [jobs[number] for number in part], place, precision)
-                found.update(zip(part, batch.train(), strict=True))
+                done = _train(program, [jobs[number] for number in part], place, precision)
+                found.update(zip(part, done, strict=True))
     return [found[number] for number in range(len(jobs))]
 
 
@@ -93,83 +88,28 @@ def _keys(spec: Facts, seed: int) -> dict[str, np.ndarray]:
     return made | {name: named_key(seed, f"facts-{name}", dim=spec.dim) for name in names}
 
 
-class _Batch:
-    """Trainings side by side, until each has its outcome."""
+def _train(
+    program: Facts, jobs: list[FactsJob], place: Place, precision: Precision
+) -> list[Outcome]:
+    """One batch, in one compiled program."""
+    each = [_keys(spec, seed) for spec, seed in jobs]
+    keys = {name: jnp.asarray(np.stack([one[name] for one in each])) for name in each[0]}
+    heads, width = (
+        jnp.asarray([getattr(spec, name) for spec, _ in jobs], jnp.int32)
+        for name in ("heads", "width")
+    )
+    world, state = begin(program, keys, heads, width)
+    lr = jnp.asarray([spec.lr for spec, _ in jobs], float)
 
-    def __init__(
-        self, program: Facts, jobs: list[FactsJob], place: Place, precision: Precision
-    ) -> None:
-        self.program, self.jobs, self.place, self.precision = program, jobs, place, precision
-        self.outcomes: dict[int, Outcome] = {}
-        self.curves: list[list[dict[str, float]]] = [[] for _ in jobs]
-        self.began = time.perf_counter()
+    def go_on(rows: Rows) -> tuple[Rows, dict[str, np.ndarray]]:
+        world, state, lr = rows
+        state, info = advance(program, CHECK, world, state, lr)
+        return (world, state, lr), {k: np.asarray(part) for k, part in info._asdict().items()}
 
-    def train(self) -> list[Outcome]:
-        """Steps and checks in turn."""
-        world, state = self._begin()
-        at = list(range(len(self.jobs)))
-        lr = jnp.asarray([spec.lr for spec, _ in self.jobs], float)
-        longest = max(spec.max_steps for spec, _ in self.jobs)
-        taken = 0
-        while len(self.outcomes) < len(self.jobs):
-            clock = time.perf_counter()
-            state, info = advance(self.program, CHECK, world, state, lr)
-            told = {name: np.asarray(part) for name, part in info._asdict().items()}
-            taken += CHECK
-            self._judge(at, taken, told, world, state)
-            each = time.perf_counter() - clock
-            left = [row for row, number in enumerate(at) if number not in self.outcomes]
-            saved = each * (longest - taken) / CHECK * (1 - len(left) / len(at))
-            if left and 2 * len(left) <= len(at) and saved > COMPILE_SECONDS:
-                world, state, lr = _take((world, state, lr), left)
-                at = [at[row] for row in left]
-        return [self.outcomes[number] for number in range(len(self.jobs))]
+    def final(rows: Rows) -> np.ndarray:
+        return np.asarray(final_accuracy(program, *rows[:2]))
 
-    def _begin(self) -> tuple[World, State]:
-        each = [_keys(spec, seed) for spec, seed in self.jobs]
-        keys = {name: jnp.asarray(np.stack([one[name] for one in each])) for name in each[0]}
-        heads, width = (
-            jnp.asarray([getattr(spec, name) for spec, _ in self.jobs], jnp.int32)
-            for name in ("heads", "width")
-        )
-        return begin(self.program, keys, heads, width)
-
-    def _judge(
-        self, at: list[int], taken: int, told: dict[str, np.ndarray], world: World, state: State
-    ) -> None:
-        """Note how each training stands, and write down those that are over."""
-        over: dict[int, tuple[Status, str]] = {}
-        for row, number in enumerate(at):
-            spec, _ = self.jobs[number]
-            if number in self.outcomes:
-                continue
-            values = {name: float(part[row]) for name, part in told.items()}
-            self.curves[number].append({"step": taken, **values})
-            if not np.isfinite(values["loss"]):
-                over[row] = ("diverged", f"the loss overflowed within {taken:,} steps")
-            elif values["accuracy"] >= spec.target:
-                over[row] = ("ok", "")
-            elif taken >= spec.max_steps:
-                over[row] = ("unreached", f"accuracy {spec.target:g} not within {taken:,} steps")
-        if not over:
-            return
-        final = np.asarray(final_accuracy(self.program, world, state))
-        for row, (status, message) in over.items():
-            number = at[row]
-            spec, seed = self.jobs[number]
-            curve = self.curves[number]
-            self.outcomes[number] = Outcome(
-                spec, seed, status,
-                metrics={
-                    "accuracy": float(final[row]) if status != "diverged" else None,
-                    "relation_accuracy": curve[-1]["relation"], "loss": curve[-1]["loss"],
-                    "steps": taken, "parameters": spec.parameters,
-                },
-                curve=tuple(curve[:: -(-len(curve) // KEPT_CHECKS)]),
-                seconds=(time.perf_counter() - self.began) / len(self.jobs), message=message,
-                precision=self.precision, device=self.place.device_kind,
-            )  # fmt: skip
-
-
-def _take(trees: Any, rows: list[int]) -> Any:
-    return jax.tree.map(lambda part: part[jnp.asarray(rows)], trees)
+    lessons = [Lesson(s, seed, s.target, s.max_steps, s.parameters) for s, seed in jobs]
+    return train_together(
+        lessons, (world, state, lr), School(go_on, CHECK, final, place, precision)
+    )

@@ -124,6 +124,19 @@ class Outcome:
         """Share of right answers; None where there is none to speak of."""
         return self.metrics.get("accuracy")
 
+    def meets(self, aim: float) -> bool | None:
+        """Whether its accuracy is at least that; None where it crashed, which says neither.
+
+        A training that stopped at a target of this height has met it, though its accuracy on
+        other data may be a little less; one that diverged has not.
+        """
+        if self.status == "crashed":
+            return None
+        stopped_at = getattr(self.spec, "target", None)
+        if self.status == "ok" and "steps" in self.metrics and stopped_at is not None:
+            return stopped_at >= aim
+        return self.accuracy is not None and self.accuracy >= aim
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON: numbers that are not finite become None."""
         return _finite(

@@ -17,10 +17,10 @@ from mnemoscope import keys
 from mnemoscope.evaluation import Look, look, look_at_steps
 from mnemoscope.fields import Device
 from mnemoscope.layout import Layout
-from mnemoscope.memory import Room, plan_memory
 from mnemoscope.models.transformer import Frozen, draw_frozen
 from mnemoscope.numerics import Precision, find_device, numerics
 from mnemoscope.record import Status, Step, Trial
+from mnemoscope.room import Room, plan_memory
 from mnemoscope.spec import Retrieval
 from mnemoscope.training import full, three_step
 from mnemoscope.training.streaming import Count, Progress, Source

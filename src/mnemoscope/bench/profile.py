@@ -18,9 +18,9 @@ import jax.numpy as jnp
 from mnemoscope import keys
 from mnemoscope.fields import Device
 from mnemoscope.layout import Layout
-from mnemoscope.memory import Room, plan_memory
 from mnemoscope.models.transformer import Frozen, draw_frozen
 from mnemoscope.numerics import find_device, numerics
+from mnemoscope.room import Room, plan_memory
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.tasks.retrieval import sample
 from mnemoscope.training import by_token, by_winner

@@ -23,9 +23,9 @@ import numpy as np
 
 from mnemoscope import keys
 from mnemoscope.layout import Layout
-from mnemoscope.memory import Room, plan_memory
 from mnemoscope.models.transformer import Frozen, draw_frozen
 from mnemoscope.numerics import find_device, numerics
+from mnemoscope.room import Room, plan_memory
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import sample
 from mnemoscope.training.reference import train_by_autodiff

@@ -18,6 +18,7 @@ COMMANDS = {
     "critical": "Find where accuracy along one axis crosses a target, with an interval.",
     "phase": "Measure a phase diagram over two axes, with theory's contour on it.",
     "fit": "Fit scaling exponents to critical points over several axes, beside theory's.",
+    "memory": "Find how many items an associative memory holds, with an interval over seeds.",
     "facts": "Train paper B's transformer to recall facts, until it reaches the target.",
     "dynamics": "Follow paper B's gradient flow through its stages, hallucination among them.",
     "laws": "Show the scaling laws, and the map of which one binds.",

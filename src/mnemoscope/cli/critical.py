@@ -8,11 +8,11 @@ from rich.console import Console
 
 from mnemoscope.cli.output import number, print_json
 from mnemoscope.cli.setting import Setting, read_device, read_option, read_whole
-from mnemoscope.cli.sweeping import CLUSTER, MEASURE, STORE, open_tools, read_measure
+from mnemoscope.cli.sweeping import CLUSTER, MEASURE, STORE, open_tools, read_ends, read_measure
 from mnemoscope.experiments.critical import Along, Critical, range_about
 from mnemoscope.experiments.critical import critical as find
-from mnemoscope.fields import Measure, between, one_of, whole
-from mnemoscope.spec import LETTERS, Retrieval, SpecError
+from mnemoscope.fields import Measure, between, one_of
+from mnemoscope.spec import LETTERS, Retrieval
 
 WORDS = {
     "found": "the interval is as narrow as asked for",
@@ -76,13 +76,7 @@ def read_range(
     """The two ends, from the option or from theory."""
     if text is None:
         return range_about(spec, axis, target, measure)
-    low, mark, high = text.partition(":")
-    if not mark:
-        raise SpecError("range", f"expected LOW:HIGH, got {text!r}")
-    ends = [read_option("range", whole(1, 2**31 - 1), end) for end in (low, high)]
-    if not ends[0] < ends[1]:
-        raise SpecError("range", f"expected LOW below HIGH, got {text!r}")
-    return ends[0], ends[1]
+    return read_ends(text)
 
 
 def show(found: Critical) -> None:

@@ -21,7 +21,7 @@ from mnemoscope.cli.setting import read_option
 from mnemoscope.experiments.cluster import open_workers
 from mnemoscope.experiments.sweep import Tally, Workers
 from mnemoscope.experiments.work import estimate_seconds
-from mnemoscope.fields import Device, Measure, one_of
+from mnemoscope.fields import Device, Measure, one_of, whole
 from mnemoscope.numerics import find_device
 from mnemoscope.record import Job
 from mnemoscope.spec import SpecError
@@ -50,6 +50,17 @@ def read_measure(value: str) -> Measure:
     """The measure option."""
     name = read_option("measure", one_of(*get_args(Measure)), value)
     return next(measure for measure in get_args(Measure) if measure == name)
+
+
+def read_ends(text: str) -> tuple[int, int]:
+    """The range option: two whole numbers, LOW:HIGH."""
+    low, mark, high = text.partition(":")
+    if not mark:
+        raise SpecError("range", f"expected LOW:HIGH, got {text!r}")
+    ends = [read_option("range", whole(1, 2**31 - 1), end) for end in (low, high)]
+    if not ends[0] < ends[1]:
+        raise SpecError("range", f"expected LOW below HIGH, got {text!r}")
+    return ends[0], ends[1]
 
 
 class Tools(TypedDict):

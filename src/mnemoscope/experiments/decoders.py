@@ -18,9 +18,9 @@ from scipy.optimize import linear_sum_assignment
 from mnemoscope import keys
 from mnemoscope.experiments.message_passing import message_passing
 from mnemoscope.fields import Device
-from mnemoscope.memory import Room, plan_memory
 from mnemoscope.models.transformer import draw_frozen
 from mnemoscope.numerics import find_device, forget_programs, numerics
+from mnemoscope.room import Room, plan_memory
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.training.streaming import Count, Source
 from mnemoscope.training.three_step import first_gradient

@@ -23,9 +23,9 @@ from jaxtyping import Array, Float
 from mnemoscope import keys
 from mnemoscope.fields import Device
 from mnemoscope.layout import Layout
-from mnemoscope.memory import Room, plan_memory
 from mnemoscope.models.transformer import Frozen, draw_frozen
 from mnemoscope.numerics import find_device, forget_programs, numerics
+from mnemoscope.room import Room, plan_memory
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.training.by_token import count_pairs, inverse, spread_means
 from mnemoscope.training.streaming import Count, Source

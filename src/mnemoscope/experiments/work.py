@@ -7,12 +7,12 @@ not for every task.
 import os
 from collections.abc import Iterator, Sequence
 
+from mnemoscope import associative, factual
 from mnemoscope.batch import bucket, simulate_many
-from mnemoscope.factual import program_of, train_many
 from mnemoscope.fields import Device
 from mnemoscope.numerics import find_device
 from mnemoscope.record import AnyJob, Job, Outcome, Record, Trial
-from mnemoscope.spec import Facts, Retrieval, Spec, SpecError
+from mnemoscope.spec import Facts, Memory, Retrieval, Spec, SpecError
 
 # Trials to a batch: what is lost when the driver dies in the middle of one.
 MOST_IN_A_BATCH = {"cpu": 8, "gpu": 128}
@@ -45,7 +45,10 @@ def _run_together(jobs: Sequence[AnyJob], device: Device, budget: int | None) ->
     """Jobs of one kind, as that kind is run."""
     facts = [(spec, seed) for spec, seed in jobs if isinstance(spec, Facts)]
     if facts:
-        return list(train_many(facts, device=device))
+        return list(factual.train_many(facts, device=device))
+    memories = [(spec, seed) for spec, seed in jobs if isinstance(spec, Memory)]
+    if memories:
+        return list(associative.recall_many(memories, device=device))
     trials = [(spec, seed) for spec, seed in jobs if isinstance(spec, Retrieval)]
     return list(simulate_many(trials, device=device, budget=budget))
 
@@ -89,7 +92,9 @@ def _program_and_work(spec: Spec) -> tuple[str, float]:
     if isinstance(spec, Retrieval):
         return f"{spec.embedding} {bucket(spec).canonical()}", float(spec.samples * spec.length)
     if isinstance(spec, Facts):
-        return program_of(spec).canonical(), 0.0
+        return factual.program_of(spec, "gpu").canonical(), 0.0
+    if isinstance(spec, Memory):
+        return associative.program_of(spec).canonical(), 0.0
     return spec.kind, 0.0
 
 

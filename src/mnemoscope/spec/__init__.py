@@ -3,6 +3,7 @@
 from mnemoscope.spec.base import Spec, SpecError, read_toml
 from mnemoscope.spec.facts import Facts, Mixing
 from mnemoscope.spec.flow import Flow
+from mnemoscope.spec.memory import Memory, Method
 from mnemoscope.spec.retrieval import (
     LETTERS,
     Activation,
@@ -13,7 +14,7 @@ from mnemoscope.spec.retrieval import (
     Trigger,
 )
 
-KINDS: dict[str, type[Spec]] = {kind.kind: kind for kind in (Retrieval, Facts)}
+KINDS: dict[str, type[Spec]] = {kind.kind: kind for kind in (Retrieval, Facts, Memory)}
 
 __all__ = [
     "KINDS",
@@ -23,6 +24,8 @@ __all__ = [
     "Embedding",
     "Facts",
     "Flow",
+    "Memory",
+    "Method",
     "Mixing",
     "Retrieval",
     "Spec",

@@ -1,8 +1,6 @@
 r"""AdamW on fresh sequences, many trainings side by side in one compiled program.
 
-    m <- 0.9 m + 0.1 g,  v <- 0.999 v + 0.001 g^2,  theta <- theta - lr mhat/(sqrt(vhat) + 1e-8)
-
-without weight decay (our choice). Step t draws rows t B, ..., t B + B - 1 of the training stream on
+Step t draws rows t B, ..., t B + B - 1 of the training stream on
 the device: nothing is drawn beforehand. Seeds, learning rates, and heads and widths up to the
 program's own are arguments, so that trainings which differ in them share the program.
 """
@@ -17,7 +15,7 @@ from jaxtyping import Array, Float, UInt32
 from mnemoscope.models.factual import Frozen, Weights, draw_frozen, draw_weights, logits
 from mnemoscope.spec.facts import Facts
 from mnemoscope.tasks.facts import Asked, draw_facts, draw_sequences
-from mnemoscope.training.full import FIRST_MOMENT, SECOND_MOMENT, TINY
+from mnemoscope.training.adamw import adamw
 
 Keys = dict[str, UInt32[Array, "*n 2"]]
 
@@ -32,11 +30,11 @@ class State(NamedTuple):
 
 
 class Info(NamedTuple):
-    """The last step's loss, and accuracy on fresh sequences; `whose` relation's answers too."""
+    """The last step's loss; on fresh sequences, how often answer and relation are right."""
 
     loss: Float[Array, "n"]
     accuracy: Float[Array, "n"]
-    relation: Float[Array, "n"]
+    relation_accuracy: Float[Array, "n"]
 
 
 class World(NamedTuple):
@@ -114,18 +112,9 @@ def _step(
         state.weights, asked
     )
     taken = state.taken + jnp.uint32(1)
-    t = taken.astype(loss.dtype)
-    first = jax.tree.map(
-        lambda m, g: FIRST_MOMENT * m + (1 - FIRST_MOMENT) * g, state.first, gradient
+    weights, first, second = adamw(
+        state.weights, state.first, state.second, gradient, taken.astype(loss.dtype), lr
     )
-    second = jax.tree.map(
-        lambda v, g: SECOND_MOMENT * v + (1 - SECOND_MOMENT) * g**2, state.second, gradient
-    )
-    at, over = 1 / (1 - FIRST_MOMENT**t), 1 / (1 - SECOND_MOMENT**t)
-    weights = jax.tree.map(
-        lambda w, m, v: w - lr * (m * at) / (jnp.sqrt(v * over) + TINY),
-        state.weights, first, second,
-    )  # fmt: skip
     return State(weights, first, second, taken), loss
 
 

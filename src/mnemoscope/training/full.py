@@ -5,9 +5,7 @@ samples; W_in and the embeddings stay frozen. The gradient of Lhat is summed chu
 memory does not grow with N here either.
 
     gd      theta <- theta - lr g
-    adamw   m <- 0.9 m + 0.1 g,  v <- 0.999 v + 0.001 g^2,
-            theta <- theta - lr mhat/(sqrt(vhat) + 1e-8),  with mhat, vhat bias-corrected
-            (no weight decay, our choice)
+    adamw   see `training/adamw.py`
 
 In the limit of the step sizes the three steps leave only directions. Training then starts from
 these at a scale of our choice: attention scores such that the larger of the trigger's lift and
@@ -27,10 +25,9 @@ from mnemoscope.layout import Layout
 from mnemoscope.models.transformer import Frozen, Parameters, forward, margin, token_features
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
+from mnemoscope.training.adamw import adamw
 from mnemoscope.training.streaming import Source, Span, fold
 from mnemoscope.training.three_step import ThreeSteps, parameters_of
-
-FIRST_MOMENT, SECOND_MOMENT, TINY = 0.9, 0.999, 1e-8
 
 
 class State(NamedTuple):
@@ -113,17 +110,5 @@ def step(
     if optimiser == "gd":
         moved = jax.tree.map(lambda theta, part: theta - lr * part, state.parameters, g)
         return state._replace(parameters=moved, taken=taken), Info(loss, norm)
-    first = jax.tree.map(
-        lambda m, part: FIRST_MOMENT * m + (1 - FIRST_MOMENT) * part, state.first, g
-    )
-    second = jax.tree.map(
-        lambda v, part: SECOND_MOMENT * v + (1 - SECOND_MOMENT) * part**2, state.second, g
-    )
-    unbias_first, unbias_second = 1 - FIRST_MOMENT**taken, 1 - SECOND_MOMENT**taken
-    moved = jax.tree.map(
-        lambda theta, m, v: theta - lr * (m / unbias_first) / (jnp.sqrt(v / unbias_second) + TINY),
-        state.parameters,
-        first,
-        second,
-    )
+    moved, first, second = adamw(state.parameters, state.first, state.second, g, taken, lr)
     return State(moved, first, second, taken), Info(loss, norm)

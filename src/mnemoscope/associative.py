@@ -1,0 +1,123 @@
+"""Trials of paper B's associative memories: settings and seeds in, outcomes out.
+
+Memories that differ in seed and, within an eighth of an octave or 16, in the number of items share
+a program and run side by side. The same seed has the same first items at every N.
+"""
+
+from collections.abc import Sequence
+
+import jax.numpy as jnp
+import numpy as np
+
+from mnemoscope.fields import Device
+from mnemoscope.keys import named_key
+from mnemoscope.numerics import Place, Precision, find_device, forget_programs, numerics
+from mnemoscope.record import Outcome
+from mnemoscope.room import Room
+from mnemoscope.spec import Memory, SpecError
+from mnemoscope.together import Lesson, Rows, School, train_together
+from mnemoscope.training.associative import advance, begin, constructed_accuracy
+
+MemoryJob = tuple[Memory, int]
+# Steps between two looks at accuracy, as in the authors' experiments.
+CHECK = 32
+# Memories side by side, at most.
+MOST_AT_ONCE = {"cpu": 16, "gpu": 64}
+# A CPU is busy with so many products in a step: what is done beside it gains nothing.
+BUSY = 2**26
+
+
+def program_of(spec: Memory) -> Memory:
+    """The setting whose compiled program serves this one: items are rounded up."""
+    items = spec.items
+    if spec.embedding != "orthonormal":  # which has no room for more rows than dimensions
+        step = max(16, 2 ** (items.bit_length() - 4))
+        items = -(-items // step) * step
+    return spec.replace(items=items, lr=0.0, max_steps=0, target=0.99)
+
+
+def recall_many(
+    jobs: Sequence[MemoryJob], *, device: Device = "auto", precision: Precision = "float32"
+) -> list[Outcome]:
+    """One outcome for each (spec, seed), in the order asked for."""
+    place = find_device(device)
+    groups: dict[Memory, list[int]] = {}
+    for number, (spec, _) in enumerate(jobs):
+        groups.setdefault(program_of(spec), []).append(number)
+    found: dict[int, Outcome] = {}
+    with numerics(precision, place):
+        for program, numbers in groups.items():
+            forget_programs()
+            size = _batch_size(program, place)
+            run = _train if program.method == "trained" else _construct
+            for first in range(0, len(numbers), size):
+                part = numbers[first : first + size]
+                done = run(program, [jobs[number] for number in part], place, precision)
+                found.update(zip(part, done, strict=True))
+    return [found[number] for number in range(len(jobs))]
+
+
+def needed_bytes(program: Memory) -> int:
+    """About what a memory holds while a step runs: logits, hidden units, items and answers."""
+    N, M, d, m = program.items, program.labels, program.dim, program.width or program.rank
+    at_once = N * M if program.method == "trained" else min(N * M, 2**24)
+    return 4 * (4 * at_once + 3 * N * m + 2 * (N + M) * d + 4 * program.parameters)
+
+
+def _batch_size(program: Memory, place: Place) -> int:
+    fits = (Room.of(place).planned or 2**30) // needed_bytes(program)
+    if fits < 1:
+        raise SpecError(
+            "items", f"expected few enough for the memory that is free, got {program.items:,} "
+            f"({needed_bytes(program) / 1e9:.1f} GB)",
+        )  # fmt: skip
+    if place.platform != "cpu":
+        return min(MOST_AT_ONCE["gpu"], fits)
+    gain = BUSY // (program.items * program.labels * program.dim)
+    return max(1, min(MOST_AT_ONCE["cpu"], fits, gain))
+
+
+def _drawn(jobs: list[MemoryJob]) -> tuple[dict[str, jnp.ndarray], jnp.ndarray]:
+    """The streams of each job, and its number of items."""
+    names = ("item", "answer", "inner", "outer")
+    keys = {
+        name: jnp.asarray(
+            np.stack([named_key(seed, f"memory-{name}", dim=spec.dim) for spec, seed in jobs])
+        )
+        for name in names
+    }
+    return keys, jnp.asarray([spec.items for spec, _ in jobs], jnp.uint32)
+
+
+def _construct(
+    program: Memory, jobs: list[MemoryJob], place: Place, precision: Precision
+) -> list[Outcome]:
+    told = np.asarray(constructed_accuracy(program, *_drawn(jobs)))
+    return [
+        Outcome(
+            spec, seed, "ok",
+            metrics={"accuracy": float(told[row]), "parameters": spec.parameters},
+            precision=precision, device=place.device_kind,
+        )
+        for row, (spec, seed) in enumerate(jobs)
+    ]  # fmt: skip
+
+
+def _train(
+    program: Memory, jobs: list[MemoryJob], place: Place, precision: Precision
+) -> list[Outcome]:
+    pairs, state = begin(program, *_drawn(jobs))
+    lr = jnp.asarray([spec.rate for spec, _ in jobs], float)
+    last = np.zeros(len(jobs))
+
+    def go_on(rows: Rows) -> tuple[Rows, dict[str, np.ndarray]]:
+        nonlocal last
+        pairs, state, lr = rows
+        state, loss, accuracy = advance(program, CHECK, pairs, state, lr)
+        last = np.asarray(accuracy)
+        return (pairs, state, lr), {"loss": np.asarray(loss), "accuracy": last}
+
+    lessons = [Lesson(s, seed, s.target, s.most_steps, s.parameters) for s, seed in jobs]
+    # All items are in every check: its accuracy is the final one.
+    school = School(go_on, CHECK, lambda rows: last, place, precision)
+    return train_together(lessons, (pairs, state, lr), school)

@@ -1,0 +1,141 @@
+r"""Paper B's associative memories, written down or ready to be trained.
+
+    linear     x -> W e_x                          the answer is argmax_y u_y^T x
+    low rank   x -> V^T F e_x                      F, V with r rows
+    MLP        x -> V^T phi(F e_x)                 F, V with m rows
+
+A low rank is an MLP without its activation. Constructions, f(x) being the answer of item x:
+
+    hebbian         W = sum_x u_f(x) e_x^T
+    low rank        F ~ N(0, 1/r),  V = sum_x (F e_x) u_f(x)^T
+    MLP             F ~ N(0, 1),    V = (1/m) sum_x h_k(F e_x) u_f(x)^T,   h_k orthonormal Hermite
+    least squares   the W with the least sum_x,y (u_y^T W e_x - [y = f(x)])^2
+
+With N items and M answers all arrays may have more rows than that, filled with zeros in the
+items: zeros add nothing to any sum.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, UInt32
+
+from mnemoscope import embeddings
+from mnemoscope.keys import normal
+from mnemoscope.models import activations
+from mnemoscope.spec.memory import Memory
+from mnemoscope.theory.activation import coefficients
+
+
+class Pairs(NamedTuple):
+    """Items, answers, which answer is whose, and how many items there are."""
+
+    E: Float[Array, "*n N d"]
+    U: Float[Array, "*n M d"]
+    label: UInt32[Array, "*n N"]
+    items: UInt32[Array, "*n"]
+
+
+class Full(NamedTuple):
+    """One matrix."""
+
+    W: Float[Array, "*n d d"]
+
+
+class Layers(NamedTuple):
+    """Two of them, with an activation between, or without."""
+
+    F: Float[Array, "*n m d"]
+    V: Float[Array, "*n m d"]
+
+
+Weights = Full | Layers
+
+
+def draw_pairs(
+    program: Memory, keys: dict[str, UInt32[Array, "2"]], items: UInt32[Array, ""]
+) -> Pairs:
+    """The first `items` rows of the item stream, and as many answers as the program has."""
+    make = getattr(embeddings, program.embedding)
+    N, d = program.items, program.dim
+    row = jnp.arange(N, dtype=jnp.uint32)
+    E = make(normal(keys["item"], N, d).astype(float), d)
+    U = make(normal(keys["answer"], program.labels, d).astype(float), d)
+    label = row % jnp.uint32(program.outputs) if program.outputs else row
+    return Pairs(jnp.where((row < items)[:, None], E, 0.0), U, label, items)
+
+
+def draw_weights(program: Memory, keys: dict[str, UInt32[Array, "2"]]) -> Weights:
+    """Where training starts: zero for one matrix, F ~ N(0, 1) and V ~ N(0, 1/m) for two.
+
+    Our choice, as is F ~ N(0, 1/r) at low rank.
+    """
+    if program.steep:
+        return Full(jnp.zeros((program.dim, program.dim)))
+    return Layers(_first_layer(program, keys), _second_layer(program, keys))
+
+
+def _first_layer(program: Memory, keys: dict[str, UInt32[Array, "2"]]) -> Float[Array, "m d"]:
+    rows = program.width or program.rank
+    drawn = normal(keys["inner"], rows, program.dim).astype(float)
+    return drawn if program.width else drawn / math.sqrt(rows)
+
+
+def _second_layer(program: Memory, keys: dict[str, UInt32[Array, "2"]]) -> Float[Array, "m d"]:
+    rows = program.width or program.rank
+    return normal(keys["outer"], rows, program.dim).astype(float) / math.sqrt(rows)
+
+
+def construct(program: Memory, keys: dict[str, UInt32[Array, "2"]], pairs: Pairs) -> Weights:
+    """The weights of a construction."""
+    answers = pairs.U[pairs.label]
+    if program.steep:
+        W = answers.T @ pairs.E
+        return Full(W) if program.method == "hebbian" else Full(_least_squares(pairs, W))
+    F = _first_layer(program, keys)
+    inner = pairs.E @ F.T
+    if program.width:
+        live = (jnp.arange(program.items, dtype=jnp.uint32) < pairs.items)[:, None]
+        inner = jnp.where(live, _hermite(own_order(program), inner), 0.0) / program.width
+    return Layers(F, inner.T @ answers)
+
+
+def _least_squares(pairs: Pairs, W: Float[Array, "d d"]) -> Float[Array, "d d"]:
+    """(U^T U)^+ (sum_x u e^T) (E^T E)^+, over the answers that an item has."""
+    there = jnp.zeros(len(pairs.U)).at[pairs.label].max(jnp.any(pairs.E != 0, axis=1) * 1.0)
+    U = pairs.U * there[:, None]
+    left, right = (jnp.linalg.pinv(X.T @ X, hermitian=True) for X in (U, pairs.E))
+    return left @ W @ right
+
+
+def own_order(program: Memory) -> int:
+    """The Hermite order asked for, or the activation's largest part among orders 2 and 3."""
+    if program.order:
+        return program.order
+    c = np.abs(coefficients(program.activation, np.ones(1), 4)[0])
+    return 2 if c[2] >= c[3] else 3
+
+
+def _hermite(order: int, a: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """h_k by sqrt(k) h_k = a h_{k-1} - sqrt(k-1) h_{k-2}."""
+    before, here = jnp.ones_like(a), a
+    for k in range(2, order + 1):
+        before, here = here, (a * here - math.sqrt(k - 1) * before) / math.sqrt(k)
+    return here
+
+
+def logits(
+    program: Memory, pairs: Pairs, weights: Weights, E: Float[Array, "C d"]
+) -> Float[Array, "C M"]:
+    """u_y^T x for these items; answers that are not in use are never named."""
+    if isinstance(weights, Full):
+        x = E @ weights.W.T
+    else:
+        inner = E @ weights.F.T
+        x = (activations.named(program.activation)(inner) if program.width else inner) @ weights.V
+    told = x @ pairs.U.T
+    if program.outputs:
+        return told
+    return jnp.where(jnp.arange(len(pairs.U), dtype=jnp.uint32) < pairs.items, told, -jnp.inf)

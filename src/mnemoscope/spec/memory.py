@@ -1,0 +1,106 @@
+"""Paper B's associative memories: items, answers, and the matrix or the MLP that joins them.
+
+>>> Memory(items=300, dim=128).parameters
+16384
+"""
+
+from typing import Annotated, ClassVar, Literal, get_args
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from mnemoscope.fields import between, one_of, whole
+from mnemoscope.spec.base import Spec, SpecError
+from mnemoscope.spec.retrieval import Activation, Embedding
+
+Method = Literal["hebbian", "least-squares", "trained"]
+Count = Annotated[int, BeforeValidator(whole(1, 2**22))]
+OrNone = Annotated[int, BeforeValidator(whole(0, 2**22))]
+
+
+class Memory(Spec, frozen=True, extra="forbid"):
+    """One memory: N items, each with one of M answers, stored at dimension d.
+
+    The answer to item x is x mod M; without `outputs` every item has its own. A linear memory
+    names argmax_y u_y^T W e_x, an MLP of `width` m argmax_y u_y^T V^T phi(F e_x).
+    """
+
+    kind: ClassVar[str] = "memory"
+
+    items: Count = Field(description="N: items to store")
+    dim: Count = Field(description="d: dimension of items and answers")
+    width: OrNone = Field(default=0, description="m: hidden units; 0 is a linear memory")
+    rank: OrNone = Field(default=0, description="rank of a linear memory; 0 is full rank")
+    outputs: OrNone = Field(default=0, description="M: answers; 0 gives every item its own")
+    method: Annotated[Method, BeforeValidator(one_of(*get_args(Method)))] = Field(
+        default="hebbian", description="how the weights come to be"
+    )
+    embedding: Annotated[Embedding, BeforeValidator(one_of(*get_args(Embedding)))] = Field(
+        default="sphere", description="law of items and answers"
+    )
+    activation: Annotated[Activation, BeforeValidator(one_of(*get_args(Activation)))] = Field(
+        default="relu", description="of the hidden units"
+    )
+    order: Annotated[int, BeforeValidator(whole(0, 8))] = Field(
+        default=0, description="Hermite order of the constructed MLP; 0 takes the activation's own"
+    )
+    lr: Annotated[float, BeforeValidator(between(0, 1e6))] = Field(
+        default=0.0, description="AdamW's learning rate; 0 is 1000 for a full matrix, else 0.03"
+    )
+    max_steps: Annotated[int, BeforeValidator(whole(0, 2**22))] = Field(
+        default=0, description="most steps of training; 0 is 4,096 for a full matrix, else 32,768"
+    )
+    target: Annotated[float, BeforeValidator(between(0.001, 1.0))] = Field(
+        default=0.99, description="accuracy at which training stops"
+    )
+
+    @model_validator(mode="after")
+    def _check_together(self) -> "Memory":
+        if self.width and self.rank:
+            raise SpecError("rank", f"expected a linear memory (width 0) for it, got {self.width}")
+        if self.rank > self.dim:
+            raise SpecError("rank", f"expected at most dim = {self.dim}, got {self.rank}")
+        if self.method == "least-squares" and (self.width or self.rank):
+            raise SpecError(
+                "method", "expected a linear memory of full rank for least-squares, got "
+                f"width {self.width}, rank {self.rank}",
+            )  # fmt: skip
+        if self.order and not (self.width and self.method == "hebbian"):
+            raise SpecError(
+                "order", f"expected a constructed MLP (width, hebbian) for it, got {self.order}"
+            )
+        if self.embedding == "orthonormal" and max(self.items, self.labels) > self.dim:
+            raise SpecError(
+                "embedding", f"expected at most dim = {self.dim} orthonormal items and answers, "
+                f"got {max(self.items, self.labels):,}",
+            )  # fmt: skip
+        return self
+
+    @property
+    def form(self) -> Literal["linear", "mlp"]:
+        """What stores."""
+        return "mlp" if self.width else "linear"
+
+    @property
+    def labels(self) -> int:
+        """M: how many answers there are to choose from."""
+        return self.outputs or self.items
+
+    @property
+    def parameters(self) -> int:
+        """d^2, 2 r d at rank r, or the 2 m d of both layers."""
+        return 2 * (self.width or self.rank) * self.dim or self.dim**2
+
+    @property
+    def steep(self) -> bool:
+        """Whether the training's own learning rate is that of a full matrix."""
+        return not (self.width or self.rank)
+
+    @property
+    def rate(self) -> float:
+        """The learning rate in use: by default as in the authors' experiments."""
+        return self.lr or (1000.0 if self.steep else 0.03)
+
+    @property
+    def most_steps(self) -> int:
+        """The step limit in use: by default as in the authors' experiments."""
+        return self.max_steps or (2**12 if self.steep else 2**15)

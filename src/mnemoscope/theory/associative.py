@@ -1,0 +1,94 @@
+r"""What an associative memory holds, in theory.
+
+Hebbian linear memory on the sphere, W = sum_x u_f(x) e_x^T, N items, M answers, so that an answer
+has N/M items. The own logit of an item is 1 + a, that of a wrong answer y is b_y, and with overlaps
+of variance 1/d
+
+    Var a   = N/d^2 + (N/M - 1)/d                                                            (H1)
+    Var b_y = N/d^2 + (N/M)/d + 1/d
+
+from all other items (two overlaps), from the items that share the answer named (one overlap), and
+in b from the item itself (u_y^T u_f(x)). Take a as Gaussian, and b_y as the first coordinate of a
+point on the sphere of radius r = sqrt(d Var b), as u_y^T w is for a fixed w: its tails are lighter
+than Gaussian ones. With all of them independent, an item is right with probability
+
+    p = E_a P(b <= 1 + a)^(M - 1),   P(b > s) = I_{1 - s^2/r^2}((d - 1)/2, 1/2) / 2  (s >= 0)  (H2)
+
+and all N are right half of the time where N (1 - p) = ln 2. With M = N and large d this becomes
+d^2 = 8 N ln N (N^2 pairs with b - a below 1, of variance 2 N/d^2; the constant is from later work
+on the paper's model). The best linear memory is conjectured to need d^2 = 2 N ln N. With M fixed,
+the shared answers' term N/(M d) makes N grow like d only.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import betainc
+
+# d^2 over N ln N: Hebbian with all items right, and the best linear memory (a conjecture).
+HEBBIAN_ALL, BEST_LINEAR = 8.0, 2.0
+# The authors' guide lines: d^2 and m d over N ln N for M = N, m d over N for M = 32.
+GUIDE_LINEAR, GUIDE_MLP, GUIDE_MLP_FEW = 1.3, 0.35, 1.2
+LARGEST = 2.0**24
+
+
+def hebbian_accuracy(items: float, dim: int, outputs: int = 0) -> float:
+    """(H2): the share of items that a linear Hebbian memory names; `outputs` 0 is M = N."""
+    M = outputs or items
+    shared = items / M
+    own = items / dim**2 + max(shared - 1, 0) / dim
+    wrong = items / dim**2 + shared / dim + 1 / dim
+    g = np.linspace(-8, 8, 801)
+    weight = np.exp(-(g**2) / 2)
+    height = (1 + math.sqrt(own) * g) / math.sqrt(dim * wrong)
+    tail = betainc((dim - 1) / 2, 0.5, np.clip(1 - height**2, 0.0, 1.0)) / 2
+    above = np.where(height >= 0, tail, 1 - tail)
+    return float(weight @ (1 - above) ** (M - 1) / weight.sum())
+
+
+def hebbian_capacity(dim: int, criterion: float, outputs: int = 0) -> float:
+    """The N at which (H2) meets the criterion: a share of items, or 1 for all of them.
+
+    All items are right half of the time where N (1 - p) = ln 2.
+    """
+
+    def spare(log_items: float) -> float:
+        items = math.exp(log_items)
+        missed = 1 - hebbian_accuracy(items, dim, outputs)
+        return math.log(2) - items * missed if criterion >= 1 else (1 - criterion) - missed
+
+    low, high = math.log(2.0), math.log(LARGEST)
+    return math.exp(_root(spare, low, high)) if spare(low) > 0 else 2.0
+
+
+def items_by_law(scale: float, constant: float) -> float:
+    """The N > 1 with constant N ln N = scale, scale being d^2 or m d."""
+    target = scale / constant
+
+    def excess(log_items: float) -> float:
+        return log_items * math.exp(log_items) - target
+
+    return math.exp(_root(excess, 1e-9, math.log(target + 3)))
+
+
+def _root(of: Callable[[float], float], low: float, high: float) -> float:
+    return float(brentq(of, low, high))  # pyright: ignore[reportArgumentType]
+
+
+def expected_items(
+    dim: int, rows: int, outputs: int, *, trained: bool, linear: bool, criterion: float
+) -> float:
+    """About how many items a memory holds, to start a search from: `rows` is m or the rank.
+
+    Sharp for the Hebbian matrix only; the authors' guide lines for what is trained.
+    """
+    if not trained and not rows:
+        return hebbian_capacity(dim, criterion, outputs)
+    scale = dim * (rows or dim)
+    if not trained:
+        return max(2.0, items_by_law(scale, HEBBIAN_ALL))
+    if outputs and not linear:
+        return scale / GUIDE_MLP_FEW
+    return items_by_law(scale, GUIDE_LINEAR if linear else GUIDE_MLP)

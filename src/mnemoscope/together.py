@@ -1,0 +1,111 @@
+"""Trainings side by side, until each has its outcome.
+
+Each stops at the first check at which its accuracy reaches its target, or at its last step. When
+most of a batch is done, the rest goes on in a smaller one.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mnemoscope.numerics import Place, Precision
+from mnemoscope.record import Outcome, Status
+from mnemoscope.spec import Spec
+
+# Going on in a smaller batch costs a compilation of about so many seconds.
+COMPILE_SECONDS = 8.0
+KEPT_CHECKS = 128
+
+# Arrays in any nesting, all with a first axis of one row for each training.
+Rows = Any
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One training of a batch: what it is of, where it stops, and when it gives up."""
+
+    spec: Spec
+    seed: int
+    target: float
+    most_steps: int
+    parameters: int
+
+
+@dataclass(frozen=True)
+class School:
+    """How a batch is trained.
+
+    `advance` takes `check` steps and tells, row by row, `loss`, `accuracy` and whatever else there
+    is; `final` is the accuracy to report, which may be on other data than the checks'.
+    """
+
+    advance: Callable[[Rows], tuple[Rows, dict[str, np.ndarray]]]
+    check: int
+    final: Callable[[Rows], np.ndarray]
+    place: Place
+    precision: Precision
+
+
+def train_together(lessons: Sequence[Lesson], rows: Rows, school: School) -> list[Outcome]:
+    """Steps and checks in turn, from the first state on."""
+    outcomes: dict[int, Outcome] = {}
+    curves: list[list[dict[str, float]]] = [[] for _ in lessons]
+    at = list(range(len(lessons)))
+    longest = max(lesson.most_steps for lesson in lessons)
+    began, taken = time.perf_counter(), 0
+    while len(outcomes) < len(lessons):
+        clock = time.perf_counter()
+        rows, told = school.advance(rows)
+        taken += school.check
+        over: dict[int, tuple[Status, str]] = {}
+        for row, number in enumerate(at):
+            if number in outcomes:
+                continue
+            values = {name: float(part[row]) for name, part in told.items()}
+            curves[number].append({"step": taken, **values})
+            verdict = _judge(lessons[number], taken, values)
+            if verdict is not None:
+                over[row] = verdict
+        final = school.final(rows) if over else np.empty(0)
+        for row, (status, message) in over.items():
+            number = at[row]
+            lesson, curve = lessons[number], curves[number]
+            ended = {name: value for name, value in curve[-1].items() if name != "step"}
+            ended["accuracy"] = float(final[row])
+            outcomes[number] = Outcome(
+                lesson.spec, lesson.seed, status,
+                metrics={
+                    **(ended if status != "diverged" else {**ended, "accuracy": None}),
+                    "steps": taken, "parameters": lesson.parameters,
+                },
+                curve=tuple(curve[:: -(-len(curve) // KEPT_CHECKS)]),
+                seconds=(time.perf_counter() - began) / len(lessons), message=message,
+                precision=school.precision, device=school.place.device_kind,
+            )  # fmt: skip
+        each = time.perf_counter() - clock
+        left = [row for row, number in enumerate(at) if number not in outcomes]
+        saved = each * (longest - taken) / school.check * (1 - len(left) / len(at))
+        if left and 2 * len(left) <= len(at) and saved > COMPILE_SECONDS:
+            rows = _take(rows, jnp.asarray(left))
+            at = [at[row] for row in left]
+    return [outcomes[number] for number in range(len(lessons))]
+
+
+def _take(rows: Rows, keep: jax.Array) -> Rows:
+    return jax.tree.map(lambda part: part[keep], rows)
+
+
+def _judge(lesson: Lesson, taken: int, values: dict[str, float]) -> tuple[Status, str] | None:
+    """How a training ended, or None where it goes on."""
+    if not np.isfinite(values["loss"]):
+        return "diverged", f"the loss overflowed within {taken:,} steps"
+    if values["accuracy"] >= lesson.target:
+        return "ok", ""
+    if taken >= lesson.most_steps:
+        return "unreached", f"accuracy {lesson.target:g} not within {taken:,} steps"
+    return None
