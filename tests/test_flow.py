@@ -10,7 +10,8 @@ HOUSE = Path(mnemoscope.__file__).parent
 ROOMS = [
     "fields", "spec", "files", "theory", "numerics", "layout", "keys", "tasks", "embeddings",
     "models", "training", "evaluation", "room", "record", "store", "simulation", "batch",
-    "together", "associative", "factual", "analysis", "experiments", "bench", "report", "cli",
+    "together", "associative", "factual", "analysis", "experiments", "bench", "report",
+    "studies", "cli",
 ]  # fmt: skip
 
 

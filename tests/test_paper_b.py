@@ -13,13 +13,13 @@ import pytest
 from mnemoscope import Facts, Flow, SpecError, dynamics, learn_facts
 from mnemoscope.analysis.stages import find_stages
 from mnemoscope.cli import main
-from mnemoscope.experiments.facts import Lessons
+from mnemoscope.experiments.facts import Lessons, grown
 from mnemoscope.factual import _keys, program_of, train_many
 from mnemoscope.models import factual as model
 from mnemoscope.store.care import verify
 from mnemoscope.store.trials import Store
-from mnemoscope.tasks.facts import draw_facts, draw_sequences
-from mnemoscope.training.factual import Info, World, advance, begin, cross_entropy
+from mnemoscope.tasks.facts import Sizes, draw_facts, draw_sequences
+from mnemoscope.training.factual import Extent, Info, World, advance, begin, cross_entropy
 from mnemoscope.training.flow import Weights, _loss, _population, _sequences
 
 SMALL = Facts(
@@ -41,7 +41,9 @@ def drawn(spec: Facts) -> tuple[model.Frozen, model.Weights, dict[str, jax.Array
 
 def test_sequences_are_as_the_task_says():
     _, _, keys = drawn(SMALL)
-    asked = draw_sequences(SMALL, keys["train"], jnp.arange(4000, dtype=jnp.uint32))
+    asked = draw_sequences(
+        SMALL, Sizes.of(SMALL), keys["train"], jnp.arange(4000, dtype=jnp.uint32)
+    )
     counts = np.asarray(asked.counts)
     S, R = 4, 3
     assert (counts.sum(axis=1) == SMALL.length).all()
@@ -55,7 +57,7 @@ def test_sequences_are_as_the_task_says():
     draws, share = 4000 * (SMALL.length - 3), 1 / SMALL.noise_tokens
     assert len(noise) == 7
     assert (abs(noise - draws * share) <= 4 * math.sqrt(draws * share * (1 - share))).all()
-    facts = np.asarray(draw_facts(SMALL, keys["facts"]))
+    facts = np.asarray(draw_facts(SMALL, Sizes.of(SMALL), keys["facts"]))
     assert (facts // SMALL.answers == np.arange(R)[None, :]).all()
 
 
@@ -64,8 +66,8 @@ def test_tables_by_token_are_attention_position_by_position(mixing: str):
     """The same model again, in plain loops over tokens in their places."""
     spec = SMALL.replace(mixing=mixing)
     frozen, weights, keys = drawn(spec)
-    asked = draw_sequences(spec, keys["train"], jnp.arange(5, dtype=jnp.uint32))
-    told = np.asarray(model.logits(spec, frozen, weights, asked.counts), np.float64)
+    asked = draw_sequences(spec, Sizes.of(spec), keys["train"], jnp.arange(5, dtype=jnp.uint32))
+    told = np.asarray(model.logits(spec, Sizes.of(spec), frozen, weights, asked.counts), np.float64)
     E, U = (np.asarray(part, np.float64) for part in frozen)
     Q, K, V, O, W1, b, W2 = (np.asarray(part, np.float64) for part in weights)  # noqa: E741
     for row, counts in enumerate(np.asarray(asked.counts)):
@@ -83,11 +85,11 @@ def test_tables_by_token_are_attention_position_by_position(mixing: str):
 def test_a_head_that_waits_for_one_token_still_has_a_gradient():
     """Scores of 200 for one subject: sequences without it are mixed by their own scores."""
     frozen, weights, keys = drawn(SMALL)
-    asked = draw_sequences(SMALL, keys["train"], jnp.arange(64, dtype=jnp.uint32))
-    table = model.score_table(SMALL, frozen, weights)
+    asked = draw_sequences(SMALL, Sizes.of(SMALL), keys["train"], jnp.arange(64, dtype=jnp.uint32))
+    table = model.score_table(SMALL, Sizes.of(SMALL), frozen, weights)
     scale = 200 / float(jnp.abs(table).max())
     steep = weights._replace(Q=weights.Q * scale)
-    world = World(frozen, draw_facts(SMALL, keys["facts"]), keys)
+    world = World(Sizes.of(SMALL), frozen, draw_facts(SMALL, Sizes.of(SMALL), keys["facts"]), keys)
     gradient = jax.grad(lambda w: cross_entropy(SMALL, world, w, asked))(steep)
     assert all(bool(jnp.isfinite(part).all()) for part in gradient)
 
@@ -102,23 +104,29 @@ def test_parameters_are_those_of_the_arrays():
 
 
 def test_room_that_is_not_asked_for_changes_nothing():
-    """Three heads and five hidden units, alone and inside a program of four and eight."""
-    spec = SMALL.replace(heads=3, width=5)
+    """Odd sizes, alone and inside a program with room for more of everything."""
+    spec = SMALL.replace(subjects=9, relations=5, answers=3, heads=3, width=5)
     wide = program_of(spec)
-    assert (wide.heads, wide.width) == (4, 8)
+    assert (wide.subjects, wide.relations, wide.heads, wide.width) == (10, 5, 8, 64)
+    assert wide.tokens > spec.tokens
     ends = []
-    for program in (spec, wide):
+    for program in (spec, wide, program_of(spec, "gpu")):
         keys = {name: jnp.asarray(key)[None] for name, key in _keys(spec, 3).items()}
-        world, state = begin(program, keys, jnp.asarray([3]), jnp.asarray([5]))
+        sizes = jax.tree.map(lambda part: part[None], Sizes.of(spec))
+        extent = Extent(jnp.asarray([3]), jnp.asarray([5]))
+        world, state = begin(program, keys, sizes, extent)
         state, info = advance(program, 20, world, state, jnp.asarray([0.01]))
-        ends.append((state.weights, info))
-    (own, one), (padded, other) = ends
-    assert float(other.loss[0]) == pytest.approx(float(one.loss[0]), rel=1e-3)
-    for narrow, broad in zip(own, padded, strict=True):
-        part = tuple(slice(0, size) for size in narrow.shape)
-        assert np.asarray(broad[part]) == pytest.approx(np.asarray(narrow), rel=1e-2, abs=1e-4)
-    assert not np.asarray(padded.Q[:, 3]).any()
-    assert not np.asarray(padded.W1[:, 5:]).any()
+        ends.append((state.weights, info, np.asarray(world.facts[0, :9, :5])))
+    own, one, facts = ends[0]
+    for padded, other, same in ends[1:]:
+        assert (same == facts).all()
+        assert float(other.loss[0]) == pytest.approx(float(one.loss[0]), rel=1e-3)
+        assert float(other.accuracy[0]) == pytest.approx(float(one.accuracy[0]), abs=2 / 128)
+        for narrow, broad in zip(own, padded, strict=True):
+            part = tuple(slice(0, size) for size in narrow.shape)
+            assert np.asarray(broad[part]) == pytest.approx(np.asarray(narrow), rel=1e-2, abs=1e-4)
+        assert not np.asarray(padded.Q[:, 3:]).any()
+        assert not np.asarray(padded.W1[:, 5:]).any()
 
 
 def test_trainings_side_by_side_are_those_alone(tmp_path: Path):
@@ -247,3 +255,52 @@ def test_the_dynamics_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "--answers: expected a divisor of subjects = 16, got 5" in capsys.readouterr().err
     with pytest.raises(SpecError, match="expected at most 2"):
         Flow(steps=10**6, batch=2**20)
+
+
+@pytest.mark.parametrize("width", [0, 4096])
+def test_weights_written_down_recall_every_fact(width: int):
+    """The theorems' construction, by attention alone and by an MLP."""
+    spec = Facts(
+        subjects=16, relations=16, answers=8, dim=96, heads=4, head_dim=8, width=width,
+        method="constructed",
+    )  # fmt: skip
+    told = train_many([(spec, seed) for seed in range(3)])
+    assert [one.accuracy for one in told] == [1.0, 1.0, 1.0]
+    # With too few dimensions, or too few hidden units, it cannot hold.
+    (less,) = train_many([(spec.replace(dim=32, width=width // 16), 0)])
+    assert less.status == "ok"
+    assert less.accuracy is not None
+    assert less.accuracy < 0.9
+
+
+def test_a_construction_without_room_is_refused():
+    spec = SMALL.replace(method="constructed")
+    with pytest.raises(SpecError, match="at least 2 of dimension 4"):
+        train_many([(spec.replace(heads=1), 0)])
+    with pytest.raises(SpecError, match="expected softmax"):
+        train_many([(spec.replace(mixing="linear"), 0)])
+
+
+def test_scalings_grow_together():
+    assert [grown(SMALL, "equal", 20).relations, grown(SMALL, "equal", 20).answers] == [20, 8]
+    assert [grown(SMALL, "sqrt", 25).relations, grown(SMALL, "sqrt", 3).answers] == [5, 3]
+    assert grown(SMALL, "own", 12).answers == 12
+
+
+def test_capacity_in_facts(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    words = [
+        "facts", "--capacity", "equal", "--dim", "8", "--heads", "2", "--head-dim", "4", "--width",
+        "8", "--length", "5", "--batch", "64", "--test-samples", "256", "--max-steps", "512",
+        "--rates", "1e-2", "--seeds", "2", "--store", str(tmp_path / "s.db"), "--json",
+    ]  # fmt: skip
+    assert main(words) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {"spec", "trials", "accuracy", "parameters", "capacity", "low", "high"} <= set(told)
+    assert told["parameters"] == 4 * 2 * 4 * 8 + 2 * 8 * 8
+    each = [one for one in told["each_seed"] if one is not None]
+    assert told["capacity"] == pytest.approx(math.exp(np.mean(np.log(each))))
+    reached = {one["subjects"] for one in told["trials"] if one["status"] == "ok"}
+    assert max(each) >= min(reached) ** 2
+    assert all(one["status"] in ("ok", "unreached") for one in told["trials"])
+    assert main([*words[:2], "most", *words[3:]]) == 2
+    assert "expected one of equal, sqrt, own" in capsys.readouterr().err

@@ -1,6 +1,6 @@
 """Trials of paper B's associative memories: settings and seeds in, outcomes out.
 
-Memories that differ in seed and, within an eighth of an octave or 16, in the number of items share
+Memories that differ in seed and, within an eighth of an octave or 32, in the number of items share
 a program and run side by side. The same seed has the same first items at every N.
 """
 
@@ -31,7 +31,7 @@ def program_of(spec: Memory) -> Memory:
     """The setting whose compiled program serves this one: items are rounded up."""
     items = spec.items
     if spec.embedding != "orthonormal":  # which has no room for more rows than dimensions
-        step = max(16, 2 ** (items.bit_length() - 4))
+        step = max(32, 2 ** (items.bit_length() - 4))
         items = -(-items // step) * step
     return spec.replace(items=items, lr=0.0, max_steps=0, target=0.99)
 

@@ -4,37 +4,64 @@ Trainings that share a program run side by side. Each stops at the first check a
 fresh sequences reaches its target; what is reported is accuracy on sequences that no check saw.
 """
 
+import time
 from collections.abc import Sequence
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mnemoscope.fields import Device
-from mnemoscope.keys import named_key
+from mnemoscope.keys import named_key, normal
+from mnemoscope.models.constructed import write_weights
+from mnemoscope.models.factual import Weights, draw_frozen
 from mnemoscope.numerics import Place, Precision, find_device, forget_programs, numerics
 from mnemoscope.record import Outcome
 from mnemoscope.room import Room
 from mnemoscope.spec import Facts, SpecError
+from mnemoscope.tasks.facts import Sizes, draw_facts
 from mnemoscope.together import Lesson, Rows, School, train_together
-from mnemoscope.training.factual import advance, begin, final_accuracy
+from mnemoscope.training.factual import Extent, World, advance, begin, final_accuracy, measure
 
 FactsJob = tuple[Facts, int]
 # Steps between two looks at accuracy.
 CHECK = 32
 # Trainings side by side, at most; memory may allow fewer.
 MOST_AT_ONCE = {"cpu": 16, "gpu": 64}
+# Steps of at most so many sequences x tokens x dimensions are cheap beside a compilation.
+SMALL = 2**17
 
 
 def program_of(spec: Facts, platform: str = "cpu") -> Facts:
-    """The setting whose compiled program serves this one: heads and width are rounded up.
+    """The setting whose compiled program serves this one: sizes are rounded up.
 
-    Heads to a power of two, width to one from 8 on, or from 128 where hidden units cost little
-    beside a compilation: fewer programs to compile, and what is too much is zero.
+    Subjects, relations, answers and noise to a quarter of an octave, heads and width to a power of
+    two. Where a step is small, or a GPU has room, heads and width go up further, so that fewer
+    programs are compiled. What is too much is zero, or never occurs.
     """
-    heads = 1 << (spec.heads - 1).bit_length()
-    least = 8 if platform == "cpu" else 128
-    width = max(least, 1 << (spec.width - 1).bit_length()) if spec.width else 0
-    return spec.replace(heads=heads, width=width, lr=0.01, max_steps=1, target=0.99)
+    if spec.method == "constructed":
+        return spec.replace(lr=0.01, max_steps=1, target=0.99)
+    rounded = {
+        name: _quarter_octave(getattr(spec, name)) for name in ("subjects", "relations", "answers")
+    }
+    noise = _quarter_octave(spec.noise_tokens)
+    heads, width = _power_of_two(spec.heads), spec.width and max(8, _power_of_two(spec.width))
+    if platform != "cpu":
+        width = width and max(128, width)
+    elif spec.batch * spec.tokens * spec.dim <= SMALL:
+        heads, width = max(8, heads), width and max(64, width)
+    return spec.replace(
+        **rounded, noise=noise, heads=heads, width=width, lr=0.01, max_steps=1, target=0.99
+    )
+
+
+def _quarter_octave(number: int) -> int:
+    step = max(1, 2 ** (number.bit_length() - 3))
+    return -(-number // step) * step
+
+
+def _power_of_two(number: int) -> int:
+    return 1 << (number - 1).bit_length()
 
 
 def train_many(
@@ -55,7 +82,8 @@ def train_many(
             size = _batch_size(program, place)
             for first in range(0, len(numbers), size):
                 part = numbers[first : first + size]
-                done = _train(program, [jobs[number] for number in part], place, precision)
+                run = _train if program.method == "trained" else _construct
+                done = run(program, [jobs[number] for number in part], place, precision)
                 found.update(zip(part, done, strict=True))
     return [found[number] for number in range(len(jobs))]
 
@@ -84,8 +112,36 @@ def _keys(spec: Facts, seed: int) -> dict[str, np.ndarray]:
     wide = {**task, "noise": spec.noise_tokens, "length": spec.length}
     made = {"facts": named_key(seed, "facts", **task, answers=spec.answers)}
     made |= {name: named_key(seed, f"facts-{name}", **wide) for name in ("train", "test", "final")}
-    names = ("token", "answer", "Q", "K", "V", "O", "W1", "b", "W2")
+    names = ("token", "answer", "Q", "K", "V", "O", "W1", "b", "W2", "code")
     return made | {name: named_key(seed, f"facts-{name}", dim=spec.dim) for name in names}
+
+
+def _construct(
+    program: Facts, jobs: list[FactsJob], place: Place, precision: Precision
+) -> list[Outcome]:
+    """Weights written down for each job, and how often they are right."""
+    made = []
+    for spec, seed in jobs:
+        began = time.perf_counter()
+        keys = {name: jnp.asarray(key) for name, key in _keys(spec, seed).items()}
+        sizes = Sizes.of(spec)
+        frozen, facts = draw_frozen(program, keys), draw_facts(program, sizes, keys["facts"])
+        tokens = spec.subjects + spec.relations
+        w, draw = (
+            np.asarray(normal(keys[name], rows, spec.dim), float)
+            for name, rows in (("W1", spec.width), ("code", tokens))
+        )
+        E, U = (np.asarray(part, float) for part in frozen)
+        written = write_weights(spec, E, U, np.asarray(facts), w, draw)
+        weights = Weights(*(jnp.asarray(part, float) for part in written))
+        one = jax.tree.map(lambda part: part[None], (World(sizes, frozen, facts, keys), weights))
+        right, own = (float(part[0]) for part in measure(program, *one, keys["final"][None]))
+        made.append(Outcome(
+            spec, seed, "ok",
+            metrics={"accuracy": right, "relation_accuracy": own, "parameters": spec.parameters},
+            seconds=time.perf_counter() - began, precision=precision, device=place.device_kind,
+        ))  # fmt: skip
+    return made
 
 
 def _train(
@@ -94,11 +150,12 @@ def _train(
     """One batch, in one compiled program."""
     each = [_keys(spec, seed) for spec, seed in jobs]
     keys = {name: jnp.asarray(np.stack([one[name] for one in each])) for name in each[0]}
-    heads, width = (
-        jnp.asarray([getattr(spec, name) for spec, _ in jobs], jnp.int32)
-        for name in ("heads", "width")
-    )
-    world, state = begin(program, keys, heads, width)
+    own = [Sizes.of(spec) for spec, _ in jobs]
+    sizes = jax.tree.map(lambda *parts: jnp.stack(parts), *own)
+    extent = Extent(*(
+        jnp.asarray([getattr(spec, name) for spec, _ in jobs], jnp.int32) for name in Extent._fields
+    ))  # fmt: skip
+    world, state = begin(program, keys, sizes, extent)
     lr = jnp.asarray([spec.lr for spec, _ in jobs], float)
 
     def go_on(rows: Rows) -> tuple[Rows, dict[str, np.ndarray]]:

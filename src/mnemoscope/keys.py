@@ -106,7 +106,7 @@ def random_word(
     return jnp.where(second, other, first)
 
 
-def below(words: UInt32[Array, "*n"], bound: int) -> UInt32[Array, "*n"]:
+def below(words: UInt32[Array, "*n"], bound: int | UInt32[Array, ""]) -> UInt32[Array, "*n"]:
     """Words mapped to 0..bound-1: floor(word * bound / 2**32).
 
     The chance of a value differs from 1/bound by at most 2**-32. The product's upper half is put
@@ -115,7 +115,8 @@ def below(words: UInt32[Array, "*n"], bound: int) -> UInt32[Array, "*n"]:
     low16 = jnp.uint32(0xFFFF)
     sixteen = jnp.uint32(16)
     word_high, word_low = words >> sixteen, words & low16
-    bound_high, bound_low = jnp.uint32(bound >> 16), jnp.uint32(bound & 0xFFFF)
+    limit = jnp.asarray(bound, jnp.uint32)
+    bound_high, bound_low = limit >> sixteen, limit & low16
     middle = word_high * bound_low + ((word_low * bound_low) >> sixteen)
     carry = ((middle & low16) + word_low * bound_high) >> sixteen
     return word_high * bound_high + (middle >> sixteen) + carry

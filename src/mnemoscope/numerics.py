@@ -42,6 +42,17 @@ def numerics(precision: Precision, device: Place) -> Iterator[None]:
         yield
 
 
+# Inside a compiled loop XLA's CPU compiler uses one core. Below so many products in a step that is
+# still faster than a call for every step.
+ONE_CORE = 2**24
+
+
+def loops_inside(arrays: Any, products: int) -> bool:
+    """Whether several steps are better one compiled loop than one call each, where `arrays` are."""
+    (place,) = jax.tree.leaves(arrays)[0].devices()
+    return place.platform != "cpu" or products <= ONE_CORE
+
+
 # Linux gives a process 65,530 pieces of memory; every compiled program takes some.
 MOST_PIECES = 30_000
 

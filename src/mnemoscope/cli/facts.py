@@ -1,18 +1,28 @@
 """`mnemoscope facts`: paper B's factual-recall transformer."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast, get_args
 
 from cyclopts import Parameter
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from mnemoscope.cli.memory import WORDS
 from mnemoscope.cli.output import bar, number, print_json
-from mnemoscope.cli.setting import field_option, read_device, read_given, read_whole
+from mnemoscope.cli.setting import field_option, read_device, read_given, read_option, read_whole
 from mnemoscope.cli.sweeping import CLUSTER, STORE, open_tools
-from mnemoscope.experiments.facts import Lessons, learn_facts
+from mnemoscope.experiments.axes import read_axis
+from mnemoscope.experiments.facts import (
+    FactsCapacity,
+    Lessons,
+    Scaling,
+    facts_capacity_many,
+    learn_facts,
+)
+from mnemoscope.fields import between, one_of
 from mnemoscope.spec import Facts
+from mnemoscope.theory.associative import GUIDE_FACTS
 
 
 def facts(
@@ -27,12 +37,28 @@ def facts(
     length: Annotated[str | None, field_option(Facts, "length")] = None,
     noise: Annotated[str | None, field_option(Facts, "noise")] = None,
     mixing: Annotated[str | None, field_option(Facts, "mixing")] = None,
+    method: Annotated[str | None, field_option(Facts, "method")] = None,
     lr: Annotated[str | None, field_option(Facts, "lr")] = None,
     batch: Annotated[str | None, field_option(Facts, "batch")] = None,
     max_steps: Annotated[str | None, field_option(Facts, "max_steps")] = None,
     target: Annotated[str | None, field_option(Facts, "target")] = None,
     test_samples: Annotated[str | None, field_option(Facts, "test_samples")] = None,
-    seeds: Annotated[str, Parameter(help="how many seeds to train")] = "4",
+    capacity: Annotated[
+        str | None,
+        Parameter(
+            help="find how many facts fit instead, growing S = R (equal), R = sqrt(S) "
+            "(sqrt) or S = R = D (own)"
+        ),
+    ] = None,
+    rates: Annotated[
+        str, Parameter(help="with --capacity: learning rates, of which the best counts")
+    ] = "1e-3,3e-3,1e-2",
+    tolerance: Annotated[
+        str, Parameter(help="with --capacity: stop when the 95 % interval of S is +- this share")
+    ] = "0.1",
+    seeds: Annotated[
+        str, Parameter(help="how many seeds to train; with --capacity, at most")
+    ] = "4",
     seed: Annotated[str, Parameter(help="the first seed")] = "0",
     device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
     cluster: Annotated[str | None, CLUSTER] = None,
@@ -47,9 +73,27 @@ def facts(
     parameters. Seeds train side by side and are kept in the store. Example:
 
     `mnemoscope facts --subjects 8 --relations 8 --answers 4 --dim 32 --heads 4 --head-dim 8`
+
+    `--method constructed` writes the weights down instead. `--capacity` asks how many facts a
+    model of this size can learn: each seed's own limit, then their mean.
     """
-    spec = read_given(Facts, locals())
+    given = {**locals(), **({"subjects": 2, "relations": 2, "answers": 2} if capacity else {})}
+    spec = read_given(Facts, given)
     count, first = read_whole("seeds", seeds, 1, 10**6), read_whole("seed", seed, 0, 2**62)
+    if capacity is not None:
+        how = read_option("capacity", one_of(*get_args(Scaling)), capacity)
+        several = read_axis("rates", f"lr={rates}").values
+        wide = read_option("tolerance", between(0.001, 10), tolerance)
+        with open_tools(cluster, read_device(device), store) as tools:
+            (found,) = facts_capacity_many(
+                [spec], cast(Scaling, how), rates=several, seeds=count, most_seeds=count,
+                first_seed=first, resolution=min(0.05, wide / 2), tolerance=wide, **tools,
+            )  # fmt: skip
+        if json:
+            print_json(found.as_dict())
+        else:
+            show_capacity(found)
+        return 0
     with open_tools(cluster, read_device(device), store) as tools:
         done = learn_facts(spec, range(first, first + count), **tools)
     if json:
@@ -78,7 +122,7 @@ def show(done: Lessons) -> None:
         told = one.metrics
         table.add_row(
             str(one.seed), one.status, number(one.accuracy), bar(one.accuracy or 0.0),
-            number(told.get("relation_accuracy")), f"{told.get('steps') or 0:,.0f}",
+            number(told.get("relation_accuracy")), number(told.get("steps"), 0),
             number(told.get("loss")),
         )  # fmt: skip
     console.print(table)
@@ -86,3 +130,24 @@ def show(done: Lessons) -> None:
     for one in done.outcomes:
         if one.message:
             console.print(f"seed {one.seed} {one.status}: {one.message}")
+
+
+def show_capacity(found: FactsCapacity) -> None:
+    """A capacity for people."""
+    console = Console(highlight=False)
+    spec, limits = found.spec, found.limits
+    grow = {"equal": "S = R", "sqrt": "R = sqrt(S)", "own": "S = R = D"}[found.scaling]
+    console.print(
+        f"d={spec.dim} H={spec.heads} d_h={spec.head_dim} m={spec.width}: {spec.parameters:,} "
+        f"parameters, {grow}, accuracy {spec.target:g}", style="bold",
+    )  # fmt: skip
+    console.print(f"status      {found.limits.status}: {WORDS[found.limits.status]}")
+    facts = found.facts(limits.estimate)
+    if facts is not None:
+        ends = " to ".join(number(found.facts(end), 0) for end in (limits.low, limits.high))
+        console.print(
+            f"capacity    [bold]{facts:,.0f}[/bold] facts  95 % interval {ends}\n"
+            f"            {facts / spec.parameters:.3f} facts a parameter; the authors' guide line "
+            f"is {GUIDE_FACTS:g}"
+        )
+    console.print(f"trials      {len(found.trials)}")

@@ -14,6 +14,7 @@ from mnemoscope.cli.sweeping import CLUSTER, STORE, open_tools, read_ends
 from mnemoscope.experiments.axes import read_axis
 from mnemoscope.experiments.capacity import Capacities, Capacity, capacity_many, criterion_name
 from mnemoscope.fields import between, one_of
+from mnemoscope.report.canvas import check_form
 from mnemoscope.report.capacity import draw_capacity
 from mnemoscope.spec import Memory, SpecError
 
@@ -85,6 +86,8 @@ def memory(
     wide = read_option("tolerance", between(0.001, 10), tolerance)
     ends = None if range_ is None else read_ends(range_)
     most, first = read_whole("seeds", seeds, 2, 10**4), read_whole("seed", seed, 0, 2**62)
+    if out is not None:
+        check_form(out)
     with open_tools(cluster, read_device(device), store) as tools:
         found = capacity_many(
             specs, share, ends=ends, tolerance=wide, resolution=min(0.03, wide / 2),

@@ -1,15 +1,24 @@
-"""Several seeds of one factual-recall setting, kept as they finish."""
+"""Factual recall: several seeds of one setting, and how many facts a model of one size holds."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
 
 from mnemoscope.analysis.intervals import Interval, mean_interval
+from mnemoscope.analysis.limits import Limits
+from mnemoscope.experiments.capacity import Question, find_limits
 from mnemoscope.experiments.sweep import Progress, ThisProcess, Workers, sweep
 from mnemoscope.record import Outcome
-from mnemoscope.spec import Facts
+from mnemoscope.spec import Facts, SpecError
 from mnemoscope.store.trials import Store
+from mnemoscope.theory.associative import GUIDE_FACTS
+
+# How S, R and D grow together: S = R, R = sqrt(S), or S = R = D.
+Scaling = Literal["equal", "sqrt", "own"]
+# In the first two, a relation has so many answers (our choice), or as many as there are subjects.
+ANSWERS = 8
+RATES = (1e-3, 3e-3, 1e-2)
 
 
 @dataclass(frozen=True)
@@ -64,3 +73,87 @@ def learn_facts(
     finally:
         found = store.outcomes(spec)
     return Lessons(spec, tuple(found[seed] for seed in seeds if seed in found))
+
+
+@dataclass(frozen=True)
+class FactsCapacity:
+    """How many facts a model of one size learns to the target, by the best of several rates."""
+
+    spec: Facts
+    scaling: Scaling
+    rates: tuple[float, ...]
+    limits: Limits
+    trials: tuple[Outcome, ...] = field(default=(), repr=False)
+
+    def facts(self, subjects: float | None) -> float | None:
+        """S R at so many subjects, which may be between two whole numbers."""
+        if subjects is None:
+            return None
+        return subjects**1.5 if self.scaling == "sqrt" else subjects**2
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        found, parameters = self.limits, self.spec.parameters
+        capacity = self.facts(found.estimate)
+        gone = ("subjects", "relations", "answers", "lr")
+        return {
+            "spec": {k: v for k, v in self.spec.model_dump().items() if k not in gone},
+            "scaling": self.scaling,
+            "rates": list(self.rates),
+            "capacity": capacity,
+            "low": self.facts(found.low),
+            "high": self.facts(found.high),
+            "status": found.status,
+            "each_seed": [self.facts(one) for one in found.each],
+            "accuracy": self.spec.target,
+            "parameters": parameters,
+            "facts_per_parameter": None if capacity is None else capacity / parameters,
+            "trials": [
+                {"subjects": one.spec.subjects, "lr": one.spec.lr, **one.as_dict(), "curve": []}
+                for one in self.trials
+                if isinstance(one.spec, Facts)
+            ],
+        }
+
+
+def grown(spec: Facts, scaling: Scaling, subjects: int) -> Facts:
+    """The setting with so many subjects, and relations and answers to match."""
+    relations = max(1, round(math.sqrt(subjects))) if scaling == "sqrt" else subjects
+    answers = subjects if scaling == "own" else min(ANSWERS, subjects)
+    return spec.replace(subjects=subjects, relations=relations, answers=answers)
+
+
+def facts_capacity_many(
+    specs: Sequence[Facts],
+    scaling: Scaling = "equal",
+    *,
+    rates: Sequence[float] = RATES,
+    store: Store | None = None,
+    **more: Any,
+) -> list[FactsCapacity]:
+    """How many facts each model holds; subjects, relations, answers and lr of the specs are free.
+
+    A seed manages a number of subjects if it reaches the target with one of the learning rates.
+    What it takes more is as for `find_limits`, whose tolerance is in subjects.
+    """
+    if scaling not in get_args(Scaling):
+        known = ", ".join(get_args(Scaling))
+        raise SpecError("capacity", f"expected one of {known}, got {scaling!r}")
+    if store is None:
+        with Store() as own:
+            return facts_capacity_many(specs, scaling, rates=rates, store=own, **more)
+    power = 1 / 1.5 if scaling == "sqrt" else 1 / 2
+    questions = [
+        Question(
+            lambda n, spec=spec: [grown(spec, scaling, n).replace(lr=lr) for lr in rates],
+            spec.target,
+            guess=max(2.0, (GUIDE_FACTS * spec.parameters) ** power),
+        )
+        for spec in specs
+    ]
+    found = find_limits(questions, store=store, **more)
+    return [
+        FactsCapacity(spec, scaling, tuple(rates), one.limits,
+                      tuple(outcome for made in one.trials.values() for outcome in made))
+        for spec, one in zip(specs, found, strict=True)
+    ]  # fmt: skip

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, UInt32
 
 from mnemoscope.keys import normal
 from mnemoscope.spec.facts import Facts
+from mnemoscope.tasks.facts import Sizes
 
 
 class Frozen(NamedTuple):
@@ -73,17 +74,19 @@ def draw_weights(
     )  # fmt: skip
 
 
-def score_table(program: Facts, frozen: Frozen, weights: Weights) -> Float[Array, "H V"]:
+def score_table(
+    program: Facts, sizes: Sizes, frozen: Frozen, weights: Weights
+) -> Float[Array, "H V"]:
     """s_h(v) for every head and token."""
-    query = weights.Q @ frozen.E[-1]
+    query = weights.Q @ frozen.E[sizes.end]
     return jnp.einsum("hk,hkd,vd->hv", query, weights.K, frozen.E) / program.head_dim**0.5
 
 
 def logits(
-    program: Facts, frozen: Frozen, weights: Weights, counts: Float[Array, "B V"]
+    program: Facts, sizes: Sizes, frozen: Frozen, weights: Weights, counts: Float[Array, "B V"]
 ) -> Float[Array, "B A"]:
-    """u_a^T x for every answer."""
-    scores = score_table(program, frozen, weights)
+    """u_a^T x for every answer; those past the setting's own are never named."""
+    scores = score_table(program, sizes, frozen, weights)
     values = jnp.einsum("hkd,hke,ve->hvd", weights.O, weights.V, frozen.E)  # O_h V_h e_v
     if program.mixing == "softmax":
         # Sample by sample from its own largest score: a head that waits for one token has scores
@@ -94,4 +97,5 @@ def logits(
         x = counts @ jnp.einsum("hv,hvd->vd", scores, values)
     if program.width:
         x = x + jax.nn.relu(x @ weights.W1.T + weights.b) @ weights.W2
-    return x @ frozen.U.T
+    there = jnp.arange(program.outputs, dtype=jnp.uint32) < sizes.outputs
+    return jnp.where(there, x @ frozen.U.T, -jnp.inf)

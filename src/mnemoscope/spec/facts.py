@@ -12,6 +12,7 @@ from mnemoscope.fields import between, one_of, whole
 from mnemoscope.spec.base import Spec, SpecError
 
 Mixing = Literal["softmax", "linear"]
+Making = Literal["trained", "constructed"]
 Count = Annotated[int, BeforeValidator(whole(1, 2**20))]
 
 
@@ -42,6 +43,9 @@ class Facts(Spec, frozen=True, extra="forbid"):
     )
     mixing: Annotated[Mixing, BeforeValidator(one_of(*get_args(Mixing)))] = Field(
         default="softmax", description="how attention weighs tokens"
+    )
+    method: Annotated[Making, BeforeValidator(one_of(*get_args(Making)))] = Field(
+        default="trained", description="learned by AdamW, or written down"
     )
     lr: Annotated[float, BeforeValidator(between(1e-8, 1e3))] = Field(
         default=0.01, description="AdamW's learning rate"

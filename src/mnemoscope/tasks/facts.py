@@ -4,6 +4,8 @@ Tokens are numbered: subjects 0..S-1, relations S..S+R-1, then noise, the end to
 S = 2, R = 1, two noise tokens and T = 5, the sequence (noise 3, subject 1, noise 4, relation 2,
 end 5) becomes the counts (0, 1, 1, 1, 1, 1).
 
+Arrays may have room for more tokens and answers than a setting has; what is too much never occurs.
+
 The model has no positions: what a sequence says is how often each token is in it. So a sequence is
 made as counts, and where subject and relation stand among the T - 1 places need not be drawn.
 """
@@ -14,9 +16,34 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, UInt32
 
-from mnemoscope.keys import below, random_words
+from mnemoscope.keys import below, padded_words, random_words
 from mnemoscope.spec.facts import Facts
 from mnemoscope.spec.flow import Flow
+
+
+class Sizes(NamedTuple):
+    """How many of each there are, in arrays that may have room for more."""
+
+    subjects: UInt32[Array, "*n"]
+    relations: UInt32[Array, "*n"]
+    answers: UInt32[Array, "*n"]
+    noise: UInt32[Array, "*n"]
+
+    @classmethod
+    def of(cls, spec: Facts | Flow) -> "Sizes":
+        """A setting's own."""
+        own = (spec.subjects, spec.relations, spec.answers, spec.noise_tokens)
+        return cls(*(jnp.uint32(size) for size in own))
+
+    @property
+    def end(self) -> UInt32[Array, "*n"]:
+        """The number of the end token."""
+        return self.subjects + self.relations + self.noise
+
+    @property
+    def outputs(self) -> UInt32[Array, "*n"]:
+        """R D: all answers."""
+        return self.relations * self.answers
 
 
 class Asked(NamedTuple):
@@ -27,26 +54,26 @@ class Asked(NamedTuple):
     relation: UInt32[Array, "B"]
 
 
-def draw_facts(program: Facts, key: UInt32[Array, "2"]) -> UInt32[Array, "S R"]:
+def draw_facts(program: Facts, sizes: Sizes, key: UInt32[Array, "2"]) -> UInt32[Array, "S R"]:
     """a*(s, r): one of the D answers r D, ..., r D + D - 1 of its relation, uniformly."""
-    S, R, D = program.subjects, program.relations, program.answers
-    words = random_words(key, lax.iota(jnp.uint32, S), R)
-    return below(words, D) + jnp.uint32(D) * lax.iota(jnp.uint32, R)[None, :]
+    S, R = program.subjects, program.relations
+    words = padded_words(key, lax.iota(jnp.uint32, S), R, sizes.relations)
+    return below(words, sizes.answers) + sizes.answers * lax.iota(jnp.uint32, R)[None, :]
 
 
 def draw_sequences(
-    program: Facts | Flow, key: UInt32[Array, "2"], rows: UInt32[Array, "B"]
+    program: Facts | Flow, sizes: Sizes, key: UInt32[Array, "2"], rows: UInt32[Array, "B"]
 ) -> Asked:
     """The sequences of these row numbers: one subject, one relation, T - 3 noise tokens, the end.
 
     Subject, relation and every noise token are uniform over their kind.
     """
-    S, R = program.subjects, program.relations
+    S, R = sizes.subjects, sizes.relations
     words = random_words(key, rows, program.length - 1)
     subject, relation = below(words[:, 0], S), below(words[:, 1], R)
-    noise = below(words[:, 2:], program.noise_tokens) + jnp.uint32(S + R)
+    noise = below(words[:, 2:], sizes.noise) + S + R
     at = lax.iota(jnp.int32, len(rows))
     counts = jnp.zeros((len(rows), program.tokens))
     counts = counts.at[at[:, None], noise].add(1.0)
-    counts = counts.at[at, subject].add(1.0).at[at, relation + jnp.uint32(S)].add(1.0)
-    return Asked(counts.at[:, -1].add(1.0), subject, relation)
+    counts = counts.at[at, subject].add(1.0).at[at, relation + S].add(1.0)
+    return Asked(counts.at[:, sizes.end].add(1.0), subject, relation)

@@ -29,8 +29,9 @@ from scipy.special import betainc
 
 # d^2 over N ln N: Hebbian with all items right, and the best linear memory (a conjecture).
 HEBBIAN_ALL, BEST_LINEAR = 8.0, 2.0
-# The authors' guide lines: d^2 and m d over N ln N for M = N, m d over N for M = 32.
-GUIDE_LINEAR, GUIDE_MLP, GUIDE_MLP_FEW = 1.3, 0.35, 1.2
+# The authors' guide lines: d^2 and m d over N ln N for M = N, m d over N for M = 32, and facts over
+# parameters of the transformer.
+GUIDE_LINEAR, GUIDE_MLP, GUIDE_MLP_FEW, GUIDE_FACTS = 1.3, 0.35, 1.2, 0.15
 LARGEST = 2.0**24
 
 

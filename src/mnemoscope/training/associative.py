@@ -19,6 +19,7 @@ from mnemoscope.models.associative import (
     draw_weights,
     logits,
 )
+from mnemoscope.numerics import loops_inside
 from mnemoscope.spec.memory import Memory
 from mnemoscope.training.adamw import adamw
 
@@ -84,11 +85,8 @@ def share_right(program: Memory, pairs: Pairs, weights: Weights) -> Float[Array,
 def advance(
     program: Memory, steps: int, pairs: Pairs, state: State, lr: Float[Array, "n"]
 ) -> tuple[State, Float[Array, "n"], Float[Array, "n"]]:
-    """So many steps of every training, the last one's loss, and accuracy then.
-
-    On a CPU one call a step, since XLA uses one core inside its loops; elsewhere one call for all.
-    """
-    if jax.tree.leaves(state)[0].devices().pop().platform != "cpu":
+    """So many steps of every training, the last one's loss, and accuracy then."""
+    if loops_inside(state, len(lr) * program.items * program.labels * program.dim):
         state, loss = _steps(program, steps, pairs, state, lr)
     else:
         loss = jnp.zeros_like(lr)

@@ -1,8 +1,8 @@
 r"""AdamW on fresh sequences, many trainings side by side in one compiled program.
 
 Step t draws rows t B, ..., t B + B - 1 of the training stream on
-the device: nothing is drawn beforehand. Seeds, learning rates, and heads and widths up to the
-program's own are arguments, so that trainings which differ in them share the program.
+the device: nothing is drawn beforehand. Seeds, learning rates, and all sizes up to the program's
+own, d and d_h apart, are arguments, so that trainings which differ in them share the program.
 """
 
 from functools import partial
@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, UInt32
+from jaxtyping import Array, Float, Int32, UInt32
 
 from mnemoscope.models.factual import Frozen, Weights, draw_frozen, draw_weights, logits
+from mnemoscope.numerics import loops_inside
 from mnemoscope.spec.facts import Facts
-from mnemoscope.tasks.facts import Asked, draw_facts, draw_sequences
+from mnemoscope.tasks.facts import Asked, Sizes, draw_facts, draw_sequences
 from mnemoscope.training.adamw import adamw
 
 Keys = dict[str, UInt32[Array, "*n 2"]]
@@ -38,40 +39,47 @@ class Info(NamedTuple):
 
 
 class World(NamedTuple):
-    """What is fixed in a training: embeddings, facts, and streams."""
+    """What is fixed in a training: sizes, embeddings, facts, and streams."""
 
+    sizes: Sizes
     frozen: Frozen
     facts: UInt32[Array, "*n S R"]
     keys: Keys
 
 
+class Extent(NamedTuple):
+    """How much of the program's heads and hidden units a training has."""
+
+    heads: Int32[Array, "*n"]
+    width: Int32[Array, "*n"]
+
+
 @partial(jax.jit, static_argnames="program")
-def begin(program: Facts, keys: Keys, heads: Array, width: Array) -> tuple[World, State]:
+def begin(program: Facts, keys: Keys, sizes: Sizes, extent: Extent) -> tuple[World, State]:
     """The trainings' worlds and first states; all arguments but the program have a row for each."""
 
-    def one(keys: Keys, heads: Array, width: Array) -> tuple[World, State]:
-        weights = draw_weights(program, keys, heads, width)
+    def one(keys: Keys, sizes: Sizes, extent: Extent) -> tuple[World, State]:
+        weights = draw_weights(program, keys, extent.heads, extent.width)
         zero = jax.tree.map(jnp.zeros_like, weights)
-        world = World(draw_frozen(program, keys), draw_facts(program, keys["facts"]), keys)
+        facts = draw_facts(program, sizes, keys["facts"])
+        world = World(sizes, draw_frozen(program, keys), facts, keys)
         return world, State(weights, zero, zero, jnp.uint32(0))
 
-    return jax.vmap(one)(keys, heads, width)
+    return jax.vmap(one)(keys, sizes, extent)
 
 
 def advance(
     program: Facts, steps: int, world: World, state: State, lr: Float[Array, "n"]
 ) -> tuple[State, Info]:
-    """So many steps of every training, and how it stands then.
-
-    On a CPU one call a step, since XLA uses one core inside its loops; elsewhere one call for all.
-    """
-    if jax.tree.leaves(state)[0].devices().pop().platform != "cpu":
+    """So many steps of every training, and how it stands then."""
+    products = program.batch * program.heads * program.tokens * program.dim
+    if loops_inside(state, len(lr) * products):
         state, loss = _steps(program, steps, world, state, lr)
     else:
         loss = jnp.zeros_like(lr)
         for _ in range(steps):
             state, loss = _steps(program, 1, world, state, lr)
-    accuracy, relation = _check(program, world, state)
+    accuracy, relation = _check(program, world, state, "test")
     return state, Info(loss, accuracy, relation)
 
 
@@ -90,24 +98,22 @@ def _steps(
     return jax.vmap(one)(world, state, lr)
 
 
-@partial(jax.jit, static_argnames="program")
-def _check(
-    program: Facts, world: World, state: State
-) -> tuple[Float[Array, "n"], Float[Array, "n"]]:
-    return jax.vmap(lambda w, s: _measure(program, w, s.weights, "test"))(world, state)
-
-
-@partial(jax.jit, static_argnames="program")
 def final_accuracy(program: Facts, world: World, state: State) -> Float[Array, "n"]:
     """Accuracy on sequences that no stopping rule has seen."""
-    return jax.vmap(lambda w, s: _measure(program, w, s.weights, "final")[0])(world, state)
+    return _check(program, world, state, "final")[0]
+
+
+def _check(
+    program: Facts, world: World, state: State, stream: str
+) -> tuple[Float[Array, "n"], Float[Array, "n"]]:
+    return measure(program, world, state.weights, world.keys[stream])
 
 
 def _step(
     program: Facts, world: World, state: State, lr: Float[Array, ""]
 ) -> tuple[State, Float[Array, ""]]:
     rows = state.taken * jnp.uint32(program.batch) + jnp.arange(program.batch, dtype=jnp.uint32)
-    asked = draw_sequences(program, world.keys["train"], rows)
+    asked = draw_sequences(program, world.sizes, world.keys["train"], rows)
     loss, gradient = jax.value_and_grad(partial(cross_entropy, program, world))(
         state.weights, asked
     )
@@ -120,19 +126,29 @@ def _step(
 
 def cross_entropy(program: Facts, world: World, weights: Weights, asked: Asked) -> Float[Array, ""]:
     """-ln p(a*(s, r)), averaged over the sequences."""
-    told = jax.nn.log_softmax(logits(program, world.frozen, weights, asked.counts), axis=-1)
+    told = jax.nn.log_softmax(
+        logits(program, world.sizes, world.frozen, weights, asked.counts), axis=-1
+    )
     answer = world.facts[asked.subject, asked.relation]
     return -jnp.mean(jnp.take_along_axis(told, answer[:, None], axis=1))
 
 
-def _measure(
-    program: Facts, world: World, weights: Weights, stream: str
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """How often the answer is right, and how often it is at least one of its relation's."""
-    rows = jnp.arange(program.test_samples, dtype=jnp.uint32)
-    asked = draw_sequences(program, world.keys[stream], rows)
-    named = jnp.argmax(logits(program, world.frozen, weights, asked.counts), axis=1)
-    answer = world.facts[asked.subject, asked.relation]
-    own = named // program.answers == asked.relation
-    kind = world.frozen.E.dtype
-    return jnp.mean((named == answer).astype(kind)), jnp.mean(own.astype(kind))
+@partial(jax.jit, static_argnames="program")
+def measure(
+    program: Facts, world: World, weights: Weights, key: UInt32[Array, "n 2"]
+) -> tuple[Float[Array, "n"], Float[Array, "n"]]:
+    """How often the answer is right on a stream, and how often it is of the right relation."""
+
+    def one(
+        world: World, weights: Weights, key: UInt32[Array, "2"]
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        rows = jnp.arange(program.test_samples, dtype=jnp.uint32)
+        asked = draw_sequences(program, world.sizes, key, rows)
+        told = logits(program, world.sizes, world.frozen, weights, asked.counts)
+        named = jnp.argmax(told, axis=1).astype(jnp.uint32)
+        answer = world.facts[asked.subject, asked.relation]
+        own = named // world.sizes.answers == asked.relation
+        kind = world.frozen.E.dtype
+        return jnp.mean((named == answer).astype(kind)), jnp.mean(own.astype(kind))
+
+    return jax.vmap(one)(world, weights, key)

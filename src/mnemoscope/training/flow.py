@@ -25,7 +25,7 @@ from jaxtyping import Array, Float, UInt32
 
 from mnemoscope.keys import named_key, normal
 from mnemoscope.spec.flow import Flow
-from mnemoscope.tasks.facts import draw_sequences
+from mnemoscope.tasks.facts import Sizes, draw_sequences
 
 # Steps to a compiled call, between words of progress.
 SEGMENT = 512
@@ -116,7 +116,7 @@ def _sequences(
 ) -> tuple[Array, Array, Array]:
     """The fresh sequences of one step."""
     rows = number * jnp.uint32(program.batch) + jnp.arange(program.batch, dtype=jnp.uint32)
-    asked = draw_sequences(program, key, rows)
+    asked = draw_sequences(program, Sizes.of(program), key, rows)
     return asked.counts, asked.subject.astype(int), asked.relation.astype(int)
 
 

@@ -1,0 +1,153 @@
+"""`mnemoscope reproduce`: run the papers' claims and judge each."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from mnemoscope.cli.output import print_json
+from mnemoscope.cli.setting import read_device, read_whole
+from mnemoscope.cli.sweeping import CLUSTER, STORE, open_tools
+from mnemoscope.experiments.sweep import Tally
+from mnemoscope.report.canvas import check_form
+from mnemoscope.report.study import draw_study
+from mnemoscope.spec import SpecError
+from mnemoscope.studies.base import Bench, Size, Study
+from mnemoscope.studies.catalogue import load_all
+from mnemoscope.studies.ledger import Claim, Ledger, run_studies
+
+STYLE = {"supported": "green", "refuted": "red", "inconclusive": "yellow"}
+
+
+def reproduce(
+    *ids: Annotated[str, Parameter(help="studies to run [default: all of them]")],
+    list_: Annotated[
+        bool, Parameter(name="--list", negative="", help="show the catalogue, and run nothing")
+    ] = False,
+    quick: Annotated[
+        bool, Parameter(negative="", help="sizes for two CPU cores [default]")
+    ] = False,
+    full: Annotated[bool, Parameter(negative="", help="the papers' sizes, for a GPU")] = False,
+    bases: Annotated[
+        str | None,
+        Parameter(help="base seeds, on whose verdict all must agree [default: 1 quick, 3 full]"),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        Parameter(help="a file for the figure of one study (.png, .svg or .pdf), or a folder"),
+    ] = None,
+    ledger: Annotated[
+        Path | None,
+        Parameter(help="file that keeps what was found [default: beside the store]"),
+    ] = None,
+    device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
+    cluster: Annotated[str | None, CLUSTER] = None,
+    store: Annotated[Path | None, STORE] = None,
+    json: Annotated[
+        bool, Parameter(negative="", help="print one JSON object instead of tables")
+    ] = False,
+) -> int:
+    """Run the claims of the papers and judge each by a rule written beforehand.
+
+    What was run is kept: stop at any moment and go on later. A refuted claim is a result, and the
+    exit status is 0 whatever the verdicts are. Example:
+
+    `mnemoscope reproduce b-fig5 --quick --out stages.svg`
+    """
+    studies = load_all(ids)
+    if quick and full:
+        raise SpecError("full", "expected one of --quick and --full, got both")
+    size: Size = "full" if full else "quick"
+    if list_:
+        if json:
+            print_json({"studies": [about(study) for study in studies]})
+        else:
+            show_catalogue(studies)
+        return 0
+    several = (3 if full else 1) if bases is None else read_whole("bases", bases, 1, 100)
+    files = figure_files(studies, out)
+    book = Ledger(ledger)
+    with open_tools(cluster, read_device(device), store) as tools:
+
+        def bench(study: Study, seed: int) -> Bench:
+            def progress(tally: Tally, what: str) -> None:
+                tools["progress"](tally, f"{study.id}: {what}")
+
+            return Bench(tools["store"], tools["workers"], progress, seed)
+
+        claims = run_studies(studies, size, several, book, bench)
+    for claim in claims:
+        if claim.study.id in files:
+            draw_study(claim.study.draw, claim.entries[0].numbers, files[claim.study.id])
+    if json:
+        paths = {name: str(path) for name, path in files.items()}
+        print_json({"claims": [
+            {**claim.as_dict(), "path": paths.get(claim.study.id)} for claim in claims
+        ]})  # fmt: skip
+    else:
+        show(claims)
+        for path in files.values():
+            Console(highlight=False).print(f"drawn: {path}")
+    return 0
+
+
+def figure_files(studies: list[Study], out: Path | None) -> dict[str, Path]:
+    """Where each study's figure goes: the file itself, or an .svg in the folder."""
+    if out is None:
+        return {}
+    if out.suffix:
+        if len(studies) > 1:
+            raise SpecError("out", f"expected a folder for several studies, got {str(out)!r}")
+        check_form(out)
+        return {studies[0].id: out}
+    if not out.is_dir():
+        raise SpecError("out", f"expected a folder that is there, got {str(out)!r}")
+    files = {study.id: out / f"{study.id}.svg" for study in studies}
+    check_form(next(iter(files.values())))
+    return files
+
+
+def about(study: Study) -> dict[str, object]:
+    """A line of the catalogue."""
+    names = ("id", "source", "statement", "expected", "rule", "minutes")
+    return {name: getattr(study, name) for name in names}
+
+
+def show_catalogue(studies: list[Study]) -> None:
+    """The catalogue for people."""
+    table = Table(box=box.SIMPLE)
+    for name in ("study", "source", "claim"):
+        table.add_column(name, overflow="fold")
+    for name in ("quick, min", "full, min"):
+        table.add_column(name, justify="right")
+    for study in studies:
+        table.add_row(
+            study.id, study.source, study.statement,
+            *(f"{study.minutes[size]:g}" for size in ("quick", "full")),
+        )  # fmt: skip
+    Console(highlight=False).print(table)
+    Console(highlight=False).print(
+        "Minutes for one base seed: quick on two CPU cores, full on one H200."
+    )
+
+
+def show(claims: list[Claim]) -> None:
+    """The verdicts."""
+    console = Console(highlight=False)
+    table = Table(box=box.SIMPLE)
+    for name in ("study", "claim", "expected", "measured", "verdict"):
+        table.add_column(name, overflow="fold")
+    for claim in claims:
+        verdict = claim.verdict
+        table.add_row(
+            claim.study.id, claim.study.statement, claim.study.expected,
+            claim.judgements[0].measured, f"[{STYLE[verdict]}]{verdict}[/]",
+        )  # fmt: skip
+    console.print(table)
+    for claim in claims:
+        told = [one.verdict for one in claim.judgements]
+        if len(set(told)) > 1:
+            console.print(f"{claim.study.id}: base seeds disagree ({', '.join(told)})")

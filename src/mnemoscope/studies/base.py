@@ -1,0 +1,70 @@
+"""What a study is: a claim, a measurement, a rule that was written before it, and a figure.
+
+    measure(size, bench) -> numbers       runs trials, or finds them in the store
+    judge(numbers) -> Judgement           the rule, on the numbers alone
+    draw(numbers, figure)                 the figure, from the same numbers
+
+The numbers are plain data, so that a judgement and a figure can be made again from what was kept.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mnemoscope.experiments.sweep import Tally, Workers
+from mnemoscope.store.trials import Store
+
+Size = Literal["quick", "full"]
+Verdict = Literal["supported", "refuted", "inconclusive"]
+Numbers = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a study works with: the store, workers, progress, and the first of its seeds."""
+
+    store: Store
+    workers: Workers
+    progress: Callable[[Tally, str], None] | None = None
+    seed: int = 0
+
+    @property
+    def tools(self) -> dict[str, Any]:
+        """As the experiments take them."""
+        return {"store": self.store, "workers": self.workers, "progress": self.progress}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What was measured, in one line, and what the rule makes of it."""
+
+    measured: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Study:
+    """One claim. `minutes` is about what each size takes: on two cores, and on one H200."""
+
+    id: str
+    source: str
+    statement: str
+    expected: str
+    rule: str
+    minutes: dict[Size, float]
+    measure: Callable[[Size, Bench], Numbers]
+    judge: Callable[[Numbers], Judgement]
+    draw: Callable[[Numbers, Any], None]
+
+
+def agreed(verdicts: Iterable[Verdict]) -> Verdict:
+    """The one verdict that all give, or none."""
+    told = set(verdicts)
+    return told.pop() if len(told) == 1 else "inconclusive"
+
+
+def within(low: float, high: float, least: float, most: float) -> Verdict:
+    """Supported if the interval lies in [least, most], refuted if it lies outside."""
+    if least <= low and high <= most:
+        return "supported"
+    return "refuted" if high < least or low > most else "inconclusive"

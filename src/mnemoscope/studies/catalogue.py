@@ -1,0 +1,30 @@
+"""All studies, in the order of the ledger. Each is loaded when it is asked for."""
+
+from collections.abc import Sequence
+from importlib import import_module
+
+from mnemoscope.fields import nearest
+from mnemoscope.spec import SpecError
+from mnemoscope.studies.base import Study
+
+MODULES = {
+    "b-fig1-left": "b_linear_memory",
+    "b-fig1-right": "b_mlp_memory",
+    "b-fig4-left": "b_facts",
+    "b-fig4-right": "b_trade_off",
+    "b-fig5": "b_stages",
+}
+
+
+def load(name: str) -> Study:
+    """The study of that name."""
+    if name not in MODULES:
+        raise SpecError(
+            "", f"expected studies that --list shows, got {name!r}{nearest(name, MODULES)}"
+        )
+    return import_module(f"mnemoscope.studies.{MODULES[name]}").STUDY
+
+
+def load_all(names: Sequence[str] = ()) -> list[Study]:
+    """The studies of these names, each once, or all of them."""
+    return [load(name) for name in dict.fromkeys(names or MODULES)]

@@ -1,0 +1,178 @@
+"""What studies found: kept in one JSON file, judged again whenever it is read.
+
+An entry is one study at one size from one base seed: its numbers, and how they were made. It is
+found again as long as the study's own file and the numerics are what they were; within a study, the
+store has what was finished. A verdict that another base seed does not give is `inconclusive`.
+"""
+
+import hashlib
+import importlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from mnemoscope.files import whole_file
+from mnemoscope.record import NUMERICS_VERSION, versions
+from mnemoscope.spec import SpecError
+from mnemoscope.store.schema import default_path
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study, Verdict, agreed
+from mnemoscope.studies.catalogue import MODULES
+
+FORMAT = 1
+# Base seeds are this far apart: no study uses as many.
+APART = 10_000
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One measurement of one study."""
+
+    study: str
+    size: Size
+    base: int
+    print: str
+    numbers: Numbers = field(repr=False)
+    seconds: float = 0.0
+    made: dict[str, str] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A study with all its entries at one size, and what they say together."""
+
+    study: Study
+    size: Size
+    entries: tuple[Entry, ...]
+
+    @property
+    def judgements(self) -> list[Judgement]:
+        """Of every base seed."""
+        return [self.study.judge(entry.numbers) for entry in self.entries]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict that all base seeds agree on."""
+        return agreed(one.verdict for one in self.judgements)
+
+    @property
+    def command(self) -> str:
+        """What makes these entries again."""
+        return f"mnemoscope reproduce {self.study.id} --{self.size} --bases {len(self.entries)}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        study = self.study
+        return {
+            "id": study.id,
+            "source": study.source,
+            "statement": study.statement,
+            "measured": self.judgements[0].measured,
+            "expected": study.expected,
+            "verdict": self.verdict,
+            "rule": study.rule,
+            "size": self.size,
+            "bases": [
+                {"base": entry.base, "verdict": told.verdict, "measured": told.measured,
+                 "seconds": entry.seconds, "made": entry.made}
+                for entry, told in zip(self.entries, self.judgements, strict=True)
+            ],
+            "command": self.command,
+        }  # fmt: skip
+
+
+def fingerprint(study: Study) -> str:
+    """Of what decides a study's numbers: its own file, and the version of the numerics."""
+    module = importlib.import_module(f"mnemoscope.studies.{MODULES[study.id]}")
+    source = Path(str(module.__file__)).read_bytes()
+    return hashlib.sha256(source + str(NUMERICS_VERSION).encode()).hexdigest()[:12]
+
+
+class Ledger:
+    """The entries of one file, which is written whole after each change."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path or default_path().with_name("ledger.json")
+        self.entries: dict[tuple[str, str, int], Entry] = {}
+        if self.path.exists():
+            self._read()
+
+    def _read(self) -> None:
+        try:
+            told = json.loads(self.path.read_text(encoding="utf-8"))
+            if told["format"] > FORMAT:
+                raise SpecError(
+                    "ledger", f"expected format {FORMAT} or older, got {told['format']} in "
+                    f"{str(self.path)!r}: a newer mnemoscope wrote it",
+                )  # fmt: skip
+            entries = [Entry(**one) for one in told["entries"]]
+        except OSError as error:
+            raise SpecError(
+                "ledger", f"expected a readable file, got {str(self.path)!r} ({error.strerror})"
+            ) from None
+        except (ValueError, KeyError, TypeError):
+            raise SpecError(
+                "ledger", f"expected a ledger that `reproduce` wrote, got {str(self.path)!r}"
+            ) from None
+        self.entries = {(one.study, one.size, one.base): one for one in entries}
+
+    def add(self, entry: Entry) -> None:
+        """Keep one entry, in place of an older one."""
+        self.entries[entry.study, entry.size, entry.base] = entry
+        told = {"format": FORMAT, "entries": [one.as_dict() for one in self.entries.values()]}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(self.path) as part:
+            Path(part).write_text(json.dumps(told, allow_nan=False), encoding="utf-8")
+
+    def find(self, study: Study, size: Size, base: int) -> Entry | None:
+        """The entry, if the study has not changed since."""
+        entry = self.entries.get((study.id, size, base))
+        return entry if entry is not None and entry.print == fingerprint(study) else None
+
+    def claims(self, studies: Sequence[Study]) -> list[Claim]:
+        """What is kept of these studies, each at the largest size there is."""
+        found = []
+        for study in studies:
+            kept = [one for one in self.entries.values() if one.study == study.id]
+            for size in ("full", "quick"):
+                some = sorted((one for one in kept if one.size == size), key=lambda one: one.base)
+                if some:
+                    found.append(Claim(study, size, tuple(some)))
+                    break
+        return found
+
+
+def run_studies(
+    studies: Sequence[Study],
+    size: Size,
+    bases: int,
+    ledger: Ledger,
+    bench: Callable[[Study, int], Bench],
+) -> list[Claim]:
+    """Measure what the ledger does not have yet, study by study, and tell all."""
+    claims = []
+    for study in studies:
+        entries = []
+        for base in range(bases):
+            entry = ledger.find(study, size, base)
+            if entry is None:
+                began = time.perf_counter()
+                numbers = study.measure(size, bench(study, base * APART))
+                made = {
+                    **versions(), "device": jax.devices()[0].device_kind,
+                    "date": time.strftime("%Y-%m-%d", time.gmtime()),
+                }  # fmt: skip
+                seconds = round(time.perf_counter() - began, 1)
+                entry = Entry(study.id, size, base, fingerprint(study), numbers, seconds, made)
+                ledger.add(entry)
+            entries.append(entry)
+        claims.append(Claim(study, size, tuple(entries)))
+    return claims
