@@ -107,7 +107,7 @@ def test_room_that_is_not_asked_for_changes_nothing():
     """Odd sizes, alone and inside a program with room for more of everything."""
     spec = SMALL.replace(subjects=9, relations=5, answers=3, heads=3, width=5)
     wide = program_of(spec)
-    assert (wide.subjects, wide.relations, wide.heads, wide.width) == (10, 5, 8, 64)
+    assert (wide.subjects, wide.relations, wide.heads, wide.width) == (16, 8, 8, 64)
     assert wide.tokens > spec.tokens
     ends = []
     for program in (spec, wide, program_of(spec, "gpu")):

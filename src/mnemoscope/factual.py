@@ -36,23 +36,21 @@ def program_of(spec: Facts, platform: str = "cpu") -> Facts:
     """The setting whose compiled program serves this one: sizes are rounded up.
 
     Subjects, relations, answers and noise to a quarter of an octave, heads and width to a power of
-    two. Where a step is small, or a GPU has room, heads and width go up further, so that fewer
+    two. Where a step is small, all go up further, and on a GPU the width does, so that fewer
     programs are compiled. What is too much is zero, or never occurs.
     """
     if spec.method == "constructed":
         return spec.replace(lr=0.01, max_steps=1, target=0.99)
-    rounded = {
-        name: _quarter_octave(getattr(spec, name)) for name in ("subjects", "relations", "answers")
-    }
-    noise = _quarter_octave(spec.noise_tokens)
+    small = platform == "cpu" and spec.batch * spec.tokens * spec.dim <= SMALL
+    up = _power_of_two if small else _quarter_octave
+    sizes = {name: up(getattr(spec, name)) for name in ("subjects", "relations", "answers")}
     heads, width = _power_of_two(spec.heads), spec.width and max(8, _power_of_two(spec.width))
-    if platform != "cpu":
-        width = width and max(128, width)
-    elif spec.batch * spec.tokens * spec.dim <= SMALL:
+    if small:
         heads, width = max(8, heads), width and max(64, width)
-    return spec.replace(
-        **rounded, noise=noise, heads=heads, width=width, lr=0.01, max_steps=1, target=0.99
-    )
+    elif platform != "cpu":
+        width = width and max(128, width)
+    sizes |= {"noise": up(spec.noise_tokens), "heads": heads, "width": width}
+    return spec.replace(**sizes, lr=0.01, max_steps=1, target=0.99)
 
 
 def _quarter_octave(number: int) -> int:

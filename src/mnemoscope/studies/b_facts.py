@@ -17,9 +17,10 @@ SIZES: dict[Size, tuple[tuple[int, float, float], ...]] = {
 }
 HEADS = 4
 SEEDS: dict[Size, int] = {"quick": 2, "full": 3}
+RESOLUTION: dict[Size, float] = {"quick": 0.1, "full": 0.05}
 # The quick size has short sequences in small batches, and gives up earlier.
 TASK: dict[Size, dict[str, int]] = {
-    "quick": {"length": 8, "batch": 128, "max_steps": 2**11},
+    "quick": {"length": 8, "batch": 128, "max_steps": 2**10},
     "full": {"max_steps": 2**14},
 }
 LEARNING: dict[Size, tuple[float, ...]] = {"quick": (1e-2,), "full": RATES}
@@ -36,7 +37,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
     ]  # fmt: skip
     made = facts_capacity_many(
         specs, "equal", rates=LEARNING[size], seeds=SEEDS[size], most_seeds=SEEDS[size],
-        first_seed=bench.seed, resolution=0.05, **bench.tools,
+        first_seed=bench.seed, resolution=RESOLUTION[size], **bench.tools,
     )  # fmt: skip
     points = [
         {

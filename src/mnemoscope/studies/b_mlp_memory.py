@@ -14,6 +14,7 @@ from mnemoscope.theory.associative import GUIDE_MLP, GUIDE_MLP_FEW, items_by_law
 DIMS: dict[Size, tuple[int, ...]] = {"quick": (8, 11, 16), "full": (8, 11, 16, 22, 32, 45, 64, 90)}
 RATIOS: dict[Size, tuple[int, ...]] = {"quick": (1, 2), "full": (1, 2, 4, 8)}
 SEEDS: dict[Size, int] = {"quick": 3, "full": 4}
+RESOLUTION: dict[Size, float] = {"quick": 0.08, "full": 0.04}
 # The quick size gives up earlier than the authors' 2^15 steps do.
 STEPS: dict[Size, int] = {"quick": 2**11, "full": 2**15}
 FEW = 32
@@ -32,7 +33,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
             for d in DIMS[size]
             for ratio in RATIOS[size]
         ]  # fmt: skip
-        made = capacity_many(specs, 0.99, resolution=0.04, **more, **bench.tools)
+        made = capacity_many(specs, 0.99, resolution=RESOLUTION[size], **more, **bench.tools)
         numbers[name] = points_of(made)
         numbers[f"{name}_fit"] = fit_growth(numbers[name], log=outputs == 0)
     return numbers
