@@ -16,7 +16,7 @@ SIZES: dict[Size, tuple[tuple[int, float, float], ...]] = {
     "full": tuple((d, ratio, ratio) for d in (8, 11, 16, 22, 32, 45, 64) for ratio in (1, 2)),
 }
 HEADS = 4
-SEEDS: dict[Size, int] = {"quick": 2, "full": 3}
+SEEDS: dict[Size, int] = {"quick": 3, "full": 3}
 RESOLUTION: dict[Size, float] = {"quick": 0.1, "full": 0.05}
 # The quick size has short sequences in small batches, and gives up earlier.
 TASK: dict[Size, dict[str, int]] = {

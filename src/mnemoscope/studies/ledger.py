@@ -106,22 +106,24 @@ class Ledger:
             self._read()
 
     def _read(self) -> None:
+        shown = repr(str(self.path))
         try:
             told = json.loads(self.path.read_text(encoding="utf-8"))
-            if told["format"] > FORMAT:
-                raise SpecError(
-                    "ledger", f"expected format {FORMAT} or older, got {told['format']} in "
-                    f"{str(self.path)!r}: a newer mnemoscope wrote it",
-                )  # fmt: skip
-            entries = [Entry(**one) for one in told["entries"]]
+            format_ = int(told["format"])
+            entries = [Entry(**one) for one in told["entries"]] if format_ <= FORMAT else []
         except OSError as error:
             raise SpecError(
-                "ledger", f"expected a readable file, got {str(self.path)!r} ({error.strerror})"
+                "ledger", f"expected a readable file, got {shown} ({error.strerror})"
             ) from None
         except (ValueError, KeyError, TypeError):
             raise SpecError(
-                "ledger", f"expected a ledger that `reproduce` wrote, got {str(self.path)!r}"
+                "ledger", f"expected a ledger that `reproduce` wrote, got {shown}"
             ) from None
+        if format_ > FORMAT:
+            raise SpecError(
+                "ledger", f"expected format {FORMAT} or older, got {format_} in {shown}: a newer "
+                "mnemoscope wrote it",
+            )  # fmt: skip
         self.entries = {(one.study, one.size, one.base): one for one in entries}
 
     def add(self, entry: Entry) -> None:

@@ -1,0 +1,164 @@
+"""Studies: each has its parts, rules can go either way, the ledger keeps what was run."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+from mnemoscope.cli import main
+from mnemoscope.experiments.sweep import ThisProcess
+from mnemoscope.spec import SpecError
+from mnemoscope.store.trials import Store
+from mnemoscope.studies import b_facts, b_linear_memory, b_mlp_memory, b_stages, b_trade_off
+from mnemoscope.studies.base import Bench, Study, agreed, within
+from mnemoscope.studies.catalogue import MODULES, load_all
+from mnemoscope.studies.ledger import Claim, Entry, Ledger, fingerprint, run_studies
+from mnemoscope.studies.scaling_fit import fit_growth
+
+
+def points(power: float, log: bool = False) -> list[dict[str, Any]]:
+    """Limits on an exact power law, with intervals of 5 %."""
+    made = []
+    for dim in (8, 11, 16, 22, 32):
+        stored = 2.0 * (dim * dim) ** power
+        made.append({
+            "dim": dim, "width": dim, "size": dim * dim, "stored": stored,
+            "low": stored / 1.05, "high": stored * 1.05, "status": "found",
+        })  # fmt: skip
+    return made
+
+
+def test_every_study_says_what_it_is():
+    for study in load_all():
+        for text in (study.source, study.statement, study.expected, study.rule):
+            assert len(text) > 10
+        assert "upported" in study.rule
+        assert "efuted" in study.rule
+        assert set(study.minutes) == {"quick", "full"}
+        assert MODULES[study.id]
+
+
+def test_growth_finds_its_power():
+    found = fit_growth(points(0.7), log=False)
+    assert found is not None
+    assert found["power"] == pytest.approx(0.7)
+    assert found["low"] < 0.7 < found["high"]
+    assert fit_growth(points(0.7)[:3], log=False) is None
+
+
+def test_verdicts_go_either_way():
+    assert within(0.95, 1.05, 0.9, 1.1) == "supported"
+    assert within(1.2, 1.3, 0.9, 1.1) == "refuted"
+    assert within(1.0, 1.2, 0.9, 1.1) == "inconclusive"
+    assert agreed(["supported", "supported"]) == "supported"
+    assert agreed(["supported", "refuted"]) == "inconclusive"
+
+
+@pytest.mark.parametrize(("power", "verdict"), [(1.0, "supported"), (0.5, "refuted")])
+def test_the_rules_of_growth(power: float, verdict: str):
+    numbers = {"points": points(power), "fit": fit_growth(points(power), log=False)}
+    assert b_facts.judge(numbers).verdict == verdict
+    assert b_linear_memory.judge(numbers).verdict == verdict
+    both = {"own_fit": numbers["fit"], "few_fit": numbers["fit"]}
+    assert b_mlp_memory.judge(both).verdict == verdict
+    assert b_linear_memory.judge({"fit": None}).verdict == "inconclusive"
+
+
+def test_the_rule_of_the_trade_off():
+    rows = [[0.1, 0.9], [0.8, 1.0]]
+    numbers = {"accuracy": rows, "spread": 0.02, "difference": None, "compared": 0}
+    assert b_trade_off.judge(numbers).verdict == "supported"
+    assert b_trade_off.judge({**numbers, "difference": 0.2}).verdict == "inconclusive"
+    assert b_trade_off.judge({**numbers, "accuracy": [[0.5, 0.4], [0.8, 1]]}).verdict == "refuted"
+    assert b_trade_off.judge({**numbers, "accuracy": [[None, 1], [1, 1]]}).verdict == "inconclusive"
+
+
+def test_a_quick_study_runs_draws_and_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    book, picture = tmp_path / "ledger.json", tmp_path / "stages.svg"
+    words = [
+        "reproduce", "b-fig5", "--quick", "--ledger", str(book), "--store", str(tmp_path / "s.db"),
+    ]  # fmt: skip
+    assert main([*words, "--out", str(picture), "--json"]) == 0
+    (claim,) = json.loads(capsys.readouterr().out)["claims"]
+    assert {"id", "source", "statement", "measured", "expected", "verdict"} <= set(claim)
+    assert claim["verdict"] == "supported"
+    assert "<svg" in picture.read_text()[:400]
+    before = book.read_bytes()
+    assert main(words) == 0  # from the ledger: nothing is written again
+    assert book.read_bytes() == before
+    assert "supported" in capsys.readouterr().out
+    (entry,) = Ledger(book).entries.values()
+    assert entry.print == fingerprint(b_stages.STUDY)
+    rested = {**entry.numbers["exact"], "steps": 10}
+    assert b_stages.judge({"exact": rested, "drawn": None}).verdict == "refuted"
+
+
+def make_bench(store: Store, study: Study, seed: int) -> Bench:
+    return Bench(store, ThisProcess(), None, seed)
+
+
+def test_base_seeds_have_to_agree(tmp_path: Path):
+    with Store(tmp_path / "s.db") as store:
+        asked: list[int] = []
+
+        def measure(size: str, bench: Bench) -> dict[str, Any]:
+            asked.append(bench.seed)
+            told = points(1.0 if bench.seed == 0 else 0.5)
+            return {"points": told, "fit": fit_growth(told, log=False)}
+
+        study = b_facts.STUDY
+        fake = type(study)(**{**vars(study), "measure": measure})
+        book = Ledger(tmp_path / "ledger.json")
+        claims = run_studies(
+            [fake], "quick", 2, book, lambda s, k: Bench(store, ThisProcess(), None, k)
+        )
+        assert [one.verdict for one in claims[0].judgements] == ["supported", "refuted"]
+        assert claims[0].verdict == "inconclusive"
+        assert len(set(asked)) == 2
+        again = Ledger(tmp_path / "ledger.json")
+        run_studies([fake], "quick", 2, again, bench)
+        assert len(asked) == 2
+
+
+def test_figures_are_drawn_from_numbers_alone():
+    fit = fit_growth(points(1.0), log=False)
+    for module, numbers in (
+        (b_facts, {"points": points(1.0), "fit": fit}),
+        (b_linear_memory, {"trained": points(1.0), "hebbian": points(0.9), "fit": fit}),
+        (b_mlp_memory, {"own": points(1.0), "few": points(1.0), "own_fit": fit, "few_fit": None}),
+        (b_trade_off, {"accuracy": [[0.1, 0.9], [0.8, 1]], "heads": [1, 2], "widths": [1, 8]}),
+    ):
+        figure = Figure()
+        module.draw(json.loads(json.dumps(numbers)), figure)
+        assert figure.axes
+
+
+def test_the_list_and_wrong_requests(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["reproduce", "--list"]) == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in MODULES)
+    assert main(["reproduce", "b-fig7"]) == 2
+    assert "did you mean 'b-fig" in capsys.readouterr().err
+    assert main(["reproduce", "--quick", "--full"]) == 2
+    assert main(["reproduce", "--out", str(tmp_path / "x.svg")]) == 2
+    capsys.readouterr()
+    foreign = tmp_path / "other.json"
+    foreign.write_text("[]")
+    assert main(["reproduce", "b-fig5", "--ledger", str(foreign)]) == 2
+    assert "expected a ledger that `reproduce` wrote" in capsys.readouterr().err
+    foreign.write_text('{"format": 99, "entries": []}')
+    with pytest.raises(SpecError, match="newer mnemoscope"):
+        Ledger(foreign)
+
+
+def test_the_larger_size_speaks(tmp_path: Path):
+    book = Ledger(tmp_path / "ledger.json")
+    numbers = {"points": points(1.0), "fit": fit_growth(points(1.0), log=False)}
+    for size in ("quick", "full"):
+        book.add(Entry("b-fig4-left", size, 0, "x", numbers))
+    (claim,) = book.claims(load_all())
+    assert isinstance(claim, Claim)
+    assert claim.size == "full"
+    assert claim.as_dict()["command"] == "mnemoscope reproduce b-fig4-left --full --bases 1"
