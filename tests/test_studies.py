@@ -1,6 +1,7 @@
 """Studies: each has its parts, rules can go either way, the ledger keeps what was run."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -111,9 +112,8 @@ def test_base_seeds_have_to_agree(tmp_path: Path):
         study = b_facts.STUDY
         fake = type(study)(**{**vars(study), "measure": measure})
         book = Ledger(tmp_path / "ledger.json")
-        claims = run_studies(
-            [fake], "quick", 2, book, lambda s, k: Bench(store, ThisProcess(), None, k)
-        )
+        bench = partial(make_bench, store)
+        claims = run_studies([fake], "quick", 2, book, bench)
         assert [one.verdict for one in claims[0].judgements] == ["supported", "refuted"]
         assert claims[0].verdict == "inconclusive"
         assert len(set(asked)) == 2

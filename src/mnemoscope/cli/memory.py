@@ -146,7 +146,7 @@ def show_one(found: Capacity) -> None:
         )
     else:
         console.print(f"parameters  {spec.parameters:,}")
-    if spec.method == "hebbian" and spec.steep:
+    if spec.method == "hebbian" and spec.steep and not spec.outputs:
         console.print(f"predicted   {found.expected:,.0f}, (H2) for this criterion")
     for law, items in found.laws.items():
         console.print(f"law         {items:,.0f}, {law}")
