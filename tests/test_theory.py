@@ -285,3 +285,12 @@ def test_the_command(capsys: pytest.CaptureFixture[str]):
     assert main(["predict", *SMALL, "--target", "2"]) == 2
     text = capsys.readouterr().err.strip()
     assert text == "mnemoscope: --target: expected a number from 0.001 to 0.999, got '2'"
+
+
+def test_few_samples_have_a_prediction_too():
+    """Far fewer samples than tokens: a covariance among the terms is negative there."""
+    told = predict(Retrieval(vocab=1024, dim=24, length=6, samples=20))
+    assert told.terms["label_and_count"] < 0
+    assert told.accuracy is not None
+    assert 0 <= told.accuracy < 0.1
+    assert not told.valid

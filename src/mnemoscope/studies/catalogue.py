@@ -8,6 +8,16 @@ from mnemoscope.spec import SpecError
 from mnemoscope.studies.base import Study
 
 MODULES = {
+    "a-three-steps": "a_three_steps",
+    "a-monotone": "a_monotone",
+    "a-first-gradient": "a_first_gradient",
+    "a-mean-bias": "a_mean_bias",
+    "a-gradient-noise": "a_gradient_noise",
+    "a-dimension-and-length": "a_dimension_and_length",
+    "a-orthogonal": "a_orthogonal",
+    "a-activations": "a_activations",
+    "news-dl": "news_linear",
+    "q-coupling": "q_coupling",
     "b-fig1-left": "b_linear_memory",
     "b-fig1-right": "b_mlp_memory",
     "b-fig4-left": "b_facts",

@@ -72,7 +72,10 @@ def predict(spec: Retrieval) -> Prediction:
     attention, recall = solve(spec)
     accuracy = recall.accuracy
     wide = 1.96 * recall.spread(spec.vocab)
-    terms = {name: math.sqrt(value) for name, value in attention.terms.items()}
+    # A covariance may be negative: its root keeps the sign.
+    terms = {
+        name: math.copysign(math.sqrt(abs(value)), value) for name, value in attention.terms.items()
+    }
     terms |= _map_noise(spec)
     notes = tuple(_doubts(spec))
     return Prediction(

@@ -1,0 +1,73 @@
+"""Paper A: the MLP keeps capacity where the dimension is small, and which activations do."""
+
+from typing import Any
+
+from mnemoscope.spec import Retrieval
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
+from mnemoscope.studies.means import difference, draw_bars, run_settings, show, told
+
+BASE: dict[Size, Retrieval] = {
+    "quick": Retrieval(vocab=128, dim=16, length=8, samples=4000),
+    "full": Retrieval(vocab=240, dim=24, length=12, samples=16000),
+}
+WIDTH: dict[Size, int] = {"quick": 512, "full": 2048}
+ACTIVATIONS = ("relu", "gelu", "tanh", "hermite2", "hermite3")
+SEEDS: dict[Size, int] = {"quick": 6, "full": 16}
+
+
+def measure(size: Size, bench: Bench) -> Numbers:
+    """Accuracy without an MLP, and with one of each activation."""
+    base = BASE[size]
+    specs = [base, *(base.replace(width=WIDTH[size], activation=name) for name in ACTIVATIONS)]
+    bare, *wide = run_settings(bench, specs, SEEDS[size])
+    return {
+        "bare": told([one.accuracy for one in bare]),
+        "wide": {
+            name: told([one.accuracy for one in some])
+            for name, some in zip(ACTIVATIONS, wide, strict=True)
+        },
+        "gains": {
+            name: difference(some, bare) for name, some in zip(ACTIVATIONS, wide, strict=True)
+        },
+        "dim": base.dim, "vocab": base.vocab, "width": WIDTH[size],
+    }  # fmt: skip
+
+
+def judge(numbers: Numbers) -> Judgement:
+    """Does any activation help?"""
+    gains = numbers["gains"]
+    helping = [name for name, one in gains.items() if one["low"] > 0]
+    hurting = [name for name, one in gains.items() if one["high"] < 0]
+    said = f"{show(numbers['bare'])} without an MLP; " + ", ".join(
+        f"{name} {show(one)}" for name, one in numbers["wide"].items()
+    )
+    said += f". Better: {', '.join(helping) or 'none'}; worse: {', '.join(hurting) or 'none'}"
+    if helping:
+        return Judgement(said, "supported")
+    return Judgement(said, "refuted" if len(hurting) == len(gains) else "inconclusive")
+
+
+def draw(numbers: Numbers, figure: Any) -> None:
+    """Accuracy by activation."""
+    axes = figure.add_subplot()
+    names = ["no MLP", *numbers["wide"]]
+    draw_bars(axes, names, [numbers["bare"], *numbers["wide"].values()])
+    axes.set_ylabel("accuracy")
+    axes.set_title(
+        f"V = {numbers['vocab']}, d = {numbers['dim']}, m = {numbers['width']}", fontsize=9
+    )
+
+
+STUDY = Study(
+    id="a-activations",
+    source="paper A, attention-MLP",
+    statement="An MLP keeps capacity where the dimension is small.",
+    expected="more accuracy than attention alone at the same d and N",
+    rule="Accuracy with an MLP less accuracy without, paired by seed, for each activation. "
+    "Supported if for at least one the 95 % interval lies above 0, refuted if for all it lies "
+    "below.",
+    minutes={"quick": 0.7, "full": 0.7},
+    measure=measure,
+    judge=judge,
+    draw=draw,
+)

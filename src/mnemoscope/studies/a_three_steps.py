@@ -1,0 +1,60 @@
+"""Paper A: three gradient steps learn recall though embeddings overlap, d < V."""
+
+from typing import Any
+
+from mnemoscope.spec import Retrieval
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
+from mnemoscope.studies.means import draw_bars, run_settings, show, told
+
+SETTING: dict[Size, Retrieval] = {
+    "quick": Retrieval(vocab=256, dim=96, length=16, samples=8000),
+    "full": Retrieval(vocab=2048, dim=384, length=64, samples=131072),
+}
+SEEDS: dict[Size, int] = {"quick": 8, "full": 16}
+
+
+def measure(size: Size, bench: Bench) -> Numbers:
+    """Accuracy after each step."""
+    spec = SETTING[size]
+    (trials,) = run_settings(bench, [spec], SEEDS[size])
+    names = [step.name for step in trials[0].steps]
+    steps = {
+        name: told([one.steps[at].accuracy for one in trials]) for at, name in enumerate(names)
+    }
+    return {"steps": steps, "chance": 1 / spec.vocab, "vocab": spec.vocab, "dim": spec.dim}
+
+
+def judge(numbers: Numbers) -> Judgement:
+    """Half of all labels, and far above chance."""
+    end = numbers["steps"]["V2"]
+    said = f"accuracy {show(end)} at d = {numbers['dim']} < V = {numbers['vocab']}, chance " + (
+        f"{numbers['chance']:.4f}"
+    )
+    if end["low"] > 0.5:
+        return Judgement(said, "supported")
+    return Judgement(said, "refuted" if end["high"] < 0.5 else "inconclusive")
+
+
+def draw(numbers: Numbers, figure: Any) -> None:
+    """Accuracy after each step."""
+    axes = figure.add_subplot()
+    draw_bars(axes, list(numbers["steps"]), list(numbers["steps"].values()))
+    axes.axhline(numbers["chance"], color="black", linewidth=0.8, linestyle=":", label="chance")
+    axes.set_xlabel("after step")
+    axes.set_ylabel("accuracy")
+    axes.legend(fontsize=7)
+
+
+STUDY = Study(
+    id="a-three-steps",
+    source="paper A, abstract",
+    statement="Recall is learned in three gradient steps with random embeddings that "
+    "overlap, d < V.",
+    expected="accuracy far above chance",
+    rule="Supported if the 95 % interval of the accuracy after three steps lies above 0.5, refuted "
+    "if it lies below.",
+    minutes={"quick": 0.2, "full": 0.5},
+    measure=measure,
+    judge=judge,
+    draw=draw,
+)

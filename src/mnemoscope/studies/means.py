@@ -1,0 +1,65 @@
+"""Accuracies of settings over seeds, as plain numbers, and bars of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mnemoscope.analysis.intervals import mean_interval
+from mnemoscope.experiments.sweep import sweep
+from mnemoscope.record import Trial
+from mnemoscope.spec import Retrieval
+from mnemoscope.studies.base import Bench, Numbers
+
+
+def run_settings(
+    bench: Bench, specs: Sequence[Retrieval], seeds: int, what: str = "trials"
+) -> list[list[Trial]]:
+    """The trials of every setting that did not crash, seeds in order."""
+    numbers = range(bench.seed, bench.seed + seeds)
+    watch = bench.progress
+    sweep(
+        [(spec, seed) for spec in specs for seed in numbers], bench.store, bench.workers,
+        watch and (lambda tally: watch(tally, what)),
+    )  # fmt: skip
+    found = [[bench.store.get(spec, seed) for seed in numbers] for spec in specs]
+    return [[one for one in some if one is not None and one.status == "ok"] for some in found]
+
+
+def told(values: Sequence[float | None], draws: float = 1024) -> Numbers:
+    """Mean and 95 % interval over seeds."""
+    known = [value for value in values if value is not None]
+    return {**mean_interval(known, draws).as_dict(), "seeds": len(known)}
+
+
+def difference(more: Sequence[Trial], less: Sequence[Trial]) -> Numbers:
+    """Mean difference in accuracy, paired by seed, with its 95 % interval."""
+    other = {one.seed: one.accuracy or 0.0 for one in less}
+    gaps = [(one.accuracy or 0.0) - other[one.seed] for one in more if one.seed in other]
+    middle = float(np.mean(gaps)) if gaps else float("nan")
+    if len(gaps) < 2:
+        return {"mean": middle, "low": -1.0, "high": 1.0}
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(len(gaps) - 1, 0.975)) * float(np.std(gaps, ddof=1)) / len(gaps) ** 0.5
+    return {"mean": middle, "low": middle - half, "high": middle + half}
+
+
+def show(one: Numbers) -> str:
+    """A mean with its interval."""
+    if one["mean"] is None:
+        return "none"
+    if one["low"] is None:
+        return f"{one['mean']:.3f}"
+    return f"{one['mean']:.3f} [{one['low']:.3f}, {one['high']:.3f}]"
+
+
+def draw_bars(axes: Any, names: Sequence[str], rows: Sequence[Numbers], color: str = "C0") -> None:
+    """Means as bars, with their intervals."""
+    means = np.array([one["mean"] or 0.0 for one in rows], float)
+    low = np.array([one["low"] if one["low"] is not None else one["mean"] for one in rows], float)
+    high = np.array(
+        [one["high"] if one["high"] is not None else one["mean"] for one in rows], float
+    )
+    axes.bar(range(len(rows)), means, yerr=[means - low, high - means], capsize=3, color=color)
+    axes.set_xticks(range(len(rows)), names)
