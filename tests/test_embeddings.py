@@ -73,3 +73,14 @@ def test_a_padded_draw_is_the_draw_with_zeros_beside_it(law: str, dim: int):
     for small, large in zip(plain, padded, strict=True):
         np.testing.assert_allclose(large[..., :dim], small, rtol=1e-6)
         assert not np.any(large[..., dim:])
+
+
+def test_gram_schmidt_in_blocks_is_qr():
+    """70 rows: two blocks and a part, against numpy's QR with a positive diagonal."""
+    draw = np.random.default_rng(4).normal(size=(70, 90)).astype(np.float32)
+    frame = np.asarray(embeddings.orthonormal(jnp.asarray(draw), 90))
+    Q, R = np.linalg.qr(draw.astype(float).T)
+    assert frame == pytest.approx((Q * np.sign(np.diagonal(R))).T, abs=2e-5)
+    assert frame @ frame.T == pytest.approx(np.eye(70), abs=1e-5)
+    square = np.asarray(embeddings.orthonormal(jnp.asarray(draw[:, :70]), 70))
+    assert square @ square.T == pytest.approx(np.eye(70), abs=1e-4)

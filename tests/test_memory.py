@@ -14,7 +14,7 @@ from mnemoscope.analysis.limits import Limits, search_limits
 from mnemoscope.analysis.search import Place
 from mnemoscope.associative import _drawn, program_of, recall_many
 from mnemoscope.cli import main
-from mnemoscope.models.associative import Full, construct, draw_pairs, logits
+from mnemoscope.models.associative import Full, construct, draw_pairs, least_squares, logits
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.activation import apply
 from mnemoscope.theory.associative import hebbian_accuracy, hebbian_capacity, items_by_law
@@ -39,9 +39,12 @@ def test_constructions_are_the_sums_they_say(kind: dict):
         keys, items = _drawn([(spec, 5)])
         one = {name: part[0] for name, part in keys.items()}
         pairs = draw_pairs(program, one, items[0])
-        weights = construct(program, one, pairs)
-        told.append(np.asarray(logits(program, pairs, weights, pairs.E[:13]))[:, : spec.labels])
         E, U = np.asarray(pairs.E[:13], float), np.asarray(pairs.U[: spec.labels], float)
+        if spec.method == "hebbian":
+            weights = construct(program, one, pairs)
+        else:
+            weights = Full(jnp.asarray(least_squares(E, U, np.asarray(pairs.label[:13])), float))
+        told.append(np.asarray(logits(program, pairs, weights, pairs.E[:13]))[:, : spec.labels])
         label = [x % (spec.outputs or 13) for x in range(13)]
         Y = np.zeros((13, spec.labels))
         Y[np.arange(13), label] = 1

@@ -11,12 +11,13 @@ import numpy as np
 
 from mnemoscope.fields import Device
 from mnemoscope.keys import named_key
+from mnemoscope.models.associative import Full, least_squares
 from mnemoscope.numerics import Place, Precision, find_device, forget_programs, numerics
 from mnemoscope.record import Outcome
 from mnemoscope.room import Room
 from mnemoscope.spec import Memory, SpecError
 from mnemoscope.together import Lesson, Rows, School, train_together
-from mnemoscope.training.associative import advance, begin, constructed_accuracy
+from mnemoscope.training.associative import accuracy_of, advance, begin, constructed_accuracy
 
 MemoryJob = tuple[Memory, int]
 # Steps between two looks at accuracy, as in the authors' experiments.
@@ -92,7 +93,17 @@ def _drawn(jobs: list[MemoryJob]) -> tuple[dict[str, jnp.ndarray], jnp.ndarray]:
 def _construct(
     program: Memory, jobs: list[MemoryJob], place: Place, precision: Precision
 ) -> list[Outcome]:
-    told = np.asarray(constructed_accuracy(program, *_drawn(jobs)))
+    keys, items = _drawn(jobs)
+    if program.method == "hebbian":
+        told = np.asarray(constructed_accuracy(program, keys, items))
+    else:
+        pairs, _ = begin(program, keys, items)
+        E, U, label = (np.asarray(part) for part in (pairs.E, pairs.U, pairs.label))
+        weights = [
+            least_squares(E[row, :n].astype(float), U[row, :m].astype(float), label[row, :n])
+            for row, (n, m) in enumerate((spec.items, spec.labels) for spec, _ in jobs)
+        ]
+        told = np.asarray(accuracy_of(program, pairs, Full(jnp.asarray(np.stack(weights), float))))
     return [
         Outcome(
             spec, seed, "ok",

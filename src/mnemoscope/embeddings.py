@@ -15,9 +15,13 @@ import sys
 from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float, UInt32
 
 from mnemoscope.keys import normal
+
+# Rows that Gram-Schmidt takes together.
+ROWS_AT_ONCE = 32
 
 
 class Embeddings(NamedTuple):
@@ -42,11 +46,36 @@ def sphere(draw: Float[Array, "n D"], dim: Array | int) -> Float[Array, "n D"]:
 def orthonormal(draw: Float[Array, "n D"], dim: Array | int) -> Float[Array, "n D"]:
     """The first n rows of a random orthogonal matrix: no overlap at all.
 
-    Gram-Schmidt of the draw. With the signs fixed so that R has a positive diagonal, Q is uniform
-    over orthonormal frames (Haar), and every row alone is uniform on the sphere.
+    Gram-Schmidt of the draw, row by row with positive norms, so that the frame is uniform over
+    orthonormal frames (Haar), and every row alone is uniform on the sphere.
+
+    Written out, a block of rows at a time and every projection twice, rather than as a call of
+    LAPACK's QR: inside a larger program on few cores such a call can wait for ever.
     """
-    Q, R = jnp.linalg.qr(draw.T)
-    return (Q * jnp.sign(jnp.diagonal(R))).T
+    n, columns = draw.shape
+    block = min(ROWS_AT_ONCE, n)
+    count = -(-n // block)
+    blocks = jnp.pad(draw, ((0, count * block - n), (0, 0))).reshape(count, block, columns)
+
+    def without(rows: Float[Array, "b D"], done: Float[Array, "m D"]) -> Float[Array, "b D"]:
+        for _ in range(2):
+            rows = rows - (rows @ done.T) @ done
+        return rows
+
+    def add_row(at: Array, rows: Float[Array, "b D"]) -> Float[Array, "b D"]:
+        before = jnp.where((lax.iota(jnp.int32, block) < at)[:, None], rows, 0)
+        row = without(rows[at][None], before)[0]
+        norm = jnp.linalg.norm(row)
+        return rows.at[at].set(row / jnp.where(norm > 0, norm, 1))  # rows past n are zero
+
+    def add_block(frame: Float[Array, "m D"], at: Array) -> tuple[Float[Array, "m D"], None]:
+        rows = lax.fori_loop(0, block, add_row, without(blocks[at], frame))
+        return lax.dynamic_update_slice(frame, rows, (at * block, 0)), None
+
+    frame, _ = lax.scan(
+        add_block, jnp.zeros((count * block, columns), draw.dtype), jnp.arange(count)
+    )
+    return frame[:n]
 
 
 def draw_embeddings(

@@ -89,11 +89,10 @@ def _second_layer(program: Memory, keys: dict[str, UInt32[Array, "2"]]) -> Float
 
 
 def construct(program: Memory, keys: dict[str, UInt32[Array, "2"]], pairs: Pairs) -> Weights:
-    """The weights of a construction."""
+    """The weights of a sum over items; least squares has a function of its own."""
     answers = pairs.U[pairs.label]
     if program.steep:
-        W = answers.T @ pairs.E
-        return Full(W) if program.method == "hebbian" else Full(_least_squares(pairs, W))
+        return Full(answers.T @ pairs.E)
     F = _first_layer(program, keys)
     inner = pairs.E @ F.T
     if program.width:
@@ -102,12 +101,15 @@ def construct(program: Memory, keys: dict[str, UInt32[Array, "2"]], pairs: Pairs
     return Layers(F, inner.T @ answers)
 
 
-def _least_squares(pairs: Pairs, W: Float[Array, "d d"]) -> Float[Array, "d d"]:
-    """(U^T U)^+ (sum_x u e^T) (E^T E)^+, over the answers that an item has."""
-    there = jnp.zeros(len(pairs.U)).at[pairs.label].max(jnp.any(pairs.E != 0, axis=1) * 1.0)
-    U = pairs.U * there[:, None]
-    left, right = (jnp.linalg.pinv(X.T @ X, hermitian=True) for X in (U, pairs.E))
-    return left @ W @ right
+def least_squares(E: np.ndarray, U: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """(U^T U)^+ (sum_x u e^T) (E^T E)^+, over the answers that an item has.
+
+    In numpy: a call of LAPACK inside a compiled program can wait for ever on few cores.
+    """
+    there = np.zeros(len(U))
+    there[label] = 1.0
+    named = U * there[:, None]
+    return np.linalg.pinv(named.T @ named) @ (U[label].T @ E) @ np.linalg.pinv(E.T @ E)
 
 
 def own_order(program: Memory) -> int:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from mnemoscope.studies.a_dimension_and_length import measure
-from mnemoscope.studies.base import Judgement, Numbers, Study, agreed, within
+from mnemoscope.studies.base import Judgement, Numbers, Study, Verdict, agreed, within
 from mnemoscope.studies.exponents import draw_exponents, say_exponents
 
 CLAIMED = {"dim": 1.0, "length": 1.0}
@@ -13,7 +13,9 @@ def judge(numbers: Numbers) -> Judgement:
     """Do the powers of d and L come near one?"""
     said = say_exponents(numbers)
     powers = {one["axis"]: one for one in numbers["exponents"]}
-    told = [within(powers[axis]["low"], powers[axis]["high"], 0.5, 1.5) for axis in CLAIMED]
+    told: list[Verdict] = [
+        within(powers[axis]["low"], powers[axis]["high"], 0.5, 1.5) for axis in CLAIMED
+    ]
     return Judgement(said, "refuted" if "refuted" in told else agreed(told))
 
 

@@ -92,7 +92,7 @@ def advance(
         loss = jnp.zeros_like(lr)
         for _ in range(steps):
             state, loss = _steps(program, 1, pairs, state, lr)
-    return state, loss, _check(program, pairs, state)
+    return state, loss, accuracy_of(program, pairs, state.weights)
 
 
 @partial(jax.jit, static_argnames=("program", "steps"), donate_argnames="state")
@@ -111,8 +111,9 @@ def _steps(
 
 
 @partial(jax.jit, static_argnames="program")
-def _check(program: Memory, pairs: Pairs, state: State) -> Float[Array, "n"]:
-    return jax.vmap(lambda p, s: share_right(program, p, s.weights))(pairs, state)
+def accuracy_of(program: Memory, pairs: Pairs, weights: Weights) -> Float[Array, "n"]:
+    """The share of items that each memory names right."""
+    return jax.vmap(lambda p, w: share_right(program, p, w))(pairs, weights)
 
 
 def _step(
