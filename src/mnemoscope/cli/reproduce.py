@@ -119,7 +119,8 @@ def about(study: Study) -> dict[str, object]:
 def show_catalogue(studies: list[Study]) -> None:
     """The catalogue for people."""
     table = Table(box=box.SIMPLE)
-    for name in ("study", "source", "claim"):
+    table.add_column("study", no_wrap=True)
+    for name in ("source", "claim"):
         table.add_column(name, overflow="fold")
     for name in ("quick, min", "full, min"):
         table.add_column(name, justify="right")
@@ -138,8 +139,10 @@ def show(claims: list[Claim]) -> None:
     """The verdicts."""
     console = Console(highlight=False)
     table = Table(box=box.SIMPLE)
-    for name in ("study", "claim", "expected", "measured", "verdict"):
+    table.add_column("study", no_wrap=True)
+    for name in ("claim", "expected", "measured"):
         table.add_column(name, overflow="fold")
+    table.add_column("verdict", no_wrap=True)
     for claim in claims:
         verdict = claim.verdict
         table.add_row(
