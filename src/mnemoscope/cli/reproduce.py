@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 
 from mnemoscope.cli.output import print_json
@@ -118,39 +119,29 @@ def about(study: Study) -> dict[str, object]:
 
 def show_catalogue(studies: list[Study]) -> None:
     """The catalogue for people."""
-    table = Table(box=box.SIMPLE)
-    table.add_column("study", no_wrap=True)
-    for name in ("source", "claim"):
-        table.add_column(name, overflow="fold")
-    for name in ("quick, min", "full, min"):
-        table.add_column(name, justify="right")
+    console = Console(highlight=False)
     for study in studies:
-        table.add_row(
-            study.id, study.source, study.statement,
-            *(f"{study.minutes[size]:g}" for size in ("quick", "full")),
-        )  # fmt: skip
-    Console(highlight=False).print(table)
-    Console(highlight=False).print(
-        "Minutes for one base seed: quick on two CPU cores, full on one H200."
-    )
+        cost = f"quick {study.minutes['quick']:g} min, full {study.minutes['full']:g} min"
+        console.print(f"[bold]{study.id}[/bold]  {study.source}  ({cost})")
+        console.print(Padding(study.statement, (0, 0, 0, 4)))
+    console.print("\nMinutes for one base seed: quick on two CPU cores, full on one H200.")
 
 
 def show(claims: list[Claim]) -> None:
-    """The verdicts."""
+    """Each claim with what was measured, then the verdicts in one table."""
     console = Console(highlight=False)
+    for claim in claims:
+        study = claim.study
+        console.print(f"[bold]{study.id}[/bold]  {study.source}")
+        lines = [("claim", study.statement), ("expected", study.expected)]
+        lines += [("measured", one.measured) for one in claim.judgements]
+        for name, text in lines:
+            console.print(Padding(f"{name:<10}{text}", (0, 0, 0, 4)))
     table = Table(box=box.SIMPLE)
-    table.add_column("study", no_wrap=True)
-    for name in ("claim", "expected", "measured"):
-        table.add_column(name, overflow="fold")
-    table.add_column("verdict", no_wrap=True)
+    for name in ("study", "verdict", "base seeds"):
+        table.add_column(name, no_wrap=True)
     for claim in claims:
         verdict = claim.verdict
-        table.add_row(
-            claim.study.id, claim.study.statement, claim.study.expected,
-            claim.judgements[0].measured, f"[{STYLE[verdict]}]{verdict}[/]",
-        )  # fmt: skip
+        told = ", ".join(one.verdict for one in claim.judgements)
+        table.add_row(claim.study.id, f"[{STYLE[verdict]}]{verdict}[/]", told)
     console.print(table)
-    for claim in claims:
-        told = [one.verdict for one in claim.judgements]
-        if len(set(told)) > 1:
-            console.print(f"{claim.study.id}: base seeds disagree ({', '.join(told)})")
