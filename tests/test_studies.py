@@ -14,20 +14,28 @@ from mnemoscope.spec import SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.studies import (
     a_activations,
+    a_bound,
     a_dimension_and_length,
     a_first_gradient,
+    a_first_steps,
     a_gradient_noise,
     a_mean_bias,
     a_monotone,
     a_orthogonal,
     a_three_steps,
+    a_trigger,
+    a_width,
+    b_bits,
     b_facts,
     b_linear_memory,
     b_mlp_memory,
     b_stages,
     b_trade_off,
     news_linear,
+    q_beyond,
     q_coupling,
+    q_large_dimension,
+    q_mlp,
 )
 from mnemoscope.studies.base import Bench, Study, agreed, within
 from mnemoscope.studies.catalogue import MODULES, load_all
@@ -154,6 +162,41 @@ def test_the_rules_of_accuracies():
     other = {"gaussian": "orthonormal", "orthonormal": "gaussian"}
     turned = [{**one, "law": other[one["law"]]} for one in points]
     assert a_orthogonal.judge({"points": turned}).verdict == "refuted"
+
+
+def test_the_rules_of_questions():
+    rows = [
+        {"decoder": "one", "bound": 100.0, "samples": 400.0, "error": 20.0},
+        {"decoder": "two", "bound": 100.0, "samples": 120.0, "error": 20.0},
+    ]
+    assert a_bound.judge({"rows": rows}).verdict == "supported"
+    rows[1]["samples"] = 90.0
+    assert a_bound.judge({"rows": rows}).verdict == "inconclusive"
+    rows[1]["samples"] = 40.0
+    assert a_bound.judge({"rows": rows}).verdict == "refuted"
+    lifts = [{"samples": n, "lift": mean(value)} for n, value in ((10, 1.0), (100, 5.0))]
+    assert a_trigger.judge({"rows": lifts, "needed": 2.0}).verdict == "supported"
+    assert a_trigger.judge({"rows": lifts, "needed": 9.0}).verdict == "refuted"
+    for gain, decide, beyond in ((0.0, "supported", "inconclusive"), (0.4, "refuted", "supported"),
+                                 (-0.4, "refuted", "refuted")):  # fmt: skip
+        row = {"samples": 10, "three": mean(0.3), "more": mean(0.3 + gain), "gain": mean(gain)}
+        numbers = {"rows": [row], "steps": 5}
+        assert a_first_steps.judge(numbers).verdict == decide
+        assert q_beyond.judge(numbers).verdict == beyond
+    for gain, verdict in ((0.3, "refuted"), (-0.3, "supported"), (0.0, "inconclusive")):
+        row = {"dim": 8, "activation": "relu", "gain": mean(gain)}
+        assert q_mlp.judge({"rows": [row], "width": 4}).verdict == verdict
+    for n, verdict in ((120, "supported"), (200, "inconclusive"), (900, "refuted")):
+        row = {"dim": 128, "samples": n, "low": n / 1.1, "high": n * 1.1}
+        told = q_large_dimension.judge({"rows": [row], "seen": 100.0, "vocab": 64})
+        assert told.verdict == verdict
+    for power, verdict in ((-1.0, "supported"), (0.5, "refuted")):
+        made = [{**one, "size": one["dim"]} for one in points(power / 2)]
+        numbers = {"points": made, "vocab": 64, "fit": fit_growth(made, log=False)}
+        assert a_width.judge(numbers).verdict == verdict
+    for bits, verdict in ((2.0, "supported"), (40.0, "refuted")):
+        row = {"name": "matrix", "dim": 8, **mean(bits)}
+        assert b_bits.judge({"rows": [row]}).verdict == verdict
 
 
 def test_figures_of_grids_are_drawn():

@@ -96,7 +96,7 @@ def compare_critical(
 
 
 def compare_bound(
-    specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress
+    specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress, first_seed: int = 0
 ) -> Iterator[Compared]:
     """The information bound on N, as `predicted`, beside where decoders of G cross TARGET."""
     for spec in specs:
@@ -104,7 +104,7 @@ def compare_bound(
             search = search_crossing(
                 start(spec), None, TARGET, rising=True, tolerance=0.0, most_seeds=seeds
             )
-            found = _drive(search, spec, name, device).crossing
+            found = _drive(search, spec, name, device, first_seed).crossing
             estimate, low, high = (
                 (found.estimate, found.low, found.high) if found else (math.nan, None, None)
             )
@@ -117,14 +117,14 @@ def start(spec: Retrieval) -> int:
     return max(1, spec.vocab // 16)
 
 
-def _drive(search: Search, spec: Retrieval, name: str, device: Device) -> Found:
+def _drive(search: Search, spec: Retrieval, name: str, device: Device, first_seed: int) -> Found:
     """Answer a search's questions with a decoder."""
     asked = next(search)
     while True:
-        seen = {
-            (N, seed): decode(see(spec.replace(samples=N), seed, device), (name,))[name]
-            for N, seed in asked
-        }
+        seen = {}
+        for N, seed in asked:
+            look = see(spec.replace(samples=N), first_seed + seed, device)
+            seen[N, seed] = decode(look, (name,))[name]
         try:
             asked = search.send(seen)
         except StopIteration as end:

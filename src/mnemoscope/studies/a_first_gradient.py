@@ -51,8 +51,8 @@ STUDY = Study(
     "gradient names the labels when N d^2 exceeds L V^2 ln V.",
     expected="N / ln V as L V^2 d^-2, multiplied",
     rule="Powers of L, V and d in the critical N over ln V, and Akaike's criterion between a "
-    "product and a sum. Supported if the product wins decisively, each power is within 0.5 of the "
-    "claimed one, and theory's on the same points lies in its 95 % interval (+-0.1). Refuted "
+    "product and a sum. Supported if the product wins decisively, each power is within 0.5 of "
+    "the claimed one, and theory's on the same points lies in its 95 % interval (+-0.1). Refuted "
     "if the sum wins, or an interval lies further than 0.5 from the claimed power.",
     minutes={"quick": 1.0, "full": 4.0},
     measure=measure,

@@ -40,8 +40,8 @@ STUDY = Study(
     "noise: N d^(3/2) must exceed L V.",
     expected="L V d^-1.5",
     rule="Powers of L, V and d in the critical N. Supported if each is within 0.5 of the claimed "
-    "one and theory's power on the same points lies in its 95 % interval (+-0.1). Refuted if "
-    "an interval lies further than 0.5 from the claimed power.",
+    "one and theory's power on the same points lies in its 95 % interval (+-0.1). Refuted if an "
+    "interval lies further than 0.5 from the claimed power.",
     minutes={"quick": 0.5, "full": 1.0},
     measure=measure,
     judge=judge,

@@ -36,12 +36,12 @@ def draw(numbers: Numbers, figure: Any) -> None:
 STUDY = Study(
     id="a-mean-bias",
     source="paper A, attention's noise terms",
-    statement="For long sequences attention is limited by the mean bias: N d^(3/2) "
-    "must exceed L^2 V^(1/2).",
+    statement="For long sequences attention is limited by the mean bias: N d^(3/2) must exceed "
+    "L^2 V^(1/2).",
     expected="L^2 V^0.5 d^-1.5",
     rule="Powers of L, V and d in the critical N. Supported if each is within 0.5 of the claimed "
-    "one and theory's power on the same points lies in its 95 % interval (+-0.1). Refuted if "
-    "an interval lies further than 0.5 from the claimed power.",
+    "one and theory's power on the same points lies in its 95 % interval (+-0.1). Refuted if an "
+    "interval lies further than 0.5 from the claimed power.",
     minutes={"quick": 0.5, "full": 1.0},
     measure=measure,
     judge=judge,

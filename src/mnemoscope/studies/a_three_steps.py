@@ -48,11 +48,11 @@ def draw(numbers: Numbers, figure: Any) -> None:
 STUDY = Study(
     id="a-three-steps",
     source="paper A, abstract",
-    statement="Recall is learned in three gradient steps with random embeddings that "
-    "overlap, d < V.",
+    statement="Recall is learned in three gradient steps with random embeddings that overlap, d "
+    "< V.",
     expected="accuracy far above chance",
-    rule="Supported if the 95 % interval of the accuracy after three steps lies above 0.5, refuted "
-    "if it lies below.",
+    rule="Supported if the 95 % interval of the accuracy after three steps lies above 0.5, "
+    "refuted if it lies below.",
     minutes={"quick": 0.2, "full": 0.5},
     measure=measure,
     judge=judge,

@@ -82,11 +82,11 @@ def draw(numbers: Numbers, figure: Any) -> None:
 STUDY = Study(
     id="b-fig1-left",
     source="paper B, Fig. 1 left",
-    statement="A trained linear memory stores a number of items proportional to its weights, up to "
-    "a logarithm.",
+    statement="A trained linear memory stores a number of items proportional to its weights, up "
+    "to a logarithm.",
     expected="d² = 1.3 N ln N (the authors' guide line)",
-    rule="Power of d² in N ln N, N being the items at which 99 % can be trained: supported if its "
-    "95 % interval lies within 0.9 to 1.1, refuted if it lies outside.",
+    rule="Power of d² in N ln N, N being the items at which 99 % can be trained: supported if "
+    "its 95 % interval lies within 0.9 to 1.1, refuted if it lies outside.",
     minutes={"quick": 2.0, "full": 6.0},
     measure=measure,
     judge=judge,

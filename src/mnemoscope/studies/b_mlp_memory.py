@@ -82,13 +82,13 @@ def draw(numbers: Numbers, figure: Any) -> None:
 STUDY = Study(
     id="b-fig1-right",
     source="paper B, Fig. 1 right",
-    statement="A trained MLP memory stores a number of items proportional to its weights, up to a "
-    "logarithm.",
+    statement="A trained MLP memory stores a number of items proportional to its weights, up to "
+    "a logarithm.",
     expected="m d = 0.35 N ln N with an answer for each item, m d = 1.2 N with 32 answers (the "
     "authors' guide lines)",
     rule="Power of m d in N ln N (an answer for each item) and in N (32 answers), N being the "
-    "items at which 99 % can be trained: supported if both 95 % intervals lie within 0.85 to 1.15, "
-    "refuted if both lie outside.",
+    "items at which 99 % can be trained: supported if both 95 % intervals lie within 0.85 to "
+    "1.15, refuted if both lie outside.",
     minutes={"quick": 2.0, "full": 8.0},
     measure=measure,
     judge=judge,

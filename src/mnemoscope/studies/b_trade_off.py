@@ -109,9 +109,9 @@ STUDY = Study(
     statement="Attention and MLP stand in for each other: facts can be stored in either.",
     expected="accuracy rises with H at the least m and with m at the least H; the authors' picture",
     rule="Supported if accuracy at the most heads (least m) and at the widest MLP (least H) is "
-    "above that at the least of both by more than twice the seeds' spread, and, at full size, the "
-    "mean absolute difference from the authors' picture is at most 0.06. Refuted if either does "
-    "not rise.",
+    "above that at the least of both by more than twice the seeds' spread, and, at full size, "
+    "the mean absolute difference from the authors' picture is at most 0.06. Refuted if either "
+    "does not rise.",
     minutes={"quick": 2.0, "full": 8.0},
     measure=measure,
     judge=judge,

@@ -15,14 +15,22 @@ MODULES = {
     "a-gradient-noise": "a_gradient_noise",
     "a-dimension-and-length": "a_dimension_and_length",
     "a-orthogonal": "a_orthogonal",
+    "a-bound": "a_bound",
+    "a-trigger": "a_trigger",
+    "a-first-steps": "a_first_steps",
+    "a-width": "a_width",
     "a-activations": "a_activations",
     "news-dl": "news_linear",
     "q-coupling": "q_coupling",
+    "q-mlp": "q_mlp",
+    "q-beyond": "q_beyond",
+    "q-large-dimension": "q_large_dimension",
     "b-fig1-left": "b_linear_memory",
     "b-fig1-right": "b_mlp_memory",
     "b-fig4-left": "b_facts",
     "b-fig4-right": "b_trade_off",
     "b-fig5": "b_stages",
+    "b-bits": "b_bits",
 }
 
 

@@ -29,8 +29,8 @@ STUDY = Study(
     source="news summary",
     statement="The number of samples that recall needs grows like d times L.",
     expected="N as d^1 L^1",
-    rule="Powers of d and L in the critical N (accuracy 0.5). Supported if both 95 % intervals lie "
-    "within 0.5 to 1.5, refuted if one lies outside.",
+    rule="Powers of d and L in the critical N (accuracy 0.5). Supported if both 95 % intervals "
+    "lie within 0.5 to 1.5, refuted if one lies outside.",
     minutes={"quick": 1.0, "full": 1.5},
     measure=measure,
     judge=judge,

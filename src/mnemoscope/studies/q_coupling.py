@@ -41,12 +41,12 @@ def draw(numbers: Numbers, figure: Any) -> None:
 STUDY = Study(
     id="q-coupling",
     source="reviewer's question on paper A",
-    statement="Length and vocabulary are coupled: what a longer sequence costs is multiplied, not "
-    "added, to what a larger vocabulary costs.",
+    statement="Length and vocabulary are coupled: what a longer sequence costs is multiplied, "
+    "not added, to what a larger vocabulary costs.",
     expected="a product of powers of L and V",
     rule="A product of powers and a sum of powers are fitted to the critical N of the first "
-    "gradient over a grid of L and V. Supported if Akaike's criterion prefers the product by 4 or "
-    "more, refuted if it prefers the sum by as much.",
+    "gradient over a grid of L and V. Supported if Akaike's criterion prefers the product by 4 "
+    "or more, refuted if it prefers the sum by as much.",
     minutes={"quick": 1.0, "full": 1.0},
     measure=measure,
     judge=judge,

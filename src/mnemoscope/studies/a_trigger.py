@@ -1,0 +1,84 @@
+"""Paper A: the second step points the attention at the trigger."""
+
+import math
+from typing import Any
+
+from mnemoscope.report.canvas import plain_log_ticks
+from mnemoscope.spec import Retrieval
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
+from mnemoscope.studies.means import run_settings, show, told
+
+BASE: dict[Size, Retrieval] = {
+    "quick": Retrieval(vocab=128, dim=64, length=32, samples=2),
+    "full": Retrieval(vocab=1024, dim=256, length=128, samples=2),
+}
+SAMPLES: dict[Size, tuple[int, ...]] = {
+    "quick": (250, 1000, 4000, 16000),
+    "full": (1000, 4000, 16000, 65536),
+}
+SEEDS: dict[Size, int] = {"quick": 8, "full": 16}
+
+
+def measure(size: Size, bench: Bench) -> Numbers:
+    """How far the trigger's score stands above the tokens', in their standard deviations."""
+    base = BASE[size]
+    specs = [base.replace(samples=n) for n in SAMPLES[size]]
+    rows = []
+    for spec, trials in zip(specs, run_settings(bench, specs, SEEDS[size]), strict=True):
+        steps = [next(step for step in one.steps if step.name == "W1") for one in trials]
+        lifts = [step.ratio for step in steps if step.ratio is not None]
+        half = told([max(0.0, min(1.0, step.attention_accuracy)) for step in steps])
+        rows.append({"samples": spec.samples, "lift": _spread(lifts), "attention": half})
+    return {"rows": rows, "needed": math.sqrt(2 * math.log(base.length))}
+
+
+def _spread(values: list[float]) -> Numbers:
+    """Mean and 95 % interval of numbers that are not shares."""
+    mean = math.fsum(values) / len(values)
+    variance = math.fsum((one - mean) ** 2 for one in values) / max(1, len(values) - 1)
+    half = 2.3 * math.sqrt(variance / len(values))  # Student's, for eight seeds or more
+    return {"mean": mean, "low": mean - half, "high": mean + half}
+
+
+def judge(numbers: Numbers) -> Judgement:
+    """Above the largest of L Gaussians, and rising."""
+    rows, needed = numbers["rows"], numbers["needed"]
+    said = "lift of the trigger's score " + ", ".join(
+        f"{show(one['lift'])} at N = {one['samples']:,}" for one in rows
+    )
+    first, last = rows[0]["lift"], rows[-1]["lift"]
+    if last["high"] < needed or last["high"] < first["low"]:
+        return Judgement(said, "refuted")
+    sure = last["low"] > needed and last["low"] > first["high"]
+    return Judgement(said, "supported" if sure else "inconclusive")
+
+
+def draw(numbers: Numbers, figure: Any) -> None:
+    """The lift against N."""
+    axes = figure.add_subplot()
+    rows = numbers["rows"]
+    x, y = [one["samples"] for one in rows], [one["lift"]["mean"] for one in rows]
+    bars = [[one["lift"]["mean"] - one["lift"]["low"] for one in rows],
+            [one["lift"]["high"] - one["lift"]["mean"] for one in rows]]  # fmt: skip
+    axes.errorbar(x, y, yerr=bars, fmt="o-", capsize=2)
+    axes.axhline(numbers["needed"], color="black", linewidth=0.8, linestyle=":",
+                 label="the largest of L Gaussians, sqrt(2 ln L)")  # fmt: skip
+    plain_log_ticks(axes, "x", x[0], x[-1])
+    axes.set_xlabel("samples, N")
+    axes.set_ylabel("trigger's score above the tokens', in their spread")
+    axes.legend(fontsize=7)
+
+
+STUDY = Study(
+    id="a-trigger",
+    source="paper A, second step",
+    statement="The second gradient step aligns the attention's key-query matrix with the trigger.",
+    expected="a lift that grows with N and passes sqrt(2 ln L)",
+    rule="Score of the trigger less the mean score of tokens, over their standard deviation, "
+    "after the second step. Supported if at the most samples its 95 % interval lies above sqrt(2 "
+    "ln L) and above the one at the fewest samples. Refuted if it lies below either.",
+    minutes={"quick": 0.3, "full": 0.3},
+    measure=measure,
+    judge=judge,
+    draw=draw,
+)
