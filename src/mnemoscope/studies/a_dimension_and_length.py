@@ -92,7 +92,7 @@ STUDY = Study(
     "sequences. Supported if N is larger at small d than at large d for both lengths, and larger "
     "for long than for short sequences at large d, 95 % intervals apart. Refuted if an order is "
     "the other way round, intervals apart.",
-    minutes={"quick": 1.0, "full": 1.5},
+    minutes={"quick": 0.7, "full": 1.5},
     measure=measure,
     judge=judge,
     draw=draw,

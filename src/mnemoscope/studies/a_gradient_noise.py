@@ -42,7 +42,7 @@ STUDY = Study(
     rule="Powers of L, V and d in the critical N. Supported if each is within 0.5 of the claimed "
     "one and theory's power on the same points lies in its 95 % interval (+-0.1). Refuted if an "
     "interval lies further than 0.5 from the claimed power.",
-    minutes={"quick": 0.5, "full": 1.0},
+    minutes={"quick": 0.2, "full": 1.0},
     measure=measure,
     judge=judge,
     draw=draw,

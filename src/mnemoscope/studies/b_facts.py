@@ -87,7 +87,7 @@ STUDY = Study(
     expected="0.15 facts a parameter (the authors' guide line)",
     rule="Power of the parameters in the facts learned to 99 %: supported if its 95 % interval "
     "lies within 0.85 to 1.15, refuted if it lies outside.",
-    minutes={"quick": 4.0, "full": 10.0},
+    minutes={"quick": 0.6, "full": 10.0},
     measure=measure,
     judge=judge,
     draw=draw,

@@ -87,7 +87,7 @@ STUDY = Study(
     expected="d² = 1.3 N ln N (the authors' guide line)",
     rule="Power of d² in N ln N, N being the items at which 99 % can be trained: supported if "
     "its 95 % interval lies within 0.9 to 1.1, refuted if it lies outside.",
-    minutes={"quick": 2.0, "full": 6.0},
+    minutes={"quick": 0.4, "full": 6.0},
     measure=measure,
     judge=judge,
     draw=draw,

@@ -89,7 +89,7 @@ STUDY = Study(
     rule="Power of m d in N ln N (an answer for each item) and in N (32 answers), N being the "
     "items at which 99 % can be trained: supported if both 95 % intervals lie within 0.85 to "
     "1.15, refuted if both lie outside.",
-    minutes={"quick": 2.0, "full": 8.0},
+    minutes={"quick": 1.1, "full": 8.0},
     measure=measure,
     judge=judge,
     draw=draw,
