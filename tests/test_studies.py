@@ -122,9 +122,11 @@ def test_the_rules_of_exponents():
     assert a_first_gradient.judge(right).verdict == "supported"
     assert a_first_gradient.judge({**right, "forms": "additive"}).verdict == "refuted"
     assert a_first_gradient.judge({**right, "forms": "undecided"}).verdict == "inconclusive"
-    assert a_mean_bias.judge(right).verdict == "refuted"  # another law's powers
-    assert a_gradient_noise.judge(grid_numbers(a_gradient_noise.LEADING)).verdict == "supported"
-    assert a_mean_bias.judge(grid_numbers(a_mean_bias.LEADING)).verdict == "supported"
+    assert a_mean_bias.STUDY.judge(right).verdict == "refuted"  # another law's powers
+    assert (
+        a_gradient_noise.STUDY.judge(grid_numbers(a_gradient_noise.LEADING)).verdict == "supported"
+    )
+    assert a_mean_bias.STUDY.judge(grid_numbers(a_mean_bias.LEADING)).verdict == "supported"
     assert q_coupling.judge(right).verdict == "supported"
     assert q_coupling.judge({**right, "forms": "additive"}).verdict == "refuted"
     assert q_coupling.judge({**right, "forms": None}).verdict == "inconclusive"
@@ -203,7 +205,7 @@ def test_figures_of_grids_are_drawn():
     numbers = grid_numbers({"vocab": 2.0, "dim": -2.0, "length": 1.0})
     for module in (a_first_gradient, a_mean_bias, q_coupling, a_dimension_and_length):
         figure = Figure()
-        module.draw(json.loads(json.dumps(numbers)), figure)
+        module.STUDY.draw(json.loads(json.dumps(numbers)), figure)
         assert figure.axes
 
 

@@ -4,7 +4,12 @@ from typing import Any
 
 from mnemoscope.report.canvas import plain_log_ticks
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
-from mnemoscope.studies.exponents import Axes, measure_exponents, say_exponents
+from mnemoscope.studies.exponents import (
+    Axes,
+    draw_critical,
+    measure_exponents,
+    say_exponents,
+)
 
 AXES: dict[Size, Axes] = {
     "quick": [("dim", (48, 64, 96)), ("length", (8, 32, 128))],
@@ -65,10 +70,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
     points = [one for one in numbers["points"] if one["samples"]]
     for at, dim in enumerate(sorted({one["dim"] for one in points})):
         some = sorted((one for one in points if one["dim"] == dim), key=lambda one: one["length"])
-        x, y = [one["length"] for one in some], [one["samples"] for one in some]
-        bars = [[one["samples"] - one["low"] for one in some],
-                [one["high"] - one["samples"] for one in some]]  # fmt: skip
-        axes.errorbar(x, y, yerr=bars, fmt="o-", capsize=2, color=f"C{at}", label=f"d = {dim}")
+        draw_critical(axes, "length", some, f"d = {dim}", f"C{at}")
+        x = [one["length"] for one in some]
         axes.plot(x, [one["predicted"] for one in some], "x:", color=f"C{at}")
     plain_log_ticks(axes, "x", *_ends([one["length"] for one in points]))
     plain_log_ticks(axes, "y", *_ends([one["samples"] for one in points]))

@@ -5,7 +5,7 @@ from typing import Any
 from mnemoscope.report.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
-from mnemoscope.studies.means import difference, run_settings, show, told
+from mnemoscope.studies.means import difference, draw_curve, run_settings, show, told
 
 BASE: dict[Size, Retrieval] = {
     "quick": Retrieval(vocab=96, dim=48, length=24, samples=2),
@@ -60,10 +60,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     for at, (key, name) in enumerate(
         (("three", "after three steps"), ("more", f"after {numbers['steps']} steps of AdamW more"))
     ):
-        y = [one[key]["mean"] for one in rows]
-        bars = [[one[key]["mean"] - one[key]["low"] for one in rows],
-                [one[key]["high"] - one[key]["mean"] for one in rows]]  # fmt: skip
-        axes.errorbar(x, y, yerr=bars, fmt="o-", capsize=2, color=f"C{at}", label=name)
+        draw_curve(axes, x, [one[key] for one in rows], name, f"C{at}")
     plain_log_ticks(axes, "x", x[0], x[-1])
     axes.set_xlabel("samples, N")
     axes.set_ylabel("accuracy on fresh sequences")

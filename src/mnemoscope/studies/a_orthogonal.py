@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from mnemoscope.experiments.critical import critical_many
 from mnemoscope.report.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
+from mnemoscope.studies.exponents import critical_points, draw_critical
 
 VOCAB: dict[Size, int] = {"quick": 96, "full": 512}
 LENGTHS: dict[Size, tuple[int, ...]] = {"quick": (16, 64, 192), "full": (32, 128, 512, 1024)}
@@ -19,18 +19,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
         for law in ("gaussian", "orthonormal")
         for length in LENGTHS[size]
     ]
-    found = critical_many(
-        specs, "samples", ranges=[(max(1, V // 16), None)] * len(specs), use_theory=False,
-        first_seed=bench.seed, **bench.tools,
-    )  # fmt: skip
-    return {
-        "vocab": V,
-        "points": [
-            {"law": one.spec.embedding, "length": one.spec.length, "samples": one.estimate,
-             "low": one.low, "high": one.high, "status": one.status}
-            for one in found
-        ],
-    }  # fmt: skip
+    return {"vocab": V, "points": critical_points(bench, specs)}
 
 
 def judge(numbers: Numbers) -> Judgement:
@@ -57,11 +46,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     known = [one for one in numbers["points"] if one["samples"]]
     for law, color in (("gaussian", "C0"), ("orthonormal", "C1")):
         some = [one for one in known if one["law"] == law]
-        y = [one["samples"] for one in some]
-        bars = [[one["samples"] - one["low"] for one in some],
-                [one["high"] - one["samples"] for one in some]]  # fmt: skip
-        axes.errorbar([one["length"] for one in some], y, yerr=bars, fmt="o-", capsize=2,
-                      color=color, label=law)  # fmt: skip
+        draw_critical(axes, "length", some, law, color)
     lengths, samples = ([one[key] for one in known] for key in ("length", "samples"))
     plain_log_ticks(axes, "x", min(lengths), max(lengths))
     plain_log_ticks(axes, "y", min(samples), max(samples))

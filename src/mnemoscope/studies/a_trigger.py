@@ -6,7 +6,7 @@ from typing import Any
 from mnemoscope.report.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
-from mnemoscope.studies.means import run_settings, show, told
+from mnemoscope.studies.means import draw_curve, run_settings, show, told
 
 BASE: dict[Size, Retrieval] = {
     "quick": Retrieval(vocab=128, dim=64, length=32, samples=2),
@@ -57,10 +57,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
     """The lift against N."""
     axes = figure.add_subplot()
     rows = numbers["rows"]
-    x, y = [one["samples"] for one in rows], [one["lift"]["mean"] for one in rows]
-    bars = [[one["lift"]["mean"] - one["lift"]["low"] for one in rows],
-            [one["lift"]["high"] - one["lift"]["mean"] for one in rows]]  # fmt: skip
-    axes.errorbar(x, y, yerr=bars, fmt="o-", capsize=2)
+    x = [one["samples"] for one in rows]
+    draw_curve(axes, x, [one["lift"] for one in rows], None)
     axes.axhline(numbers["needed"], color="black", linewidth=0.8, linestyle=":",
                  label="the largest of L Gaussians, sqrt(2 ln L)")  # fmt: skip
     plain_log_ticks(axes, "x", x[0], x[-1])

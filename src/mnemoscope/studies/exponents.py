@@ -4,11 +4,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from mnemoscope.experiments.critical import critical_many
 from mnemoscope.experiments.fit import fit
 from mnemoscope.fields import Measure
 from mnemoscope.report.canvas import plain_log_ticks
-from mnemoscope.spec import LETTERS
-from mnemoscope.studies.base import Bench, Numbers, Verdict
+from mnemoscope.spec import LETTERS, Retrieval
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study, Verdict
 
 Axes = Sequence[tuple[str, Sequence[int]]]
 # How far a measured exponent may be from leading order: what finite sizes do to a power.
@@ -36,6 +37,30 @@ def measure_exponents(
     }
 
 
+def critical_points(bench: Bench, specs: Sequence[Retrieval]) -> list[Numbers]:
+    """The critical N of each setting, found without theory's help."""
+    found = critical_many(
+        specs, "samples", ranges=[(max(1, spec.vocab // 16), None) for spec in specs],
+        use_theory=False, first_seed=bench.seed, **bench.tools,
+    )  # fmt: skip
+    return [
+        {"law": one.spec.embedding, "dim": one.spec.dim, "length": one.spec.length,
+         "samples": one.estimate, "low": one.low, "high": one.high, "status": one.status}
+        for one in found
+    ]  # fmt: skip
+
+
+def draw_critical(
+    axes: Any, along: str, points: Sequence[Numbers], label: str, color: str = "C0"
+) -> None:
+    """Critical N with its interval along one size."""
+    y = [one["samples"] for one in points]
+    bars = [[one["samples"] - one["low"] for one in points],
+            [one["high"] - one["samples"] for one in points]]  # fmt: skip
+    axes.errorbar([one[along] for one in points], y, yerr=bars, fmt="o-", capsize=2, color=color,
+                  label=label)  # fmt: skip
+
+
 def say_exponents(numbers: Numbers) -> str:
     """The exponents in one line."""
     parts = []
@@ -60,6 +85,22 @@ def judge_leading(numbers: Numbers, leading: dict[str, float]) -> Verdict:
         covered = said is not None and one["low"] - 0.1 <= said <= one["high"] + 0.1
         fine = fine and covered and abs(one["value"] - aim) <= FINITE
     return "supported" if fine else "inconclusive"
+
+
+def law_study(
+    *, id: str, source: str, statement: str, expected: str, axes: dict[Size, Axes],
+    leading: dict[str, float], measure: Measure, minutes: dict[Size, float],
+) -> Study:  # fmt: skip
+    """A study of one claimed power law of the critical N, and nothing else."""
+    return Study(
+        id=id, source=source, statement=statement, expected=expected, minutes=minutes,
+        rule="Powers of L, V and d in the critical N. Supported if each is within 0.5 of the "
+        "claimed one and theory's power on the same points lies in its 95 % interval (+-0.1). "
+        "Refuted if an interval lies further than 0.5 from the claimed power.",
+        measure=lambda size, bench: measure_exponents(bench, {}, axes[size], measure=measure),
+        judge=lambda numbers: Judgement(say_exponents(numbers), judge_leading(numbers, leading)),
+        draw=lambda numbers, figure: draw_exponents(numbers, figure, leading),
+    )  # fmt: skip
 
 
 def draw_exponents(numbers: Numbers, figure: Any, leading: dict[str, float] | None = None) -> None:

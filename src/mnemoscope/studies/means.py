@@ -54,6 +54,15 @@ def show(one: Numbers) -> str:
     return f"{one['mean']:.3f} [{one['low']:.3f}, {one['high']:.3f}]"
 
 
+def draw_curve(
+    axes: Any, x: Sequence[float], rows: Sequence[Numbers], label: str | None, color: str = "C0"
+) -> None:
+    """Means with their intervals along a size."""
+    y = [one["mean"] for one in rows]
+    bars = [[one["mean"] - one["low"] for one in rows], [one["high"] - one["mean"] for one in rows]]
+    axes.errorbar(x, y, yerr=bars, fmt="o-", capsize=2, color=color, label=label)
+
+
 def draw_bars(axes: Any, names: Sequence[str], rows: Sequence[Numbers], color: str = "C0") -> None:
     """Means as bars, with their intervals."""
     means = np.array([one["mean"] or 0.0 for one in rows], float)

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from mnemoscope.experiments.critical import critical_many
 from mnemoscope.report.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
+from mnemoscope.studies.exponents import critical_points, draw_critical
 from mnemoscope.theory.bound import coverage_samples
 
 VOCAB: dict[Size, int] = {"quick": 96, "full": 512}
@@ -24,18 +24,9 @@ def measure(size: Size, bench: Bench) -> Numbers:
         Retrieval(vocab=V, dim=round(V * ratio), length=LENGTH[size], samples=2)
         for ratio in RATIOS[size]
     ]
-    found = critical_many(
-        specs, "samples", ranges=[(max(1, V // 16), None)] * len(specs), use_theory=False,
-        first_seed=bench.seed, **bench.tools,
-    )  # fmt: skip
     return {
-        "vocab": V,
-        "seen": coverage_samples(specs[0], 0.5),
-        "rows": [
-            {"dim": one.spec.dim, "samples": one.estimate, "low": one.low, "high": one.high}
-            for one in found
-        ],
-    }
+        "vocab": V, "seen": coverage_samples(specs[0], 0.5), "rows": critical_points(bench, specs),
+    }  # fmt: skip
 
 
 def judge(numbers: Numbers) -> Judgement:
@@ -57,9 +48,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     axes = figure.add_subplot()
     rows = [one for one in numbers["rows"] if one["samples"]]
     x, y = [one["dim"] for one in rows], [one["samples"] for one in rows]
-    bars = [[one["samples"] - one["low"] for one in rows],
-            [one["high"] - one["samples"] for one in rows]]  # fmt: skip
-    axes.errorbar(x, y, yerr=bars, fmt="o-", capsize=2, label="three steps")
+    draw_critical(axes, "dim", rows, "three steps")
     axes.axhline(numbers["seen"], color="black", linewidth=0.8, linestyle=":",
                  label="half of the tokens seen")  # fmt: skip
     axes.axvline(numbers["vocab"], color="black", linewidth=0.6, label="d = V")

@@ -4,7 +4,7 @@ from typing import Any
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
-from mnemoscope.studies.means import difference, run_settings
+from mnemoscope.studies.means import difference, draw_curve, run_settings
 
 BASE: dict[Size, dict[str, int]] = {
     "quick": {"vocab": 96, "length": 16, "samples": 3000},
@@ -56,11 +56,10 @@ def draw(numbers: Numbers, figure: Any) -> None:
     axes = figure.add_subplot()
     for at, name in enumerate(ACTIVATIONS):
         some = [one for one in numbers["rows"] if one["activation"] == name]
-        y = [one["gain"]["mean"] for one in some]
-        bars = [[one["gain"]["mean"] - one["gain"]["low"] for one in some],
-                [one["gain"]["high"] - one["gain"]["mean"] for one in some]]  # fmt: skip
-        axes.errorbar([one["dim"] for one in some], y, yerr=bars, fmt="o-", capsize=2,
-                      color=f"C{at}", label=f"{name}, m = {numbers['width']}")  # fmt: skip
+        label = f"{name}, m = {numbers['width']}"
+        draw_curve(
+            axes, [one["dim"] for one in some], [one["gain"] for one in some], label, f"C{at}"
+        )
     axes.axhline(0, color="black", linewidth=0.8)
     axes.set_xlabel("dimension, d")
     axes.set_ylabel("accuracy with an MLP less without")

@@ -22,6 +22,7 @@ from mnemoscope.models.associative import (
 from mnemoscope.numerics import loops_inside
 from mnemoscope.spec.memory import Memory
 from mnemoscope.training.adamw import adamw
+from mnemoscope.training.side_by_side import take_steps
 
 Keys = dict[str, UInt32[Array, "*n 2"]]
 # Items are asked in blocks of at most so many logits.
@@ -99,15 +100,7 @@ def advance(
 def _steps(
     program: Memory, steps: int, pairs: Pairs, state: State, lr: Float[Array, "n"]
 ) -> tuple[State, Float[Array, "n"]]:
-    def one(pairs: Pairs, state: State, lr: Float[Array, ""]) -> tuple[State, Float[Array, ""]]:
-        if steps == 1:
-            return _step(program, pairs, state, lr)
-        state, losses = jax.lax.scan(
-            lambda state, _: _step(program, pairs, state, lr), state, length=steps
-        )
-        return state, losses[-1]
-
-    return jax.vmap(one)(pairs, state, lr)
+    return take_steps(partial(_step, program), steps, pairs, state, lr)
 
 
 @partial(jax.jit, static_argnames="program")

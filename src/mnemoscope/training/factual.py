@@ -17,6 +17,7 @@ from mnemoscope.numerics import loops_inside
 from mnemoscope.spec.facts import Facts
 from mnemoscope.tasks.facts import Asked, Sizes, draw_facts, draw_sequences
 from mnemoscope.training.adamw import adamw
+from mnemoscope.training.side_by_side import take_steps
 
 Keys = dict[str, UInt32[Array, "*n 2"]]
 
@@ -87,15 +88,7 @@ def advance(
 def _steps(
     program: Facts, steps: int, world: World, state: State, lr: Float[Array, "n"]
 ) -> tuple[State, Float[Array, "n"]]:
-    def one(world: World, state: State, lr: Float[Array, ""]) -> tuple[State, Float[Array, ""]]:
-        if steps == 1:
-            return _step(program, world, state, lr)
-        state, losses = jax.lax.scan(
-            lambda state, _: _step(program, world, state, lr), state, length=steps
-        )
-        return state, losses[-1]
-
-    return jax.vmap(one)(world, state, lr)
+    return take_steps(partial(_step, program), steps, world, state, lr)
 
 
 def final_accuracy(program: Facts, world: World, state: State) -> Float[Array, "n"]:
