@@ -42,3 +42,21 @@ def test_every_public_name_is_there():
         assert callable(getattr(mnemoscope, name)), name
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         getattr(mnemoscope, "nothing")  # noqa: B009
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("facts", ("--subjects", "--head-dim", "--mixing", "--method", "--max-steps")),
+        ("memory", ("--dim", "--method", "--width", "--rank", "--outputs", "--embedding")),
+        ("dynamics", ("--relations", "--steps", "--batch")),
+        ("run", ("--vocab", "--samples", "--embedding")),
+    ],
+)
+def test_help_shows_the_settings(
+    command: str, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+):
+    assert main([command, "--help"]) == 0
+    text = capsys.readouterr().out
+    for option in options:
+        assert f" {option} " in text

@@ -59,7 +59,7 @@ def memory(
     cluster: Annotated[str | None, CLUSTER] = None,
     store: Annotated[Path | None, STORE] = None,
     out: Annotated[
-        Path | None, Parameter(help="draw accuracy against items into this .png, .svg or .pdf")
+        Path | None, Parameter(help="draw items against weights into this .png, .svg or .pdf")
     ] = None,
     json: Annotated[
         bool, Parameter(negative="", help="print one JSON object instead of tables")

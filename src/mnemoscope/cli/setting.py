@@ -28,7 +28,7 @@ MEMORY = Parameter(
 GOING_ON = Group("Going on after the three steps", sort_key=2)
 
 
-def field_option(kind: type[Spec], name: str, group: Group | None = None) -> Parameter:
+def field_option(kind: type[Spec], name: str, group: Group = SETTING) -> Parameter:
     """A spec's field as an option: its description, its choices and its default."""
     field = kind.model_fields[name]
     text = field.description or ""
@@ -40,7 +40,7 @@ def field_option(kind: type[Spec], name: str, group: Group | None = None) -> Par
     return Parameter(help=text, group=group)
 
 
-_option = partial(field_option, Retrieval, group=SETTING)
+_option = partial(field_option, Retrieval)
 
 
 @dataclass(kw_only=True)
