@@ -18,7 +18,7 @@ from mnemoscope.bench.diagram import time_diagram
 from mnemoscope.bench.growth import growth_exponents
 from mnemoscope.bench.profile import profile as time_stages
 from mnemoscope.cli.output import Watch, number, print_json
-from mnemoscope.cli.setting import MEMORY, Setting, read_device, read_memory
+from mnemoscope.cli.setting import DEVICE, JSON, MEMORY, Setting, read_device, read_memory
 from mnemoscope.fields import Device
 from mnemoscope.numerics import find_device
 from mnemoscope.spec import Retrieval
@@ -45,11 +45,9 @@ def bench(
     profile: Annotated[
         bool, Parameter(negative="", help="time each stage of the steps alone instead")
     ] = False,
-    device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
+    device: Annotated[str, DEVICE] = "auto",
     memory: Annotated[str | None, MEMORY] = None,
-    json: Annotated[
-        bool, Parameter(negative="", help="print one JSON object instead of tables")
-    ] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> int:
     """Time the three steps against jitted automatic differentiation on this machine.
 

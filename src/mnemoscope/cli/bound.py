@@ -9,7 +9,15 @@ from rich.console import Console
 
 from mnemoscope.analysis.intervals import Interval, mean_interval
 from mnemoscope.cli.output import Watch, bar, number, print_json
-from mnemoscope.cli.setting import Setting, read_device, read_option, read_whole
+from mnemoscope.cli.setting import (
+    DEVICE,
+    FIRST_SEED,
+    JSON,
+    Setting,
+    read_device,
+    read_option,
+    read_whole,
+)
 from mnemoscope.experiments.collapse import measure_collapse, settings
 from mnemoscope.experiments.decoders import decode, see
 from mnemoscope.fields import Device, between
@@ -40,8 +48,8 @@ def bound(
     *,
     target: Annotated[str, Parameter(help="the share of labels that is to be named")] = "0.5",
     seeds: Annotated[str, Parameter(help="how many seeds to run")] = "8",
-    seed: Annotated[str, Parameter(help="the first seed")] = "0",
-    device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
+    seed: Annotated[str, FIRST_SEED] = "0",
+    device: Annotated[str, DEVICE] = "auto",
     collapse_to: Annotated[
         Path | None,
         Parameter(
@@ -50,9 +58,7 @@ def bound(
             "this file (.png, .svg or .pdf)",
         ),
     ] = None,
-    json: Annotated[
-        bool, Parameter(negative="", help="print one JSON object instead of tables")
-    ] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> int:
     """Bound what any estimator can name that sees only the first gradient.
 

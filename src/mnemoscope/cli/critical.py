@@ -7,7 +7,15 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from mnemoscope.cli.output import number, print_json
-from mnemoscope.cli.setting import Setting, read_device, read_option, read_whole
+from mnemoscope.cli.setting import (
+    DEVICE,
+    FIRST_SEED,
+    JSON,
+    Setting,
+    read_device,
+    read_option,
+    read_whole,
+)
 from mnemoscope.cli.sweeping import CLUSTER, MEASURE, STORE, open_tools, read_ends, read_measure
 from mnemoscope.experiments.critical import Along, Critical, range_about
 from mnemoscope.experiments.critical import critical as find
@@ -36,13 +44,11 @@ def critical(
         str, Parameter(help="stop when the 95 % interval is +- this share")
     ] = "0.1",
     seeds: Annotated[str, Parameter(help="the most seeds at one place")] = "32",
-    seed: Annotated[str, Parameter(help="the first seed")] = "0",
-    device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
+    seed: Annotated[str, FIRST_SEED] = "0",
+    device: Annotated[str, DEVICE] = "auto",
     cluster: Annotated[str | None, CLUSTER] = None,
     store: Annotated[Path | None, STORE] = None,
-    json: Annotated[
-        bool, Parameter(negative="", help="print one JSON object instead of tables")
-    ] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> int:
     """Find where accuracy along one axis crosses a target, with an interval.
 

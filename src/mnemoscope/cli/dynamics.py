@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mnemoscope.cli.output import Watch, deliver, number
-from mnemoscope.cli.setting import field_option, read_device, read_given, read_whole
+from mnemoscope.cli.setting import DEVICE, field_option, read_device, read_given, read_whole
 from mnemoscope.experiments.dynamics import Dynamics
 from mnemoscope.experiments.dynamics import dynamics as run
 from mnemoscope.numerics import find_device, numerics
@@ -30,7 +30,7 @@ def dynamics(
     start: Annotated[str | None, field_option(Flow, "start")] = None,
     batch: Annotated[str | None, field_option(Flow, "batch")] = None,
     seed: Annotated[str, Parameter(help="the seed of the stochastic mode")] = "0",
-    device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
+    device: Annotated[str, DEVICE] = "auto",
     out: Annotated[
         Path | None, Parameter(help="also draw it into this file (.png, .svg or .pdf)")
     ] = None,

@@ -10,7 +10,16 @@ from rich.table import Table
 
 from mnemoscope.cli.memory import WORDS
 from mnemoscope.cli.output import bar, number, print_json
-from mnemoscope.cli.setting import field_option, read_device, read_given, read_option, read_whole
+from mnemoscope.cli.setting import (
+    DEVICE,
+    FIRST_SEED,
+    JSON,
+    field_option,
+    read_device,
+    read_given,
+    read_option,
+    read_whole,
+)
 from mnemoscope.cli.sweeping import CLUSTER, STORE, open_tools
 from mnemoscope.experiments.axes import read_axis
 from mnemoscope.experiments.facts import (
@@ -59,13 +68,11 @@ def facts(
     seeds: Annotated[
         str, Parameter(help="how many seeds to train; with --capacity, at most")
     ] = "4",
-    seed: Annotated[str, Parameter(help="the first seed")] = "0",
-    device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
+    seed: Annotated[str, FIRST_SEED] = "0",
+    device: Annotated[str, DEVICE] = "auto",
     cluster: Annotated[str | None, CLUSTER] = None,
     store: Annotated[Path | None, STORE] = None,
-    json: Annotated[
-        bool, Parameter(negative="", help="print one JSON object instead of tables")
-    ] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> int:
     """Train paper B's transformer to recall facts, until it reaches the target.
 

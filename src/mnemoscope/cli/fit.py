@@ -10,7 +10,15 @@ from rich.table import Table
 
 from mnemoscope.cli.critical import read_range
 from mnemoscope.cli.output import deliver
-from mnemoscope.cli.setting import Setting, read_device, read_option, read_whole
+from mnemoscope.cli.setting import (
+    DEVICE,
+    FIRST_SEED,
+    JSON,
+    Setting,
+    read_device,
+    read_option,
+    read_whole,
+)
 from mnemoscope.cli.sweeping import CLUSTER, MEASURE, STORE, open_tools, read_measure
 from mnemoscope.experiments.axes import read_axis
 from mnemoscope.experiments.critical import Along
@@ -48,17 +56,15 @@ def fit(
         str, Parameter(help="search until a point's 95 % interval is +- this share")
     ] = "0.1",
     seeds: Annotated[str, Parameter(help="the most seeds at one place")] = "32",
-    seed: Annotated[str, Parameter(help="the first seed")] = "0",
+    seed: Annotated[str, FIRST_SEED] = "0",
     out: Annotated[
         Path | None, Parameter(help="also draw it into this file (.png, .svg or .pdf)")
     ] = None,
-    device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
+    device: Annotated[str, DEVICE] = "auto",
     cluster: Annotated[str | None, CLUSTER] = None,
     store: Annotated[Path | None, STORE] = None,
     yes: Annotated[bool, Parameter(negative="", help="go ahead however long it takes")] = False,
-    json: Annotated[
-        bool, Parameter(negative="", help="print one JSON object instead of tables")
-    ] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> int:
     """Fit scaling exponents to critical points over several axes, beside theory's.
 

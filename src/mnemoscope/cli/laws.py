@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mnemoscope.cli.output import print_json
-from mnemoscope.cli.setting import read_option, read_whole
+from mnemoscope.cli.setting import JSON, read_option, read_whole
 from mnemoscope.fields import between, one_of
 from mnemoscope.report.regimes import draw_regimes
 from mnemoscope.theory.laws import OVERLAP, regime_map
@@ -29,9 +29,7 @@ def laws(
     out: Annotated[
         Path | None, Parameter(help="also draw the map into this file (.png, .svg or .pdf)")
     ] = None,
-    json: Annotated[
-        bool, Parameter(negative="", help="print one JSON object instead of tables")
-    ] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> int:
     """Show the scaling laws, and the map of which one binds.
 

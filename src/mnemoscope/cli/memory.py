@@ -9,7 +9,16 @@ from rich.console import Console
 from rich.table import Table
 
 from mnemoscope.cli.output import deliver, number
-from mnemoscope.cli.setting import field_option, read_device, read_given, read_option, read_whole
+from mnemoscope.cli.setting import (
+    DEVICE,
+    FIRST_SEED,
+    JSON,
+    field_option,
+    read_device,
+    read_given,
+    read_option,
+    read_whole,
+)
 from mnemoscope.cli.sweeping import CLUSTER, STORE, open_tools, read_ends
 from mnemoscope.experiments.axes import read_axis
 from mnemoscope.experiments.capacity import Capacities, Capacity, capacity_many, criterion_name
@@ -54,16 +63,14 @@ def memory(
         str, Parameter(help="stop when the 95 % interval is +- this share")
     ] = "0.1",
     seeds: Annotated[str, Parameter(help="the most seeds, each with a limit of its own")] = "16",
-    seed: Annotated[str, Parameter(help="the first seed")] = "0",
-    device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
+    seed: Annotated[str, FIRST_SEED] = "0",
+    device: Annotated[str, DEVICE] = "auto",
     cluster: Annotated[str | None, CLUSTER] = None,
     store: Annotated[Path | None, STORE] = None,
     out: Annotated[
         Path | None, Parameter(help="draw items against weights into this .png, .svg or .pdf")
     ] = None,
-    json: Annotated[
-        bool, Parameter(negative="", help="print one JSON object instead of tables")
-    ] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> int:
     """Find how many items an associative memory holds, with an interval over seeds.
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from mnemoscope.cli.output import deliver
-from mnemoscope.cli.setting import Setting, read_device, read_option, read_whole
+from mnemoscope.cli.setting import DEVICE, Setting, read_device, read_option, read_whole
 from mnemoscope.cli.sweeping import CLUSTER, STORE, open_tools
 from mnemoscope.experiments.axes import grid, read_axis
 from mnemoscope.experiments.phase import PhaseDiagram, ordered, phase_diagram
@@ -33,7 +33,7 @@ def phase(
     out: Annotated[
         Path | None, Parameter(help="also draw it into this file (.png, .svg, .pdf or .html)")
     ] = None,
-    device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
+    device: Annotated[str, DEVICE] = "auto",
     cluster: Annotated[str | None, CLUSTER] = None,
     store: Annotated[Path | None, STORE] = None,
     yes: Annotated[bool, Parameter(negative="", help="go ahead however long it takes")] = False,

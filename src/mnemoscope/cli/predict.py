@@ -6,7 +6,7 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from mnemoscope.cli.output import bar, number, print_json
-from mnemoscope.cli.setting import Setting, read_option
+from mnemoscope.cli.setting import JSON, Setting, read_option
 from mnemoscope.fields import between
 from mnemoscope.theory.critical import SEARCH, Axis, critical_value
 from mnemoscope.theory.predict import REGIMES, Prediction
@@ -25,9 +25,7 @@ def predict(
     target: Annotated[
         str, Parameter(help="the accuracy for which critical N, d and L are given")
     ] = "0.5",
-    json: Annotated[
-        bool, Parameter(negative="", help="print one JSON object instead of tables")
-    ] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> int:
     """Predict one setting's accuracy from theory, without simulating it.
 

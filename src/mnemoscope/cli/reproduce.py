@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from mnemoscope.cli.output import print_json
-from mnemoscope.cli.setting import read_device, read_whole
+from mnemoscope.cli.setting import DEVICE, JSON, read_device, read_whole
 from mnemoscope.cli.sweeping import CLUSTER, STORE, open_tools
 from mnemoscope.experiments.sweep import Tally
 from mnemoscope.report.canvas import check_form
@@ -44,12 +44,10 @@ def reproduce(
         Path | None,
         Parameter(help="file that keeps what was found [default: beside the store]"),
     ] = None,
-    device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
+    device: Annotated[str, DEVICE] = "auto",
     cluster: Annotated[str | None, CLUSTER] = None,
     store: Annotated[Path | None, STORE] = None,
-    json: Annotated[
-        bool, Parameter(negative="", help="print one JSON object instead of tables")
-    ] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> int:
     """Run the claims of the papers and judge each by a rule written beforehand.
 

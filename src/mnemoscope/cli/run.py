@@ -12,7 +12,15 @@ from rich.console import Console
 from rich.table import Table
 
 from mnemoscope.cli.output import Watch, bar, number, print_json
-from mnemoscope.cli.setting import MEMORY, Setting, read_device, read_memory, read_whole
+from mnemoscope.cli.setting import (
+    FIRST_SEED,
+    JSON,
+    MEMORY,
+    Setting,
+    read_device,
+    read_memory,
+    read_whole,
+)
 from mnemoscope.cli.sweeping import STORE
 from mnemoscope.experiments.sweep import OneByOne, sweep
 from mnemoscope.experiments.trials import Run
@@ -36,13 +44,11 @@ def run(
     setting: Annotated[Setting | None, Parameter(name="*")] = None,
     *,
     seeds: Annotated[str, Parameter(help="how many seeds to run")] = "8",
-    seed: Annotated[str, Parameter(help="the first seed")] = "0",
+    seed: Annotated[str, FIRST_SEED] = "0",
     device: Annotated[str, Parameter(help="auto (a GPU where JAX sees one), cpu or gpu")] = "auto",
     memory: Annotated[str | None, MEMORY] = None,
     store: Annotated[Path | None, STORE] = None,
-    json: Annotated[
-        bool, Parameter(negative="", help="print one JSON object instead of tables")
-    ] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> int:
     """Simulate one setting over several seeds.
 

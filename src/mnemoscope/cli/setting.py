@@ -21,6 +21,10 @@ T = TypeVar("T")
 S = TypeVar("S", bound=Spec)
 
 SETTING = Group("Setting", sort_key=1)
+# What most commands take besides.
+JSON = Parameter(negative="", help="print one JSON object instead of tables")
+DEVICE = Parameter(help="auto, cpu or gpu")
+FIRST_SEED = Parameter(help="the first seed")
 MEMORY = Parameter(
     help="memory to keep within, such as 2GB; chunks shrink to it, and tables by pair of tokens "
     "that do not fit are replaced by a slower form [default: half of what is free]"

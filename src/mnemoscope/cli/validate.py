@@ -11,7 +11,7 @@ from rich.markdown import Markdown
 
 from mnemoscope.analysis.agreement import Agreement, Compared, judge
 from mnemoscope.cli.output import Watch, print_json
-from mnemoscope.cli.setting import read_device, read_option, read_whole
+from mnemoscope.cli.setting import DEVICE, JSON, read_device, read_option, read_whole
 from mnemoscope.experiments import drawn
 from mnemoscope.experiments.validate import (
     compare_accuracy,
@@ -56,13 +56,11 @@ def validate(
         str, Parameter(help="how many seeds to run; `terms` takes four times as many")
     ] = "16",
     quick: Annotated[bool, Parameter(negative="", help="a few settings instead of all")] = False,
-    device: Annotated[str, Parameter(help="auto, cpu or gpu")] = "auto",
+    device: Annotated[str, DEVICE] = "auto",
     out: Annotated[
         Path | None, Parameter(help="also write all tables into this file (Markdown)")
     ] = None,
-    json: Annotated[
-        bool, Parameter(negative="", help="print one JSON object instead of tables")
-    ] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> int:
     """Hold theory against simulation, on settings drawn before any was run.
 

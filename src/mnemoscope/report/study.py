@@ -6,16 +6,11 @@ from typing import Any
 from mnemoscope.report.canvas import check_form, save
 
 
-def make_study_figure(draw: Any, numbers: dict[str, Any]) -> Any:
-    """The figure as matplotlib's own."""
+def draw_study(draw: Any, numbers: dict[str, Any], path: Path) -> None:
+    """Write it into a .png, .svg or .pdf file."""
+    check_form(path)
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     draw(numbers, figure)
-    return figure
-
-
-def draw_study(draw: Any, numbers: dict[str, Any], path: Path) -> None:
-    """Write it into a .png, .svg or .pdf file."""
-    check_form(path)
-    save(make_study_figure(draw, numbers), path)
+    save(figure, path)

@@ -6,7 +6,7 @@ from typing import Any
 from mnemoscope.report.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
-from mnemoscope.studies.means import draw_curve, run_settings, show, told
+from mnemoscope.studies.means import draw_curve, run_settings, show, spread
 
 BASE: dict[Size, Retrieval] = {
     "quick": Retrieval(vocab=128, dim=64, length=32, samples=2),
@@ -27,17 +27,8 @@ def measure(size: Size, bench: Bench) -> Numbers:
     for spec, trials in zip(specs, run_settings(bench, specs, SEEDS[size]), strict=True):
         steps = [next(step for step in one.steps if step.name == "W1") for one in trials]
         lifts = [step.ratio for step in steps if step.ratio is not None]
-        half = told([max(0.0, min(1.0, step.attention_accuracy)) for step in steps])
-        rows.append({"samples": spec.samples, "lift": _spread(lifts), "attention": half})
+        rows.append({"samples": spec.samples, "lift": spread(lifts)})
     return {"rows": rows, "needed": math.sqrt(2 * math.log(base.length))}
-
-
-def _spread(values: list[float]) -> Numbers:
-    """Mean and 95 % interval of numbers that are not shares."""
-    mean = math.fsum(values) / len(values)
-    variance = math.fsum((one - mean) ** 2 for one in values) / max(1, len(values) - 1)
-    half = 2.3 * math.sqrt(variance / len(values))  # Student's, for eight seeds or more
-    return {"mean": mean, "low": mean - half, "high": mean + half}
 
 
 def judge(numbers: Numbers) -> Judgement:

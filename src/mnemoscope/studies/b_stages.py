@@ -3,7 +3,7 @@
 from typing import Any
 
 from mnemoscope.experiments.dynamics import Dynamics, dynamics
-from mnemoscope.numerics import numerics
+from mnemoscope.numerics import find_device, numerics
 from mnemoscope.spec import Flow
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
 
@@ -17,10 +17,8 @@ STOCHASTIC = 1024
 
 def measure(size: Size, bench: Bench) -> Numbers:
     """The exact gradient, and, at full size, fresh sequences beside it."""
-    import jax
-
     spec = SETTING[size]
-    with numerics("float32", jax.devices()[0]):
+    with numerics("float32", find_device("auto")):
         exact = dynamics(spec)
         drawn = dynamics(spec.replace(batch=STOCHASTIC), bench.seed) if size == "full" else None
     return {"exact": _told(exact), "drawn": None if drawn is None else _told(drawn)}

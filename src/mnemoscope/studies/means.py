@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from mnemoscope.analysis.intervals import mean_interval
 from mnemoscope.experiments.sweep import sweep
@@ -36,13 +37,14 @@ def difference(more: Sequence[Trial], less: Sequence[Trial]) -> Numbers:
     """Mean difference in accuracy, paired by seed, with its 95 % interval."""
     other = {one.seed: one.accuracy or 0.0 for one in less}
     gaps = [(one.accuracy or 0.0) - other[one.seed] for one in more if one.seed in other]
-    middle = float(np.mean(gaps)) if gaps else float("nan")
-    if len(gaps) < 2:
-        return {"mean": middle, "low": -1.0, "high": 1.0}
-    from scipy.special import stdtrit
+    return spread(gaps) if len(gaps) > 1 else {"mean": sum(gaps), "low": -1.0, "high": 1.0}
 
-    half = float(stdtrit(len(gaps) - 1, 0.975)) * float(np.std(gaps, ddof=1)) / len(gaps) ** 0.5
-    return {"mean": middle, "low": middle - half, "high": middle + half}
+
+def spread(values: Sequence[float]) -> Numbers:
+    """Mean and Student's 95 % interval of numbers that need not be shares."""
+    mean, count = float(np.mean(values)), len(values)
+    half = float(stdtrit(count - 1, 0.975)) * float(np.std(values, ddof=1)) / count**0.5
+    return {"mean": mean, "low": mean - half, "high": mean + half}
 
 
 def show(one: Numbers) -> str:
