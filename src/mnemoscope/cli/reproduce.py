@@ -11,13 +11,15 @@ from rich.table import Table
 
 from mnemoscope.cli.output import print_json
 from mnemoscope.cli.setting import DEVICE, JSON, read_device, read_whole
-from mnemoscope.cli.sweeping import CLUSTER, STORE, open_tools
+from mnemoscope.cli.sweeping import CLUSTER, STORE, open_tools, say
 from mnemoscope.experiments.sweep import Tally
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.study import draw_study
 from mnemoscope.spec import SpecError
+from mnemoscope.store.schema import default_path
+from mnemoscope.studies.at_once import pieces_left, run_at_once, share_the_gpu
 from mnemoscope.studies.base import Bench, Size, Study
-from mnemoscope.studies.catalogue import load_all
+from mnemoscope.studies.catalogue import MINUTES, load_all
 from mnemoscope.studies.ledger import Claim, Ledger, run_studies
 
 STYLE = {"supported": "green", "refuted": "red", "inconclusive": "yellow"}
@@ -44,6 +46,9 @@ def reproduce(
         Path | None,
         Parameter(help="file that keeps what was found [default: beside the store]"),
     ] = None,
+    at_once: Annotated[
+        str | None, Parameter(help="studies to run at once, each in its own process [default: 1]")
+    ] = None,
     device: Annotated[str, DEVICE] = "auto",
     cluster: Annotated[str | None, CLUSTER] = None,
     store: Annotated[Path | None, STORE] = None,
@@ -69,15 +74,28 @@ def reproduce(
     several = (3 if full else 1) if bases is None else read_whole("bases", bases, 1, 100)
     files = figure_files(studies, out)
     book = Ledger(ledger)
-    with open_tools(cluster, read_device(device), store) as tools:
+    processes = 1 if at_once is None else read_whole("at_once", at_once, 1, 64)
+    if processes > 1:
+        if cluster is not None:
+            raise SpecError("at_once", "expected it without --cluster, got both")
+        pieces = pieces_left(studies, size, several, book)
+        share_the_gpu(processes)
+        place = read_device(device)
+        done = run_at_once(pieces, processes, place, store or default_path(), book.path)
+        for number, ((name, _, base), seconds) in enumerate(done, 1):
+            say(f"{number} of {len(pieces)} done: {name}, base seed {base}, {seconds:.0f} s")
+        book.read()
+        claims = book.told(studies, size, several)
+    else:
+        with open_tools(cluster, read_device(device), store) as tools:
 
-        def bench(study: Study, seed: int) -> Bench:
-            def progress(tally: Tally, what: str) -> None:
-                tools["progress"](tally, f"{study.id}: {what}")
+            def bench(study: Study, seed: int) -> Bench:
+                def progress(tally: Tally, what: str) -> None:
+                    tools["progress"](tally, f"{study.id}: {what}")
 
-            return Bench(tools["store"], tools["workers"], progress, seed)
+                return Bench(tools["store"], tools["workers"], progress, seed)
 
-        claims = run_studies(studies, size, several, book, bench)
+            claims = run_studies(studies, size, several, book, bench)
     for claim in claims:
         if claim.study.id in files:
             draw_study(claim.study.draw, claim.entries[0].numbers, files[claim.study.id])
@@ -111,15 +129,16 @@ def figure_files(studies: list[Study], out: Path | None) -> dict[str, Path]:
 
 def about(study: Study) -> dict[str, object]:
     """A line of the catalogue."""
-    names = ("id", "source", "statement", "expected", "rule", "minutes")
-    return {name: getattr(study, name) for name in names}
+    names = ("id", "source", "statement", "expected", "rule")
+    minutes = dict(zip(("quick", "full"), MINUTES[study.id], strict=True))
+    return {**{name: getattr(study, name) for name in names}, "minutes": minutes}
 
 
 def show_catalogue(studies: list[Study]) -> None:
     """The catalogue for people."""
     console = Console(highlight=False)
     for study in studies:
-        cost = f"quick {study.minutes['quick']:g} min, full {study.minutes['full']:g} min"
+        cost = "quick {:g} min, full {:g} min".format(*MINUTES[study.id])
         console.print(f"[bold]{study.id}[/bold]  {study.source}  ({cost})")
         console.print(Padding(study.statement, (0, 0, 0, 4)))
     console.print("\nMinutes for one base seed: quick on two CPU cores, full on one H200.")

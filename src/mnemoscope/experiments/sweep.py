@@ -8,7 +8,7 @@ is left to it, and waited for.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from mnemoscope.experiments.trials import Report, run_trials
@@ -32,6 +32,7 @@ class Tally:
     found: int = 0
     done: int = 0
     failed: int = 0
+    jobs: tuple[AnyJob, ...] = field(default=(), repr=False)
 
 
 Progress = Callable[[Tally], None]
@@ -113,7 +114,7 @@ def sweep(
     jobs = list(dict.fromkeys(jobs))
     finished = store.finished([spec for spec, _ in jobs])
     left = [job for job in jobs if (job[0].id, job[1]) not in finished]
-    tally = Tally(total=len(jobs), found=len(jobs) - len(left))
+    tally = Tally(total=len(jobs), found=len(jobs) - len(left), jobs=tuple(jobs))
     claims = Claims(store)
     under_way = 0
     try:

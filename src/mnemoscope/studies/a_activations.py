@@ -66,7 +66,6 @@ STUDY = Study(
     rule="Accuracy with an MLP less accuracy without, paired by seed, for each activation. "
     "Supported if for at least one the 95 % interval lies above 0, refuted if for all it lies "
     "below.",
-    minutes={"quick": 0.6, "full": 0.7},
     measure=measure,
     judge=judge,
     draw=draw,

@@ -71,7 +71,6 @@ STUDY = Study(
     rule="Matched filter and message passing, the N at which each names half of the labels. "
     "Supported if all are at or above the bound, refuted if one is more than two standard errors "
     "below it.",
-    minutes={"quick": 0.2, "full": 3.0},
     measure=measure,
     judge=judge,
     draw=draw,

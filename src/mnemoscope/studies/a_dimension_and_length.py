@@ -95,7 +95,6 @@ STUDY = Study(
     "sequences. Supported if N is larger at small d than at large d for both lengths, and larger "
     "for long than for short sequences at large d, 95 % intervals apart. Refuted if an order is "
     "the other way round, intervals apart.",
-    minutes={"quick": 0.7, "full": 1.5},
     measure=measure,
     judge=judge,
     draw=draw,

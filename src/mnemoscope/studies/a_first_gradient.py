@@ -54,7 +54,6 @@ STUDY = Study(
     "product and a sum. Supported if the product wins decisively, each power is within 0.5 of "
     "the claimed one, and theory's on the same points lies in its 95 % interval (+-0.1). Refuted "
     "if the sum wins, or an interval lies further than 0.5 from the claimed power.",
-    minutes={"quick": 0.8, "full": 4.0},
     measure=measure,
     judge=judge,
     draw=draw,

@@ -75,7 +75,6 @@ STUDY = Study(
     expected="changes of accuracy within 0.1",
     rule="Accuracy after AdamW goes on less accuracy after three steps, paired by seed, at "
     "several N. Supported if all 95 % intervals lie within 0.1 of 0, refuted if one lies beyond.",
-    minutes={"quick": 0.4, "full": 1.0},
     measure=measure,
     judge=judge,
     draw=draw,

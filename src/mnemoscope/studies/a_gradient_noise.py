@@ -18,5 +18,4 @@ STUDY = law_study(
     axes=AXES,
     leading=LEADING,
     measure="attention_accuracy",
-    minutes={"quick": 0.2, "full": 1.0},
 )

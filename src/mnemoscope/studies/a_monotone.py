@@ -76,7 +76,6 @@ STUDY = Study(
     expected="N, d, m up, V, L down",
     rule="One size at a time is doubled, the same seeds before and after. Supported if all five "
     "95 % intervals of the change lie on their side of 0, refuted if one lies on the other side.",
-    minutes={"quick": 0.4, "full": 0.5},
     measure=measure,
     judge=judge,
     draw=draw,

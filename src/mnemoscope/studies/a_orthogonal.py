@@ -63,7 +63,6 @@ STUDY = Study(
     rule="Critical N (accuracy 0.5) at d = 1.25 V. Supported if at the longest sequences random "
     "embeddings need more samples than orthonormal ones, 95 % intervals apart, and their N grows "
     "by a larger factor from the shortest. Refuted if they need fewer, intervals apart.",
-    minutes={"quick": 0.6, "full": 1.0},
     measure=measure,
     judge=judge,
     draw=draw,

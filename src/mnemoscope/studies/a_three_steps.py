@@ -53,7 +53,6 @@ STUDY = Study(
     expected="accuracy far above chance",
     rule="Supported if the 95 % interval of the accuracy after three steps lies above 0.5, "
     "refuted if it lies below.",
-    minutes={"quick": 0.2, "full": 0.5},
     measure=measure,
     judge=judge,
     draw=draw,

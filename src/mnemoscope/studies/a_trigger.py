@@ -66,7 +66,6 @@ STUDY = Study(
     rule="Score of the trigger less the mean score of tokens, over their standard deviation, "
     "after the second step. Supported if at the most samples its 95 % interval lies above sqrt(2 "
     "ln L) and above the one at the fewest samples. Refuted if it lies below either.",
-    minutes={"quick": 0.2, "full": 0.3},
     measure=measure,
     judge=judge,
     draw=draw,

@@ -75,7 +75,6 @@ STUDY = Study(
     rule="Power of d in the width at which half of the labels are named, attention given, "
     "hermite3. Supported if its 95 % interval lies within -1.5 to -0.5, refuted if it lies "
     "outside.",
-    minutes={"quick": 0.8, "full": 1.0},
     measure=measure,
     judge=judge,
     draw=draw,

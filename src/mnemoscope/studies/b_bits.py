@@ -68,7 +68,6 @@ STUDY = Study(
     expected=f"fewer than {BITS} bits a parameter",
     rule="N log2 M over the parameters, N being the items that are all right. Supported if all "
     f"95 % intervals lie below {BITS}, refuted if one lies above.",
-    minutes={"quick": 0.4, "full": 2.0},
     measure=measure,
     judge=judge,
     draw=draw,

@@ -17,7 +17,7 @@ from mnemoscope.theory.associative import (
 
 DIMS: dict[Size, tuple[int, ...]] = {
     "quick": (8, 11, 16, 22),
-    "full": (8, 11, 16, 22, 32, 45, 64, 90, 128, 181, 256),
+    "full": (8, 11, 16, 22, 32, 45, 64, 90, 128, 181),
 }
 SEEDS: dict[Size, int] = {"quick": 4, "full": 5}
 
@@ -87,7 +87,6 @@ STUDY = Study(
     expected="d² = 1.3 N ln N (the authors' guide line)",
     rule="Power of d² in N ln N, N being the items at which 99 % can be trained: supported if "
     "its 95 % interval lies within 0.9 to 1.1, refuted if it lies outside.",
-    minutes={"quick": 0.4, "full": 6.0},
     measure=measure,
     judge=judge,
     draw=draw,

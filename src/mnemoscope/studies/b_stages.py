@@ -88,7 +88,6 @@ STUDY = Study(
     rule="Supported if the loss stays within 0.05 of ln D for at least 1,000 steps (200 at the "
     "quick size), the relation is right in more than 99 % there, and the loss ends below 0.1. "
     "Refuted if there is no such plateau.",
-    minutes={"quick": 0.1, "full": 1.0},
     measure=measure,
     judge=judge,
     draw=draw,

@@ -41,8 +41,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
     }
     seeds = range(bench.seed, bench.seed + SEEDS[size])
     jobs = [(spec, seed) for spec in specs.values() for seed in seeds]
-    watch = bench.progress
-    sweep(jobs, bench.store, bench.workers, watch and (lambda tally: watch(tally, "trainings")))
+    sweep(jobs, bench.store, bench.workers, lambda tally: bench.progress(tally, "trainings"))
     table: dict[tuple[int, int], list[float]] = {}
     for at, spec in specs.items():
         found = bench.store.outcomes(spec)
@@ -112,7 +111,6 @@ STUDY = Study(
     "above that at the least of both by more than twice the seeds' spread, and, at full size, "
     "the mean absolute difference from the authors' picture is at most 0.06. Refuted if either "
     "does not rise.",
-    minutes={"quick": 0.4, "full": 8.0},
     measure=measure,
     judge=judge,
     draw=draw,

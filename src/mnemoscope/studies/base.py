@@ -8,10 +8,11 @@ The numbers are plain data, so that a judgement and a figure can be made again f
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from mnemoscope.experiments.sweep import Tally, Workers
+from mnemoscope.record import AnyJob
 from mnemoscope.store.trials import Store
 
 Size = Literal["quick", "full"]
@@ -21,12 +22,22 @@ Numbers = dict[str, Any]
 
 @dataclass(frozen=True)
 class Bench:
-    """What a study works with: the store, workers, progress, and the first of its seeds."""
+    """What a study works with: the store, workers, and the first of its seeds.
+
+    `watch` hears of progress; `asked` collects every trial that the study asked for.
+    """
 
     store: Store
     workers: Workers
-    progress: Callable[[Tally, str], None] | None = None
+    watch: Callable[[Tally, str], None] | None = None
     seed: int = 0
+    asked: dict[AnyJob, None] = field(default_factory=dict, repr=False)
+
+    def progress(self, tally: Tally, what: str = "trials") -> None:
+        """Note what is asked for, and pass it on."""
+        self.asked.update(dict.fromkeys(tally.jobs))
+        if self.watch is not None:
+            self.watch(tally, what)
 
     @property
     def tools(self) -> dict[str, Any]:
@@ -44,14 +55,13 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Study:
-    """One claim. `minutes` is about what each size takes: on two cores, and on one H200."""
+    """One claim."""
 
     id: str
     source: str
     statement: str
     expected: str
     rule: str
-    minutes: dict[Size, float]
     measure: Callable[[Size, Bench], Numbers]
     judge: Callable[[Numbers], Judgement]
     draw: Callable[[Numbers, Any], None]

@@ -33,6 +33,34 @@ MODULES = {
     "b-bits": "b_bits",
 }
 
+# About what one base seed takes, in minutes: quick on two CPU cores, full on one H200. What a study
+# costs stands here and not in its file, which decides its numbers.
+MINUTES = {
+    "a-three-steps": (0.2, 0.5),
+    "a-monotone": (0.4, 0.5),
+    "a-first-gradient": (0.8, 4.0),
+    "a-mean-bias": (1.2, 1.0),
+    "a-gradient-noise": (0.2, 1.0),
+    "a-dimension-and-length": (0.7, 1.5),
+    "a-orthogonal": (0.6, 1.0),
+    "a-bound": (0.2, 3.0),
+    "a-trigger": (0.2, 0.3),
+    "a-first-steps": (0.4, 1.0),
+    "a-width": (0.8, 1.0),
+    "a-activations": (0.6, 0.7),
+    "news-dl": (0.1, 1.5),
+    "q-coupling": (0.9, 1.0),
+    "q-mlp": (0.9, 0.7),
+    "q-beyond": (0.1, 1.0),
+    "q-large-dimension": (0.2, 0.5),
+    "b-fig1-left": (0.4, 6.0),
+    "b-fig1-right": (1.1, 8.0),
+    "b-fig4-left": (0.6, 10.0),
+    "b-fig4-right": (0.4, 8.0),
+    "b-fig5": (0.1, 1.0),
+    "b-bits": (0.4, 2.0),
+}
+
 
 def load(name: str) -> Study:
     """The study of that name."""

@@ -89,11 +89,11 @@ def judge_leading(numbers: Numbers, leading: dict[str, float]) -> Verdict:
 
 def law_study(
     *, id: str, source: str, statement: str, expected: str, axes: dict[Size, Axes],
-    leading: dict[str, float], measure: Measure, minutes: dict[Size, float],
+    leading: dict[str, float], measure: Measure,
 ) -> Study:  # fmt: skip
     """A study of one claimed power law of the critical N, and nothing else."""
     return Study(
-        id=id, source=source, statement=statement, expected=expected, minutes=minutes,
+        id=id, source=source, statement=statement, expected=expected,
         rule="Powers of L, V and d in the critical N. Supported if each is within 0.5 of the "
         "claimed one and theory's power on the same points lies in its 95 % interval (+-0.1). "
         "Refuted if an interval lies further than 0.5 from the claimed power.",

@@ -9,7 +9,8 @@ import hashlib
 import importlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,12 @@ from mnemoscope.spec import SpecError
 from mnemoscope.store.schema import default_path
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study, Verdict, agreed
 from mnemoscope.studies.catalogue import MODULES
+from mnemoscope.studies.trials import Trials, trials_of
+
+try:
+    import fcntl
+except ImportError:  # Windows: there, one command at a time
+    fcntl = None
 
 FORMAT = 1
 # Base seeds are this far apart: no study uses as many.
@@ -30,7 +37,7 @@ APART = 10_000
 
 @dataclass(frozen=True)
 class Entry:
-    """One measurement of one study."""
+    """One measurement of one study, and the trials it rests on."""
 
     study: str
     size: Size
@@ -39,6 +46,7 @@ class Entry:
     numbers: Numbers = field(repr=False)
     seconds: float = 0.0
     made: dict[str, str] = field(default_factory=dict)
+    trials: Trials = field(default_factory=dict, repr=False)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -97,15 +105,20 @@ def fingerprint(study: Study) -> str:
 
 
 class Ledger:
-    """The entries of one file, which is written whole after each change."""
+    """The entries of one file, which is written whole after each change.
+
+    Several processes may add to one file: each reads it again before it writes.
+    """
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or default_path().with_name("ledger.json")
         self.entries: dict[tuple[str, str, int], Entry] = {}
-        if self.path.exists():
-            self._read()
+        self.read()
 
-    def _read(self) -> None:
+    def read(self) -> None:
+        """Take in what the file says now."""
+        if not self.path.exists():
+            return
         shown = repr(str(self.path))
         try:
             told = json.loads(self.path.read_text(encoding="utf-8"))
@@ -128,16 +141,38 @@ class Ledger:
 
     def add(self, entry: Entry) -> None:
         """Keep one entry, in place of an older one."""
-        self.entries[entry.study, entry.size, entry.base] = entry
-        told = {"format": FORMAT, "entries": [one.as_dict() for one in self.entries.values()]}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(self.path) as part:
-            Path(part).write_text(json.dumps(told, allow_nan=False), encoding="utf-8")
+        with self._alone():
+            self.read()
+            self.entries[entry.study, entry.size, entry.base] = entry
+            told = {"format": FORMAT, "entries": [one.as_dict() for one in self.entries.values()]}
+            with whole_file(self.path) as part:
+                Path(part).write_text(json.dumps(told, allow_nan=False), encoding="utf-8")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other processes from writing meanwhile; the lock ends with its process."""
+        if fcntl is None:
+            yield
+            return
+        with self.path.with_name(f".{self.path.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def find(self, study: Study, size: Size, base: int) -> Entry | None:
         """The entry, if the study has not changed since."""
         entry = self.entries.get((study.id, size, base))
         return entry if entry is not None and entry.print == fingerprint(study) else None
+
+    def told(self, studies: Sequence[Study], size: Size, bases: int) -> list[Claim]:
+        """The claims at this size, each by as many of its first base seeds as there are."""
+        made = []
+        for study in studies:
+            found = [self.find(study, size, base) for base in range(bases)]
+            entries = tuple(one for one in found if one is not None)
+            if entries:
+                made.append(Claim(study, size, entries))
+        return made
 
     def claims(self, studies: Sequence[Study]) -> list[Claim]:
         """What is kept of these studies, each at the largest size there is."""
@@ -152,6 +187,19 @@ class Ledger:
         return found
 
 
+def measure_one(study: Study, size: Size, base: int, bench: Bench) -> Entry:
+    """Run a study from one base seed."""
+    began = time.perf_counter()
+    numbers = study.measure(size, bench)
+    made = {
+        **versions(), "device": jax.devices()[0].device_kind,
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+    }  # fmt: skip
+    seconds = round(time.perf_counter() - began, 1)
+    trials = trials_of(bench.store, bench.asked)
+    return Entry(study.id, size, base, fingerprint(study), numbers, seconds, made, trials)
+
+
 def run_studies(
     studies: Sequence[Study],
     size: Size,
@@ -160,21 +208,8 @@ def run_studies(
     bench: Callable[[Study, int], Bench],
 ) -> list[Claim]:
     """Measure what the ledger does not have yet, study by study, and tell all."""
-    claims = []
     for study in studies:
-        entries = []
         for base in range(bases):
-            entry = ledger.find(study, size, base)
-            if entry is None:
-                began = time.perf_counter()
-                numbers = study.measure(size, bench(study, base * APART))
-                made = {
-                    **versions(), "device": jax.devices()[0].device_kind,
-                    "date": time.strftime("%Y-%m-%d", time.gmtime()),
-                }  # fmt: skip
-                seconds = round(time.perf_counter() - began, 1)
-                entry = Entry(study.id, size, base, fingerprint(study), numbers, seconds, made)
-                ledger.add(entry)
-            entries.append(entry)
-        claims.append(Claim(study, size, tuple(entries)))
-    return claims
+            if ledger.find(study, size, base) is None:
+                ledger.add(measure_one(study, size, base, bench(study, base * APART)))
+    return ledger.told(studies, size, bases)

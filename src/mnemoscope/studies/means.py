@@ -18,10 +18,9 @@ def run_settings(
 ) -> list[list[Trial]]:
     """The trials of every setting that did not crash, seeds in order."""
     numbers = range(bench.seed, bench.seed + seeds)
-    watch = bench.progress
     sweep(
         [(spec, seed) for spec in specs for seed in numbers], bench.store, bench.workers,
-        watch and (lambda tally: watch(tally, what)),
+        lambda tally: bench.progress(tally, what),
     )  # fmt: skip
     found = [[bench.store.get(spec, seed) for seed in numbers] for spec in specs]
     return [[one for one in some if one is not None and one.status == "ok"] for some in found]

@@ -31,7 +31,6 @@ STUDY = Study(
     expected="N as d^1 L^1",
     rule="Powers of d and L in the critical N (accuracy 0.5). Supported if both 95 % intervals "
     "lie within 0.5 to 1.5, refuted if one lies outside.",
-    minutes={"quick": 0.1, "full": 1.5},
     measure=measure,
     judge=judge,
     draw=draw,

@@ -21,7 +21,6 @@ STUDY = Study(
     rule="Accuracy after AdamW goes on less accuracy after three steps, paired by seed, at "
     "several N. Supported if a 95 % interval lies above 0 and none below, refuted if one lies "
     "below.",
-    minutes={"quick": 0.1, "full": 1.0},
     measure=measure,
     judge=judge,
     draw=draw,

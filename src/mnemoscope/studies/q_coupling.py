@@ -47,7 +47,6 @@ STUDY = Study(
     rule="A product of powers and a sum of powers are fitted to the critical N of the first "
     "gradient over a grid of L and V. Supported if Akaike's criterion prefers the product by 4 "
     "or more, refuted if it prefers the sum by as much.",
-    minutes={"quick": 0.9, "full": 1.0},
     measure=measure,
     judge=judge,
     draw=draw,

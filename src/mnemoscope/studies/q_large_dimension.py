@@ -67,7 +67,6 @@ STUDY = Study(
     expected="critical N within a factor of two of what any learner needs",
     rule="Critical N (accuracy 0.5) at the largest d over the N at which half of the tokens have "
     "been seen. Supported if its 95 % interval lies below 2, refuted if it lies above.",
-    minutes={"quick": 0.2, "full": 0.5},
     measure=measure,
     judge=judge,
     draw=draw,

@@ -73,7 +73,6 @@ STUDY = Study(
     expected="a loss of accuracy somewhere",
     rule="Accuracy with an MLP less accuracy without, paired by seed, over d and activations. "
     "Supported if a 95 % interval lies below 0, refuted if all lie above -0.01.",
-    minutes={"quick": 0.9, "full": 0.7},
     measure=measure,
     judge=judge,
     draw=draw,

@@ -1,0 +1,65 @@
+"""Several studies at once, each in a process of its own, on one store and one ledger.
+
+A study spends much of its time compiling and waiting for small steps; a machine with many cores or
+a large GPU has room for several. What they find is the same: the store hands every trial to one.
+"""
+
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+from mnemoscope.experiments.sweep import ThisProcess
+from mnemoscope.fields import Device
+from mnemoscope.numerics import keep_compiled_programs
+from mnemoscope.store.trials import Store
+from mnemoscope.studies.base import Bench, Size, Study
+from mnemoscope.studies.catalogue import MINUTES, load
+from mnemoscope.studies.ledger import APART, Ledger, measure_one
+
+# JAX's own share of a GPU, over all processes together.
+GPU_SHARE = 0.9
+
+Piece = tuple[str, Size, int]
+
+
+def share_the_gpu(processes: int) -> None:
+    """Let each process take its part of a GPU and no more; before JAX first looks at it."""
+    os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", f"{GPU_SHARE / (processes + 1):.3f}")
+
+
+def pieces_left(studies: Sequence[Study], size: Size, bases: int, ledger: Ledger) -> list[Piece]:
+    """What the ledger does not have, the longest first, so that no long one is left for the end."""
+    left: list[Piece] = [
+        (study.id, size, base)
+        for study in studies
+        for base in range(bases)
+        if ledger.find(study, size, base) is None
+    ]
+    return sorted(left, key=lambda piece: -MINUTES[piece[0]][size == "full"])
+
+
+def run_at_once(
+    pieces: Sequence[Piece], processes: int, device: Device, store: Path, ledger: Path
+) -> Iterator[tuple[Piece, float]]:
+    """Each piece when it is done, and its seconds; all are in the ledger then."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context) as pool:
+        under_way = {pool.submit(_run, piece, device, store, ledger): piece for piece in pieces}
+        try:
+            for future in as_completed(under_way):
+                yield under_way[future], future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _run(piece: Piece, device: Device, store: Path, ledger: Path) -> float:
+    name, size, base = piece
+    keep_compiled_programs()
+    with Store(store) as own:
+        bench = Bench(own, ThisProcess(device), seed=base * APART)
+        entry = measure_one(load(name), size, base, bench)
+    Ledger(ledger).add(entry)
+    return entry.seconds
