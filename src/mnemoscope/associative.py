@@ -1,7 +1,8 @@
 """Trials of paper B's associative memories: settings and seeds in, outcomes out.
 
-Memories that differ in seed and, within an eighth of an octave or 32, in the number of items share
-a program and run side by side. The same seed has the same first items at every N.
+Memories that differ in seed and, within an eighth of an octave or 32 (on a GPU: an octave), in the
+number of items share a program and run side by side. The same seed has the same first items at
+every N.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from mnemoscope.numerics import Place, Precision, find_device, forget_programs, 
 from mnemoscope.record import Outcome
 from mnemoscope.room import Room
 from mnemoscope.spec import Memory, SpecError
-from mnemoscope.together import Lesson, Rows, School, train_together
+from mnemoscope.together import Lesson, Rows, School, filled, train_together
 from mnemoscope.training.associative import accuracy_of, advance, begin, constructed_accuracy
 
 MemoryJob = tuple[Memory, int]
@@ -28,10 +29,15 @@ MOST_AT_ONCE = {"cpu": 16, "gpu": 64}
 BUSY = 2**26
 
 
-def program_of(spec: Memory) -> Memory:
-    """The setting whose compiled program serves this one: items are rounded up."""
+def program_of(spec: Memory, platform: str = "cpu") -> Memory:
+    """The setting whose compiled program serves this one: items are rounded up.
+
+    On a GPU much further: small steps take as long as larger ones, and compiling takes longer.
+    """
     items = spec.items
-    if spec.embedding != "orthonormal":  # which has no room for more rows than dimensions
+    if platform != "cpu" and spec.embedding != "orthonormal":
+        items = max(64, 1 << (items - 1).bit_length())
+    elif spec.embedding != "orthonormal":  # which has no room for more rows than dimensions
         step = max(32, 2 ** (items.bit_length() - 4))
         items = -(-items // step) * step
     return spec.replace(items=items, lr=0.0, max_steps=0, target=0.99)
@@ -44,7 +50,7 @@ def recall_many(
     place = find_device(device)
     groups: dict[Memory, list[int]] = {}
     for number, (spec, _) in enumerate(jobs):
-        groups.setdefault(program_of(spec), []).append(number)
+        groups.setdefault(program_of(spec, place.platform), []).append(number)
     found: dict[int, Outcome] = {}
     with numerics(precision, place):
         for program, numbers in groups.items():
@@ -117,8 +123,9 @@ def _construct(
 def _train(
     program: Memory, jobs: list[MemoryJob], place: Place, precision: Precision
 ) -> list[Outcome]:
-    pairs, state = begin(program, *_drawn(jobs))
-    lr = jnp.asarray([spec.rate for spec, _ in jobs], float)
+    rows = filled(jobs, place)
+    pairs, state = begin(program, *_drawn(rows))
+    lr = jnp.asarray([spec.rate for spec, _ in rows], float)
     last = np.zeros(len(jobs))
 
     def go_on(rows: Rows) -> tuple[Rows, dict[str, np.ndarray]]:

@@ -20,7 +20,7 @@ from mnemoscope.record import Outcome
 from mnemoscope.room import Room
 from mnemoscope.spec import Facts, SpecError
 from mnemoscope.tasks.facts import Sizes, draw_facts
-from mnemoscope.together import Lesson, Rows, School, train_together
+from mnemoscope.together import Lesson, Rows, School, filled, train_together
 from mnemoscope.training.factual import Extent, World, advance, begin, final_accuracy, measure
 
 FactsJob = tuple[Facts, int]
@@ -36,13 +36,13 @@ def program_of(spec: Facts, platform: str = "cpu") -> Facts:
     """The setting whose compiled program serves this one: sizes are rounded up.
 
     Subjects, relations, answers and noise to a quarter of an octave, heads and width to a power of
-    two. Where a step is small, all go up further, and on a GPU the width does, so that fewer
-    programs are compiled. What is too much is zero, or never occurs.
+    two. Where a step is small, and on a GPU, all go up further, so that fewer programs are
+    compiled. What is too much is zero, or never occurs.
     """
     if spec.method == "constructed":
         return spec.replace(lr=0.01, max_steps=1, target=0.99)
     small = platform == "cpu" and spec.batch * spec.tokens * spec.dim <= SMALL
-    up = _power_of_two if small else _quarter_octave
+    up = _power_of_two if small or platform != "cpu" else _quarter_octave
     sizes = {name: up(getattr(spec, name)) for name in ("subjects", "relations", "answers")}
     heads, width = _power_of_two(spec.heads), spec.width and max(8, _power_of_two(spec.width))
     if small:
@@ -101,7 +101,8 @@ def _batch_size(program: Facts, place: Place) -> int:
             "batch", f"expected few enough sequences for the memory that is free, got "
             f"{program.batch:,} ({needed_bytes(program) / 1e9:.1f} GB)",
         )  # fmt: skip
-    return max(1, min(MOST_AT_ONCE[kind], fits))
+    most = min(MOST_AT_ONCE[kind], fits)
+    return most if kind == "cpu" else 1 << (most.bit_length() - 1)
 
 
 def _keys(spec: Facts, seed: int) -> dict[str, np.ndarray]:
@@ -146,15 +147,16 @@ def _train(
     program: Facts, jobs: list[FactsJob], place: Place, precision: Precision
 ) -> list[Outcome]:
     """One batch, in one compiled program."""
-    each = [_keys(spec, seed) for spec, seed in jobs]
+    rows = filled(jobs, place)
+    each = [_keys(spec, seed) for spec, seed in rows]
     keys = {name: jnp.asarray(np.stack([one[name] for one in each])) for name in each[0]}
-    own = [Sizes.of(spec) for spec, _ in jobs]
+    own = [Sizes.of(spec) for spec, _ in rows]
     sizes = jax.tree.map(lambda *parts: jnp.stack(parts), *own)
     extent = Extent(*(
-        jnp.asarray([getattr(spec, name) for spec, _ in jobs], jnp.int32) for name in Extent._fields
+        jnp.asarray([getattr(spec, name) for spec, _ in rows], jnp.int32) for name in Extent._fields
     ))  # fmt: skip
     world, state = begin(program, keys, sizes, extent)
-    lr = jnp.asarray([spec.lr for spec, _ in jobs], float)
+    lr = jnp.asarray([spec.lr for spec, _ in rows], float)
 
     def go_on(rows: Rows) -> tuple[Rows, dict[str, np.ndarray]]:
         world, state, lr = rows

@@ -4,6 +4,7 @@ Each stops at the first check at which its accuracy reaches its target, or at it
 most of a batch is done, the rest goes on in a smaller one.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from mnemoscope.spec import Spec
 
 # Going on in a smaller batch costs a compilation of about so many seconds.
 COMPILE_SECONDS = 8.0
+# A GPU does so many small trainings in the time of one.
+LEAST_ON_GPU = 8
 KEPT_CHECKS = 128
 
 # Arrays in any nesting, all with a first axis of one row for each training.
@@ -51,11 +54,27 @@ class School:
     precision: Precision
 
 
+def row_count(trainings: int, place: Place) -> int:
+    """How many rows to run for so many trainings.
+
+    A GPU gets powers of two, so that batches of any size share a few compiled programs.
+    """
+    if place.platform == "cpu":
+        return trainings
+    return max(LEAST_ON_GPU, 1 << (trainings - 1).bit_length())
+
+
+def filled(jobs: Sequence[Any], place: Place) -> list[Any]:
+    """The jobs of a batch, the last one repeated until there is one for each row."""
+    return [*jobs, *[jobs[-1]] * (row_count(len(jobs), place) - len(jobs))]
+
+
 def train_together(lessons: Sequence[Lesson], rows: Rows, school: School) -> list[Outcome]:
-    """Steps and checks in turn, from the first state on."""
+    """Steps and checks in turn, from the first state on. Rows beyond the lessons are not heard."""
     outcomes: dict[int, Outcome] = {}
     curves: list[list[dict[str, float]]] = [[] for _ in lessons]
     at = list(range(len(lessons)))
+    size, each = row_count(len(at), school.place), math.inf
     longest = max(lesson.most_steps for lesson in lessons)
     began, taken = time.perf_counter(), 0
     while len(outcomes) < len(lessons):
@@ -87,12 +106,14 @@ def train_together(lessons: Sequence[Lesson], rows: Rows, school: School) -> lis
                 seconds=(time.perf_counter() - began) / len(lessons), message=message,
                 precision=school.precision, device=school.place.device_kind,
             )  # fmt: skip
-        each = time.perf_counter() - clock
+        # A check may have waited for a compilation: the fastest shows what one takes.
+        each = min(each, time.perf_counter() - clock)
         left = [row for row, number in enumerate(at) if number not in outcomes]
-        saved = each * (longest - taken) / school.check * (1 - len(left) / len(at))
-        if left and 2 * len(left) <= len(at) and saved > COMPILE_SECONDS:
-            rows = _take(rows, jnp.asarray(left))
-            at = [at[row] for row in left]
+        fewer = row_count(len(left), school.place)
+        saved = each * (longest - taken) / school.check * (1 - fewer / size)
+        if left and 2 * fewer <= size and saved > COMPILE_SECONDS:
+            rows = _take(rows, jnp.asarray([*left, *left[-1:] * (fewer - len(left))]))
+            at, size, each = [at[row] for row in left], fewer, math.inf
     return [outcomes[number] for number in range(len(lessons))]
 
 

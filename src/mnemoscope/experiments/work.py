@@ -94,7 +94,8 @@ def _program_and_work(spec: Spec) -> tuple[str, float]:
     if isinstance(spec, Facts):
         return factual.program_of(spec, "gpu").canonical(), 0.0
     if isinstance(spec, Memory):
-        return associative.program_of(spec).canonical(), 0.0
+        # Not so many tokens, but those of about the same size come together.
+        return associative.program_of(spec, "gpu").canonical(), float(spec.items)
     return spec.kind, 0.0
 
 

@@ -12,21 +12,23 @@ from pathlib import Path
 
 from mnemoscope.experiments.sweep import ThisProcess
 from mnemoscope.fields import Device
-from mnemoscope.numerics import keep_compiled_programs
+from mnemoscope.numerics import compile_soon, keep_compiled_programs
 from mnemoscope.store.trials import Store
 from mnemoscope.studies.base import Bench, Size, Study
 from mnemoscope.studies.catalogue import MINUTES, load
 from mnemoscope.studies.ledger import APART, Ledger, measure_one
 
-# JAX's own share of a GPU, over all processes together.
-GPU_SHARE = 0.9
+# What processes may take of a GPU between them. More than there is, since few need much at once.
+GPU_SHARE = 2.4
 
 Piece = tuple[str, Size, int]
 
 
 def share_the_gpu(processes: int) -> None:
-    """Let each process take its part of a GPU and no more; before JAX first looks at it."""
-    os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", f"{GPU_SHARE / (processes + 1):.3f}")
+    """Let each process take of a GPU what it needs, up to its share; before JAX looks at it."""
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    share = min(0.75, GPU_SHARE / processes)
+    os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", f"{share:.2f}")
 
 
 def pieces_left(studies: Sequence[Study], size: Size, bases: int, ledger: Ledger) -> list[Piece]:
@@ -57,6 +59,7 @@ def run_at_once(
 
 def _run(piece: Piece, device: Device, store: Path, ledger: Path) -> float:
     name, size, base = piece
+    compile_soon()
     keep_compiled_programs()
     with Store(store) as own:
         bench = Bench(own, ThisProcess(device), seed=base * APART)
