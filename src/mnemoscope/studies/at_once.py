@@ -8,11 +8,13 @@ import multiprocessing
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from mnemoscope.experiments.sweep import ThisProcess
 from mnemoscope.fields import Device
 from mnemoscope.numerics import compile_soon, keep_compiled_programs
+from mnemoscope.spec import SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.studies.base import Bench, Size, Study
 from mnemoscope.studies.catalogue import MINUTES, load
@@ -52,6 +54,12 @@ def run_at_once(
         try:
             for future in as_completed(under_way):
                 yield under_way[future], future.result()
+        except BrokenProcessPool:
+            raise SpecError(
+                "at_once",
+                f"expected room for {processes} studies, got one that was ended from "
+                "outside, as for want of memory; what was finished is kept",
+            ) from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
