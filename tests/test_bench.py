@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mnemoscope.bench import compare, diagram
+from mnemoscope.bench import facts as bench_facts
 from mnemoscope.cli import main
 from mnemoscope.spec import Retrieval
 
@@ -77,3 +78,16 @@ def test_a_diagram_is_timed_whole(
     told = json.loads(capsys.readouterr().out)["diagram"]
     assert (told["trials"], told["failed"]) == (8, 0)
     assert told["seconds"] > 0
+
+
+def test_trainings_are_timed_side_by_side(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    small = {"subjects": 4, "relations": 4, "answers": 2, "dim": 8, "head_dim": 2, "width": 8}
+    tiny = bench_facts.SETTING.replace(**small, max_steps=64, batch=32, length=6)
+    monkeypatch.setattr(bench_facts, "SETTING", tiny)
+    assert main(["bench", "--facts", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["facts"]
+    assert told["trainings"] == 12
+    assert max(told["steps"]) <= 64
+    assert told["ratio"] == pytest.approx(told["seconds"] / told["alone_seconds"])

@@ -22,6 +22,7 @@ COMMANDS = {
     "facts": "Train paper B's transformer to recall facts, until it reaches the target.",
     "dynamics": "Follow paper B's gradient flow through its stages, hallucination among them.",
     "reproduce": "Run the claims of the papers and judge each by a rule written beforehand.",
+    "report": "Show what `reproduce` found: one HTML file that needs no network.",
     "laws": "Show the scaling laws, and the map of which one binds.",
     "bound": "Bound what any estimator can name that sees only the first gradient.",
     "validate": "Hold theory against simulation, on settings drawn before any was run.",

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from mnemoscope.bench.compare import Case, measure_bandwidth, run_case
 from mnemoscope.bench.diagram import time_diagram
+from mnemoscope.bench.facts import time_facts
 from mnemoscope.bench.growth import growth_exponents
 from mnemoscope.bench.profile import profile as time_stages
 from mnemoscope.cli.output import Watch, number, print_json
@@ -42,6 +43,9 @@ def bench(
     diagram: Annotated[
         bool, Parameter(negative="", help="time a whole phase diagram instead, compilation too")
     ] = False,
+    facts: Annotated[
+        bool, Parameter(negative="", help="time trainings of `facts` side by side instead")
+    ] = False,
     profile: Annotated[
         bool, Parameter(negative="", help="time each stage of the steps alone instead")
     ] = False,
@@ -61,6 +65,8 @@ def bench(
     place = find_device(where)
     if diagram:
         return _bench_diagram(where, place, budget, json)
+    if facts:
+        return _bench_facts(where, place, json)
     chosen = QUICK if quick else CPU if place.platform == "cpu" else GPU
     given = setting is not None and any(value is not None for value in vars(setting).values())
     specs = [setting.read()] if setting is not None and given else [*map(Retrieval.read, chosen)]
@@ -121,6 +127,21 @@ def _bench_diagram(where: Device, place: Any, budget: int | None, json: bool) ->
         f"{done['points']} N up to {done['samples']} x {done['seeds']} seeds: "
         f"{done['trials']} trials, {done['failed']} failed, {done['seconds']:.1f} s, "
         "compilation included"
+    )
+    return 0
+
+
+def _bench_facts(where: Device, place: Any, json: bool) -> int:
+    told = {"device": describe(place), "cases": [], "facts": time_facts(where)}
+    if json:
+        print_json(told)
+        return 0
+    done = told["facts"]
+    print(
+        f"{_headline(told['device'])}\n"
+        f"{done['trainings']} trainings, up to {max(done['steps']):,} steps: {done['seconds']:.2f} "
+        f"s side by side, {done['alone_seconds']:.2f} s for the longest alone, "
+        f"{done['ratio']:.2f} times as long"
     )
     return 0
 

@@ -1,16 +1,38 @@
-"""A study's figure, into a file."""
+"""A study's figure: into a file, as text for a page, and for the browser."""
 
+import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from mnemoscope.report.canvas import check_form, save
+from mnemoscope.report.interactive import as_plotly
+
+Draw = Callable[[dict[str, Any], Any], None]
 
 
-def draw_study(draw: Any, numbers: dict[str, Any], path: Path) -> None:
-    """Write it into a .png, .svg or .pdf file."""
-    check_form(path)
+def make_figure(draw: Draw, numbers: dict[str, Any]) -> Any:
+    """The figure, of a size for one column and a half."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     draw(numbers, figure)
-    save(figure, path)
+    return figure
+
+
+def draw_study(draw: Draw, numbers: dict[str, Any], path: Path) -> None:
+    """Write it into a .png, .svg or .pdf file."""
+    check_form(path)
+    save(make_figure(draw, numbers), path)
+
+
+def both_forms(draw: Draw, numbers: dict[str, Any], name: str) -> tuple[str, dict[str, Any]]:
+    """The figure as SVG text, the same for the same numbers, and as Plotly's data."""
+    from matplotlib import rc_context
+
+    figure = make_figure(draw, numbers)
+    text = io.StringIO()
+    # Letters stay letters: a third of the size, and they can be searched.
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        figure.savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue(), as_plotly(figure)

@@ -1,0 +1,81 @@
+"""`mnemoscope report`: what `reproduce` found, as one page, and as figures for a paper."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+from rich.console import Console
+
+from mnemoscope.cli.output import print_json
+from mnemoscope.cli.setting import JSON
+from mnemoscope.report.canvas import check_form
+from mnemoscope.report.page import Exhibit, write_page
+from mnemoscope.report.study import both_forms, draw_study
+from mnemoscope.spec import SpecError
+from mnemoscope.studies.catalogue import load_all
+from mnemoscope.studies.ledger import Claim, Ledger, fingerprint
+
+
+def report(
+    *ids: Annotated[str, Parameter(help="studies to show [default: all that were run]")],
+    out: Annotated[Path, Parameter(help="the page, a file ending in .html")] = Path("report.html"),
+    figures: Annotated[
+        Path | None, Parameter(help="a folder for the figures alone, one file a study")
+    ] = None,
+    form: Annotated[
+        Literal["pdf", "svg", "png"], Parameter(help="what kind of file those are")
+    ] = "pdf",
+    ledger: Annotated[
+        Path | None, Parameter(help="what `reproduce` kept [default: beside the store]")
+    ] = None,
+    json: Annotated[bool, JSON] = False,
+) -> int:
+    """Show what `reproduce` found: one HTML file that needs no network.
+
+    Verdicts first, then each claim with its figure, numbers, rule, command, and trials to download.
+    Nothing is run. With --figures only the figures are written. Example:
+
+    `mnemoscope reproduce --quick && mnemoscope report --out claims.html`
+    """
+    studies = load_all(ids)
+    book = Ledger(ledger)
+    claims = book.claims(studies)
+    if not claims:
+        raise SpecError(
+            "ledger", "expected a ledger with a study to show (run `mnemoscope reproduce` first), "
+            f"got {str(book.path)!r}",
+        )  # fmt: skip
+    console = Console(highlight=False)
+    if figures is not None:
+        if not figures.is_dir():
+            raise SpecError("figures", f"expected a folder that is there, got {str(figures)!r}")
+        files = {claim.study.id: figures / f"{claim.study.id}.{form}" for claim in claims}
+        for claim in claims:
+            draw_study(claim.study.draw, claim.entries[0].numbers, files[claim.study.id])
+        if json:
+            print_json({"path": str(figures), "files": [str(path) for path in files.values()]})
+        else:
+            console.print(f"{len(files)} figures in {figures}")
+        return 0
+    if out.suffix != ".html":
+        raise SpecError("out", f"expected a file ending in .html, got {str(out)!r}")
+    check_form(out, (".html",))
+    check_form(out.with_suffix(".svg"))  # the page holds pictures of both kinds
+    size = write_page([show(claim) for claim in claims], out)
+    if json:
+        print_json({
+            "path": str(out), "bytes": size,
+            "claims": [{"id": one.study.id, "verdict": one.verdict} for one in claims],
+        })  # fmt: skip
+    else:
+        console.print(f"{len(claims)} claims in {out} ({size / 1e6:.1f} MB)")
+    return 0
+
+
+def show(claim: Claim) -> Exhibit:
+    """A claim with its figure in both forms and the records it rests on."""
+    study = claim.study
+    svg, plotly = both_forms(study.draw, claim.entries[0].numbers, study.id)
+    records = {"study": study.id, "entries": [entry.as_dict() for entry in claim.entries]}
+    stale = any(entry.print != fingerprint(study) for entry in claim.entries)
+    return Exhibit(claim.as_dict(), svg, plotly, records, stale)

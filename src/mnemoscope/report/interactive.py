@@ -1,0 +1,189 @@
+"""A drawn figure for the browser: what Matplotlib was told to draw, told to Plotly.
+
+Studies draw once, and both the picture on paper and the one to point at come from that. Only what
+they use is read: lines, error bars, bars, one image to a panel, level lines, bands, and texts.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+Data = dict[str, Any]
+
+DASHES = {"-": "solid", "--": "dash", ":": "dot", "-.": "dashdot"}
+SYMBOLS = {"o": "circle", ".": "circle", "x": "x-thin-open", "|": "line-ns-open", "s": "square"}
+# The share of the width between two panels.
+GAP = 0.12
+
+
+def as_plotly(figure: Any) -> Data:
+    """Traces and layout of a figure whose panels stand in a row."""
+    panels = [axes for axes in figure.axes if axes.get_label() != "<colorbar>"]
+    traces: list[Data] = []
+    layout: Data = {"shapes": [], "annotations": [], "showlegend": False}
+    each = (1 - GAP * (len(panels) - 1)) / len(panels)
+    for at, axes in enumerate(panels):
+        number = "" if at == 0 else str(at + 1)
+        left = at * (each + GAP)
+        layout[f"xaxis{number}"] = {
+            **_axis(axes, "x"), "domain": [left, left + each], "anchor": f"y{number}"
+        }  # fmt: skip
+        layout[f"yaxis{number}"] = {**_axis(axes, "y"), "anchor": f"x{number}"}
+        traces += [{**one, "xaxis": f"x{number}", "yaxis": f"y{number}"} for one in _traces(axes)]
+        layout["shapes"] += _shapes(axes, number)
+        layout["annotations"] += _texts(axes, number)
+        layout["showlegend"] |= axes.get_legend() is not None
+        if axes.get_title():
+            layout["annotations"].append({
+                "text": axes.get_title(), "xref": f"x{number} domain", "x": 0.5,
+                "yref": f"y{number} domain", "y": 1.0, "yanchor": "bottom", "showarrow": False,
+            })  # fmt: skip
+    return {"data": traces, "layout": layout}
+
+
+def _axis(axes: Any, name: str) -> Data:
+    """Label, scale, limits, and ticks where they were chosen."""
+    from matplotlib.ticker import FixedLocator
+
+    axis = getattr(axes, f"{name}axis")
+    low, high = getattr(axes, f"get_{name}lim")()
+    log = getattr(axes, f"get_{name}scale")() == "log"
+    ends = np.log10([low, high]) if log else np.array([low, high])
+    made: Data = {
+        "title": {"text": axis.get_label_text()}, "type": "log" if log else "linear",
+        "range": ends.tolist(), "zeroline": False,
+    }  # fmt: skip
+    locator = axis.get_major_locator()
+    if isinstance(locator, FixedLocator):
+        ticks = [float(value) for value in locator()]
+        words = axis.get_major_formatter().format_ticks(ticks)
+        made |= {"tickvals": ticks, "ticktext": [word.replace("\n", "<br>") for word in words]}
+    return made
+
+
+def _traces(axes: Any) -> Iterator[Data]:
+    """Everything that has data of its own."""
+    from matplotlib.container import BarContainer, ErrorbarContainer
+
+    for image in axes.images:
+        low, high = image.get_clim()
+        scale = image.colorbar.ax.get_ylabel() if image.colorbar else ""
+        yield {
+            "type": "heatmap", "z": _plain(np.ma.filled(image.get_array().astype(float), np.nan)),
+            "zmin": low, "zmax": high, "colorscale": "Viridis",
+            "colorbar": {"title": {"text": scale, "side": "right"}},
+            **({"texttemplate": "%{z:.2f}"} if axes.texts else {}),
+        }  # fmt: skip
+    own: set[int] = set()
+    for group in axes.containers:
+        if isinstance(group, BarContainer):
+            heights = np.array([bar.get_height() for bar in group], float)
+            yield {
+                "type": "bar", "x": _plain([bar.get_x() + bar.get_width() / 2 for bar in group]),
+                "y": _plain(heights), "marker": {"color": _hex(group[0].get_facecolor())},
+                "error_y": _errors(group.errorbar, heights), **_name(group.get_label()),
+            }  # fmt: skip
+        elif isinstance(group, ErrorbarContainer) and group[0] is not None:
+            line, caps, _ = group
+            own |= {id(line), *(id(cap) for cap in caps)}
+            heights = np.asarray(line.get_ydata(), float)
+            yield {**_line(line), **_name(group.get_label()), "error_y": _errors(group, heights)}
+        elif isinstance(group, ErrorbarContainer):
+            own |= {id(cap) for cap in group[1]}  # of bars, told with them
+    for line in axes.get_lines():
+        if id(line) not in own and all(_in_data(line, axes)):
+            yield {**_line(line), **_name(line.get_label())}
+
+
+def _line(line: Any) -> Data:
+    """A line, or points, or both."""
+    lines, points = line.get_linestyle() in DASHES, line.get_marker() in SYMBOLS
+    color = _hex(line.get_color())
+    return {
+        "type": "scatter", "x": _plain(line.get_xdata()), "y": _plain(line.get_ydata()),
+        "mode": "+".join(["lines"] * lines + ["markers"] * points) or "lines",
+        "line": {"color": color, "width": line.get_linewidth(),
+                 "dash": DASHES.get(line.get_linestyle(), "solid")},
+        "marker": {"color": color, "symbol": SYMBOLS.get(line.get_marker(), "circle"),
+                   "size": line.get_markersize() + 2, "line": {"color": color, "width": 2}},
+    }  # fmt: skip
+
+
+def _errors(group: Any, middle: np.ndarray) -> Data:
+    """Both ends of upright error bars, as distances from their middles."""
+    if group is None:
+        return {"visible": False}
+    ends = np.array([segment[:, 1] for segment in group[2][0].get_segments()], float)
+    return {
+        "type": "data", "symmetric": False, "array": _plain(ends[:, 1] - middle),
+        "arrayminus": _plain(middle - ends[:, 0]), "thickness": 1.2, "width": 3,
+    }  # fmt: skip
+
+
+def _shapes(axes: Any, number: str) -> Iterator[Data]:
+    """Level lines and bands: across the whole panel in one direction."""
+    for line in axes.get_lines():
+        along_x, along_y = _in_data(line, axes)
+        if along_x == along_y:
+            continue
+        x, y = (np.asarray(part, float) for part in line.get_data())
+        yield {
+            "type": "line", "xref": f"x{number}" + " domain" * (not along_x),
+            "yref": f"y{number}" + " domain" * (not along_y),
+            "x0": x[0], "x1": x[-1], "y0": y[0], "y1": y[-1], **_name(line.get_label()),
+            "line": {"color": _hex(line.get_color()), "width": line.get_linewidth(),
+                     "dash": DASHES.get(line.get_linestyle(), "solid")},
+        }  # fmt: skip
+    bars = {id(bar) for group in axes.containers for bar in getattr(group, "patches", ())}
+    for patch in axes.patches:
+        if id(patch) not in bars:
+            x0, x1 = patch.get_x(), patch.get_x() + patch.get_width()
+            yield {
+                "type": "rect", "xref": f"x{number}", "yref": f"y{number} domain", "x0": x0,
+                "x1": x1, "y0": 0, "y1": 1, "line": {"width": 0}, "layer": "below",
+                "fillcolor": _hex(patch.get_facecolor()), "opacity": patch.get_alpha() or 1,
+            }  # fmt: skip
+
+
+def _texts(axes: Any, number: str) -> Iterator[Data]:
+    """Words beside a level. A map's numbers are the map's own."""
+    if axes.images:
+        return
+    for text in axes.texts:
+        x, y = getattr(text, "xy", text.get_position())
+        beside = getattr(text, "xycoords", "data") != "data"
+        log = axes.get_yscale() == "log"
+        yield {
+            "text": text.get_text(), "x": float(x), "xref": f"x{number}" + " domain" * beside,
+            "y": float(np.log10(y)) if log else float(y), "yref": f"y{number}",
+            "xanchor": "left", "showarrow": False,
+        }  # fmt: skip
+
+
+def _in_data(line: Any, axes: Any) -> tuple[bool, bool]:
+    """Whether x and y of a line are data, or shares of the panel."""
+    return line.get_transform().contains_branch_seperately(axes.transData)
+
+
+def _name(label: Any) -> Data:
+    """Matplotlib's own names for what has none begin with an underscore."""
+    shown = bool(label) and not str(label).startswith("_")
+    return {"name": str(label) if shown else "", "showlegend": shown}
+
+
+def _plain(values: Any) -> list[Any]:
+    """Numbers as JSON has them: what is not finite is nothing."""
+    told = np.asarray(values, float)
+    # Six digits are more than a screen shows.
+    rounded = [None if not np.isfinite(one) else float(f"{one:.6g}") for one in told.ravel()]
+    if told.ndim < 2:
+        return rounded
+    wide = told.shape[1]
+    return [rounded[first : first + wide] for first in range(0, len(rounded), wide)]
+
+
+def _hex(color: Any) -> str:
+    from matplotlib.colors import to_hex
+
+    return to_hex(color)

@@ -1,0 +1,195 @@
+"""The report: figures told to Plotly, the page's text, its files; the page in a real browser."""
+
+import base64
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browser import Watched, open_browser
+from matplotlib.figure import Figure
+
+from mnemoscope.cli import main
+from mnemoscope.report.interactive import as_plotly
+from mnemoscope.report.page import Exhibit, make_page
+from mnemoscope.studies.catalogue import MODULES, load
+from mnemoscope.studies.ledger import Ledger, fingerprint
+
+DATA = Path(__file__).parent.parent / "data"
+QUICK = DATA / "quick.json"
+
+
+def traces(figure: Figure) -> list[dict[str, Any]]:
+    made = as_plotly(figure)
+    json.dumps(made, allow_nan=False)  # plain data, without numbers that JSON does not have
+    return made["data"]
+
+
+def test_lines_and_error_bars_are_told():
+    figure = Figure()
+    axes = figure.add_subplot()
+    axes.errorbar([1, 2], [3.0, 5.0], yerr=[[0.5, 1.0], [1.5, 2.0]], fmt="o--", label="measured")
+    axes.plot([1, 2], [np.nan, 4.0], ":", color="red")
+    axes.set_xscale("log")
+    axes.set_xlim(1, 100)
+    measured, line = traces(figure)[0], traces(figure)[1]
+    assert measured["x"] == [1, 2]
+    assert measured["y"] == [3, 5]
+    assert measured["mode"] == "lines+markers"
+    assert measured["line"]["dash"] == "dash"
+    assert measured["name"] == "measured"
+    assert measured["error_y"]["array"] == [1.5, 2.0]
+    assert measured["error_y"]["arrayminus"] == [0.5, 1.0]
+    assert line["y"] == [None, 4]
+    assert line["line"] == {"color": "#ff0000", "width": 1.5, "dash": "dot"}
+    assert not line["showlegend"]
+    layout = as_plotly(figure)["layout"]
+    assert layout["xaxis"]["type"] == "log"
+    assert layout["xaxis"]["range"] == [0, 2]
+    assert len(traces(figure)) == 2  # caps of error bars are no lines of their own
+
+
+def test_bars_maps_levels_and_bands_are_told():
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    left.bar([0, 1], [2.0, 3.0], yerr=[[1, 1], [0.5, 2]])
+    left.set_xticks([0, 1], ["a\nb", "c"])
+    left.axhline(0.25, label="chance")
+    left.axvspan(0.2, 0.4, alpha=0.5)
+    left.annotate("here", (1, 0.25), (3, 0), ("axes fraction", "data"), "offset points")
+    image = right.imshow([[0.0, 1.0]], vmin=0, vmax=1)
+    right.text(0, 0, "0.00")
+    figure.colorbar(image, ax=right, label="accuracy")
+    made = as_plotly(figure)
+    bars, heat = made["data"]
+    assert bars["y"] == [2, 3]
+    assert bars["x"] == [0, 1]
+    assert bars["error_y"]["arrayminus"] == [1, 1]
+    assert made["layout"]["xaxis"]["ticktext"] == ["a<br>b", "c"]
+    level, band = made["layout"]["shapes"]
+    assert (level["y0"], level["xref"], level["name"]) == (0.25, "x domain", "chance")
+    assert (band["x0"], band["x1"], band["yref"]) == (0.2, pytest.approx(0.4), "y domain")
+    assert heat["z"] == [[0, 1]]
+    assert heat["xaxis"] == "x2"
+    assert heat["colorbar"]["title"]["text"] == "accuracy"
+    (note,) = made["layout"]["annotations"]
+    assert (note["text"], note["y"]) == ("here", 0.25)
+
+
+def exhibit(**more: Any) -> Exhibit:
+    told = {
+        "id": "a-one", "source": "paper", "statement": "1 < 2 & so on", "expected": "two",
+        "rule": "supported if", "verdict": "refuted", "size": "quick", "command": "run it",
+        "bases": [{"base": 0, "verdict": "refuted", "measured": "three </script>", "seconds": 2.0,
+                   "made": {"jax": "1", "date": "today"}}],
+    }  # fmt: skip
+    figure = {"data": [{"name": "</script>"}], "layout": {}}
+    return Exhibit(told, "<svg/>", figure, {"trials": [1, 2]}, **more)
+
+
+def test_the_page_says_what_there_is():
+    text = make_page([exhibit()])
+    assert "1 &lt; 2 &amp; so on" in text
+    for words in ("supported if", "run it", "jax 1, date today", "three &lt;/script&gt;"):
+        assert words in text
+    assert text.index("All verdicts") < text.index('id="a-one"')
+    assert "have changed since" not in text
+    assert "have changed since" in make_page([exhibit(stale=True)])
+    figures = re.search(r'id="figures">(.*?)</script>', text, re.DOTALL)
+    assert figures is not None
+    assert json.loads(figures[1])["a-one"]["data"][0]["name"] == "</script>"
+    packed = re.search(r"application/gzip;base64,([^\"]+)", text)
+    assert packed is not None
+    assert json.loads(gzip.decompress(base64.b64decode(packed[1]))) == {"trials": [1, 2]}
+
+
+def test_the_quick_ledger_is_of_these_studies():
+    """A study that changes has to be run again: `mnemoscope reproduce ID --ledger data/quick.json`.
+
+    So the page that is looked at below is that of the whole catalogue as it stands.
+    """
+    book = Ledger(QUICK)
+    assert {name for name, size, _ in book.entries if size == "quick"} == set(MODULES)
+    for (name, _, _), entry in book.entries.items():
+        assert entry.print == fingerprint(load(name)), name
+
+
+def test_reports_and_figures_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    page = tmp_path / "claims.html"
+    words = ["report", "b-fig5", "a-three-steps", "--ledger", str(QUICK)]
+    assert main([*words, "--out", str(page), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["path"] == str(page)
+    assert told["bytes"] == page.stat().st_size
+    assert {one["id"] for one in told["claims"]} == {"b-fig5", "a-three-steps"}
+    again = page.read_bytes()
+    assert main([*words, "--out", str(page)]) == 0
+    assert page.read_bytes() == again  # the same from the same ledger
+    assert main([*words, "--figures", str(tmp_path)]) == 0
+    assert (tmp_path / "b-fig5.pdf").read_bytes()[:4] == b"%PDF"
+    assert main([*words, "--figures", str(tmp_path), "--form", "svg"]) == 0
+    assert "<svg" in (tmp_path / "a-three-steps.svg").read_text()[:400]
+
+
+def test_wrong_requests_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    empty = str(tmp_path / "none.json")
+    for words, said in (
+        (["--ledger", empty], "expected a ledger with a study to show"),
+        (["--ledger", str(QUICK), "--out", "page.pdf"], "expected a file ending in .html"),
+        (["--ledger", str(QUICK), "--figures", str(tmp_path / "no")], "a folder that is there"),
+        (["--ledger", str(QUICK), "--out", str(tmp_path / "no" / "x.html")], "folder"),
+        (["nothing", "--ledger", str(QUICK)], "expected studies that --list shows"),
+        (["--ledger", str(QUICK), "--figures", ".", "--form", "gif"], "--form"),
+    ):
+        assert main(["report", *words]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_the_quick_report_in_a_browser(tmp_path: Path):
+    page = tmp_path / "claims.html"
+    assert main(["report", "--ledger", str(QUICK), "--out", str(page)]) == 0
+    assert page.stat().st_size < 8e6
+    with open_browser() as browser:
+        for width in (1200, 390):
+            seen = Watched(browser, width)
+            seen.page.goto(page.as_uri())
+            paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+            assert seen.page.evaluate(paint) < 2000
+            sections = seen.page.locator("section")
+            assert sections.count() == len(MODULES)
+            for at in range(sections.count()):
+                figure = sections.nth(at).locator("figure")
+                figure.scroll_into_view_if_needed()
+                figure.locator(".main-svg").first.wait_for()
+                # Something is drawn in it, and it has taken the picture's place.
+                drawn = figure.locator(".plot :is(.scatterlayer, .barlayer, .heatmaplayer) > *")
+                drawn.first.wait_for(state="attached")
+                assert not figure.locator("img").is_visible()
+            assert seen.errors == []
+            assert seen.left("file://") == []
+            wide = seen.page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= width  # nothing to scroll sideways
+        seen.page.emulate_media(media="print")
+        assert seen.page.locator("img").first.is_visible()
+        assert not seen.page.locator(".plot").first.is_visible()
+        seen.page.emulate_media(media="screen")
+        with seen.page.expect_download() as download:
+            seen.page.locator("section").first.get_by_text("Numbers and").click()
+        told = json.loads(gzip.decompress(Path(download.value.path()).read_bytes()))
+        assert told["entries"][0]["trials"]["rows"]
+        with seen.page.expect_download() as download:
+            seen.page.locator("section").first.get_by_text("Figure (SVG)").click()
+        assert b"<svg" in Path(download.value.path()).read_bytes()[:400]
+
+
+def test_the_page_reads_without_scripts(tmp_path: Path):
+    page = tmp_path / "claims.html"
+    assert main(["report", "b-fig5", "--ledger", str(QUICK), "--out", str(page)]) == 0
+    with open_browser() as browser:
+        plain = browser.new_page(java_script_enabled=False)
+        plain.goto(page.as_uri())
+        assert plain.locator("img.still").first.is_visible()
+        assert plain.get_by_text("All verdicts").is_visible()
