@@ -19,7 +19,7 @@ from mnemoscope.record import Outcome, Status
 from mnemoscope.spec import Spec
 
 # Going on in a smaller batch costs a compilation of about so many seconds.
-COMPILE_SECONDS = 8.0
+COMPILE_SECONDS = 4.0
 # A GPU does so many small trainings in the time of one.
 LEAST_ON_GPU = 8
 KEPT_CHECKS = 128

@@ -17,7 +17,7 @@ from mnemoscope.report.canvas import check_form
 from mnemoscope.report.study import draw_study
 from mnemoscope.spec import SpecError
 from mnemoscope.store.schema import default_path
-from mnemoscope.studies.at_once import pieces_left, run_at_once, share_the_gpu
+from mnemoscope.studies.at_once import pieces_left, run_at_once, usual_number
 from mnemoscope.studies.base import Bench, Size, Study
 from mnemoscope.studies.catalogue import MINUTES, load_all
 from mnemoscope.studies.ledger import Claim, Ledger, run_studies
@@ -47,7 +47,8 @@ def reproduce(
         Parameter(help="file that keeps what was found [default: beside the store]"),
     ] = None,
     at_once: Annotated[
-        str | None, Parameter(help="studies to run at once, each in its own process [default: 1]")
+        str | None,
+        Parameter(help="studies to run at once [default: 2 on a CPU, up to 10 on a GPU]"),
     ] = None,
     device: Annotated[str, DEVICE] = "auto",
     cluster: Annotated[str | None, CLUSTER] = None,
@@ -74,20 +75,21 @@ def reproduce(
     several = (3 if full else 1) if bases is None else read_whole("bases", bases, 1, 100)
     files = figure_files(studies, out)
     book = Ledger(ledger)
-    processes = 1 if at_once is None else read_whole("at_once", at_once, 1, 64)
-    if processes > 1:
-        if cluster is not None:
-            raise SpecError("at_once", "expected it without --cluster, got both")
-        pieces = pieces_left(studies, size, several, book)
-        share_the_gpu(processes)
-        place = read_device(device)
-        done = run_at_once(pieces, processes, place, store or default_path(), book.path)
+    pieces = pieces_left(studies, size, several, book)
+    asked = None if at_once is None else read_whole("at_once", at_once, 1, 64)
+    if cluster is not None and asked is not None:
+        raise SpecError("at_once", "expected it without --cluster, got both")
+    where = read_device(device)
+    many = 1 if cluster is not None else min(len(pieces), asked or usual_number(where))
+    if many > 1:
+        say(f"{len(pieces)} to run, {many} at once, each kept when it is done")
+        done = run_at_once(pieces, many, where, store or default_path(), book.path)
         for number, ((name, _, base), seconds) in enumerate(done, 1):
             say(f"{number} of {len(pieces)} done: {name}, base seed {base}, {seconds:.0f} s")
         book.read()
         claims = book.told(studies, size, several)
     else:
-        with open_tools(cluster, read_device(device), store) as tools:
+        with open_tools(cluster, where, store) as tools:
 
             def bench(study: Study, seed: int) -> Bench:
                 def progress(tally: Tally, what: str) -> None:

@@ -19,7 +19,7 @@ BASE: dict[Size, Retrieval] = {
     ),
 }  # fmt: skip
 DIMS: dict[Size, tuple[int, ...]] = {"quick": (20, 26, 34, 44), "full": (48, 64, 96, 128)}
-MOST: dict[Size, int] = {"quick": 2048, "full": 8192}
+MOST: dict[Size, int] = {"quick": 1024, "full": 8192}
 
 
 def measure(size: Size, bench: Bench) -> Numbers:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mnemoscope.experiments.sweep import ThisProcess
 from mnemoscope.fields import Device
-from mnemoscope.numerics import compile_soon, keep_compiled_programs
+from mnemoscope.numerics import compile_soon, find_device, keep_compiled_programs
 from mnemoscope.spec import SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.studies.base import Bench, Size, Study
@@ -26,8 +26,19 @@ GPU_SHARE = 2.4
 Piece = tuple[str, Size, int]
 
 
-def share_the_gpu(processes: int) -> None:
-    """Let each process take of a GPU what it needs, up to its share; before JAX looks at it."""
+def usual_number(device: Device) -> int:
+    """How many studies a device takes at once, if nobody says otherwise.
+
+    One uses little more than a core while it compiles, and a GPU hardly at all.
+    """
+    # Looked at here, a GPU must not be taken whole from those that will work on it.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    cores = os.cpu_count() or 1
+    return min(2, cores) if find_device(device).platform == "cpu" else max(1, min(10, cores // 2))
+
+
+def _share_the_gpu(processes: int) -> None:
+    """Let each process take of a GPU what it needs, up to its share."""
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     share = min(0.75, GPU_SHARE / processes)
     os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", f"{share:.2f}")
@@ -48,6 +59,7 @@ def run_at_once(
     pieces: Sequence[Piece], processes: int, device: Device, store: Path, ledger: Path
 ) -> Iterator[tuple[Piece, float]]:
     """Each piece when it is done, and its seconds; all are in the ledger then."""
+    _share_the_gpu(processes)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, context) as pool:
         under_way = {pool.submit(_run, piece, device, store, ledger): piece for piece in pieces}

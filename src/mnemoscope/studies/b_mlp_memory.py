@@ -11,7 +11,7 @@ from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study, agre
 from mnemoscope.studies.scaling_fit import draw_points, fit_growth, say_growth, scale_axes
 from mnemoscope.theory.associative import GUIDE_MLP, GUIDE_MLP_FEW, items_by_law
 
-DIMS: dict[Size, tuple[int, ...]] = {"quick": (8, 11, 16), "full": (8, 16, 32)}
+DIMS: dict[Size, tuple[int, ...]] = {"quick": (8, 16), "full": (8, 16, 32)}
 RATIOS: dict[Size, tuple[int, ...]] = {"quick": (1, 2), "full": (1, 4)}
 SEEDS: dict[Size, int] = {"quick": 3, "full": 3}
 RESOLUTION: dict[Size, float] = {"quick": 0.08, "full": 0.04}

@@ -13,7 +13,7 @@ BASE: dict[Size, dict[str, int]] = {
 DIMS: dict[Size, tuple[int, ...]] = {"quick": (12, 24, 48), "full": (16, 32, 64, 128)}
 WIDTH: dict[Size, int] = {"quick": 256, "full": 1024}
 ACTIVATIONS = ("relu", "hermite3")
-SEEDS: dict[Size, int] = {"quick": 6, "full": 16}
+SEEDS: dict[Size, int] = {"quick": 4, "full": 16}
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
