@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -39,9 +39,13 @@ class Watched:
         self.page: Page = browser.new_page(viewport={"width": width, "height": height})
         self.errors: list[str] = []
         self.requests: list[str] = []
-        self.page.on("console", lambda one: one.type == "error" and self.errors.append(one.text))
+        self.page.on("console", self._hear)
         self.page.on("pageerror", lambda one: self.errors.append(str(one)))
         self.page.on("request", lambda one: self.requests.append(one.url))
+
+    def _hear(self, said: ConsoleMessage) -> None:
+        if said.type == "error":
+            self.errors.append(said.text)
 
     def left(self, *here: str) -> list[str]:
         """Requests that went elsewhere than here."""

@@ -1,6 +1,7 @@
 """Studies: each has its parts, rules can go either way, the ledger keeps what was run."""
 
 import json
+import os
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from mnemoscope.cli import main
-from mnemoscope.experiments.sweep import ThisProcess
-from mnemoscope.spec import SpecError
+from mnemoscope.experiments.sweep import ThisProcess, sweep
+from mnemoscope.spec import Memory, Retrieval, SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.studies import (
     a_activations,
@@ -25,6 +26,7 @@ from mnemoscope.studies import (
     a_three_steps,
     a_trigger,
     a_width,
+    at_once,
     b_bits,
     b_facts,
     b_linear_memory,
@@ -37,10 +39,13 @@ from mnemoscope.studies import (
     q_large_dimension,
     q_mlp,
 )
+from mnemoscope.studies.at_once import pieces_left
 from mnemoscope.studies.base import Bench, Study, agreed, within
 from mnemoscope.studies.catalogue import MINUTES, MODULES, load_all
 from mnemoscope.studies.ledger import Claim, Entry, Ledger, fingerprint, run_studies
+from mnemoscope.studies.means import run_settings
 from mnemoscope.studies.scaling_fit import fit_growth
+from mnemoscope.studies.trials import trials_of
 
 
 def points(power: float, log: bool = False) -> list[dict[str, Any]]:
@@ -295,3 +300,75 @@ def test_the_larger_size_speaks(tmp_path: Path):
     assert isinstance(claim, Claim)
     assert claim.size == "full"
     assert claim.as_dict()["command"] == "mnemoscope reproduce b-fig4-left --full --bases 1"
+
+
+def test_an_entry_has_its_trials(tmp_path: Path):
+    with Store(tmp_path / "s.db") as store:
+        bench = Bench(store, ThisProcess())
+        specs = [Retrieval(vocab=16, dim=12, length=4, samples=n) for n in (50, 100)]
+        run_settings(bench, specs, 2)
+        memory = Memory(items=8, dim=16)
+        capacity([memory], bench)
+        told = trials_of(store, bench.asked)
+    kinds = [one["kind"] for one in told["settings"]]
+    assert kinds[:2] == ["retrieval", "retrieval"]
+    assert "memory" in kinds
+    rows = [dict(zip(told["columns"], row, strict=True)) for row in told["rows"]]
+    own = [row for row in rows if row["setting"] == 1]
+    assert [row["seed"] for row in own] == [0, 1]
+    assert all(0 <= row["accuracy"] <= 1 for row in own)
+    assert all(row["first_gradient"] is not None for row in own)
+    json.dumps(told, allow_nan=False)
+
+
+def capacity(specs: list[Memory], bench: Bench) -> None:
+    jobs = [(spec, seed) for spec in specs for seed in range(2)]
+    sweep(jobs, bench.store, bench.workers, bench.progress)
+
+
+def test_several_write_to_one_ledger(tmp_path: Path):
+    first, second = Ledger(tmp_path / "ledger.json"), Ledger(tmp_path / "ledger.json")
+    numbers = {"points": [], "fit": None}
+    first.add(Entry("b-fig4-left", "quick", 0, "x", numbers))
+    second.add(Entry("b-fig4-left", "quick", 1, "x", numbers))  # which has not seen the first's
+    assert len(Ledger(tmp_path / "ledger.json").entries) == 2
+    first.read()
+    assert len(first.entries) == 2
+
+
+def test_studies_run_at_once_and_are_found_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    words = ["reproduce", "b-fig5", "a-trigger", "--ledger", str(tmp_path / "l.json"), "--store",
+             str(tmp_path / "s.db"), "--json"]  # fmt: skip
+    assert main([*words, "--at-once", "2"]) == 0
+    told = capsys.readouterr()
+    assert "2 of 2 done" in told.err
+    claims = json.loads(told.out)["claims"]
+    assert [one["id"] for one in claims] == ["b-fig5", "a-trigger"]
+    assert main([*words, "--at-once", "2"]) == 0
+    again = capsys.readouterr()
+    assert "done" not in again.err
+    assert json.loads(again.out)["claims"] == claims
+    assert main([*words, "--at-once", "0"]) == 2
+    assert main([*words, "--at-once", "2", "--cluster", "local:1"]) == 2
+
+
+def test_the_longest_comes_first_and_what_is_kept_is_left_out(tmp_path: Path):
+    book = Ledger(tmp_path / "ledger.json")
+    studies = load_all(["b-fig5", "b-fig1-right"])
+    book.add(Entry("b-fig5", "quick", 1, fingerprint(b_stages.STUDY), {}))
+    assert pieces_left(studies, "quick", 2, book) == [
+        ("b-fig1-right", "quick", 0), ("b-fig1-right", "quick", 1), ("b-fig5", "quick", 0),
+    ]  # fmt: skip
+
+
+def die(*words: object) -> None:
+    os._exit(9)
+
+
+def test_a_process_that_dies_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(at_once, "_run", die)
+    pieces: list[at_once.Piece] = [("b-fig5", "quick", 0)]
+    with pytest.raises(SpecError, match="what was finished is kept"):
+        list(at_once.run_at_once(pieces, 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))

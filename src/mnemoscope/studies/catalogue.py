@@ -33,32 +33,33 @@ MODULES = {
     "b-bits": "b_bits",
 }
 
-# About what one base seed takes, in minutes: quick on two CPU cores, full on one H200. What a study
-# costs stands here and not in its file, which decides its numbers.
+# What the first base seed took, in minutes, compilation included: quick on two CPU cores with two
+# studies at once, full on one H200 with ten. What a study costs stands here and not in its file,
+# which decides its numbers.
 MINUTES = {
-    "a-three-steps": (0.2, 0.5),
-    "a-monotone": (0.4, 0.5),
-    "a-first-gradient": (0.8, 4.0),
-    "a-mean-bias": (1.2, 1.0),
-    "a-gradient-noise": (0.2, 1.0),
-    "a-dimension-and-length": (0.7, 1.5),
-    "a-orthogonal": (0.6, 1.0),
-    "a-bound": (0.2, 3.0),
-    "a-trigger": (0.2, 0.3),
-    "a-first-steps": (0.4, 1.0),
-    "a-width": (0.8, 1.0),
-    "a-activations": (0.6, 0.7),
+    "a-three-steps": (0.1, 0.2),
+    "a-monotone": (0.8, 0.9),
+    "a-first-gradient": (1.0, 3.0),
+    "a-mean-bias": (1.6, 5.4),
+    "a-gradient-noise": (1.4, 5.4),
+    "a-dimension-and-length": (0.9, 6.1),
+    "a-orthogonal": (0.8, 4.1),
+    "a-bound": (0.3, 7.3),
+    "a-trigger": (0.1, 0.2),
+    "a-first-steps": (0.5, 2.7),
+    "a-width": (1.6, 3.6),
+    "a-activations": (0.7, 1.4),
     "news-dl": (0.1, 0.1),
-    "q-coupling": (0.9, 1.0),
-    "q-mlp": (0.9, 0.7),
+    "q-coupling": (1.3, 4.0),
+    "q-mlp": (1.1, 2.3),
     "q-beyond": (0.1, 0.1),
-    "q-large-dimension": (0.2, 0.5),
-    "b-fig1-left": (0.4, 6.0),
-    "b-fig1-right": (1.1, 8.0),
-    "b-fig4-left": (0.6, 10.0),
-    "b-fig4-right": (0.4, 8.0),
-    "b-fig5": (0.1, 1.0),
-    "b-bits": (0.4, 2.0),
+    "q-large-dimension": (0.1, 1.3),
+    "b-fig1-left": (0.9, 7.5),
+    "b-fig1-right": (1.9, 8.0),
+    "b-fig4-left": (1.7, 10.0),
+    "b-fig4-right": (0.5, 8.4),
+    "b-fig5": (0.1, 0.5),
+    "b-bits": (0.6, 2.4),
 }
 
 
