@@ -8,9 +8,9 @@ import mnemoscope
 HOUSE = Path(mnemoscope.__file__).parent
 # The order of the rooms, as ARCHITECTURE.md draws it.
 ROOMS = [
-    "fields", "spec", "files", "theory", "numerics", "layout", "keys", "tasks", "embeddings",
-    "models", "training", "evaluation", "room", "record", "store", "simulation", "batch",
-    "together", "associative", "factual", "analysis", "experiments", "bench", "report",
+    "fields", "spec", "files", "matrices", "theory", "numerics", "layout", "keys", "tasks",
+    "embeddings", "models", "training", "evaluation", "room", "record", "store", "simulation",
+    "batch", "together", "associative", "factual", "analysis", "experiments", "bench", "report",
     "studies", "cli",
 ]  # fmt: skip
 

@@ -65,7 +65,7 @@ def simulate_many(
     for number, (spec, seed) in enumerate(jobs):
         program = bucket(spec)
         layout = plan_memory(program, precision, room)
-        if spec.then != "none" or not train_in_one_call(spec, layout):
+        if spec.then != "none" or spec.from_file or not train_in_one_call(spec, layout):
             done[number] = simulate(spec, seed, precision=precision, device=device, budget=budget)
         else:
             groups.setdefault((program, layout, spec.embedding), []).append(number)

@@ -7,6 +7,7 @@ read from text such as `4096`, `1e5` or `16_384`.
 import contextlib
 import difflib
 import math
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
@@ -90,6 +91,26 @@ def byte_count(value: str) -> int:
     if number is None or unit is None or not 1 <= number * unit < 2**62:
         raise ValueError(f"expected a size such as 2GB, 512MiB or 4e9, got {value!r}")
     return int(number * unit)
+
+
+# An embedding matrix of the user's own, by its content: `matrices.keep` gives it that name.
+FROM_FILE = re.compile(r"file:[0-9a-f]{16}")
+
+
+def law_or_file(*names: str) -> Callable[[Any], str]:
+    """A validator for the name of a law, or of a matrix that was kept."""
+    law = one_of(*names)
+
+    def read(value: Any) -> str:
+        if isinstance(value, str) and value.startswith("file:"):
+            if FROM_FILE.fullmatch(value):
+                return value
+            raise ValueError(
+                f"expected file: and the 16 digits of a matrix that was kept, got {value!r}"
+            )
+        return law(value)
+
+    return read
 
 
 def one_of(*names: str) -> Callable[[Any], str]:

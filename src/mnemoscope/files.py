@@ -1,11 +1,25 @@
-"""Files that are written whole or not at all."""
+"""Where the user's files are, and files that are written whole or not at all."""
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mnemoscope.spec import SpecError
+
+
+def data_home() -> Path:
+    """The user's data directory: XDG_DATA_HOME, or what the system has in its place."""
+    if os.environ.get("XDG_DATA_HOME"):
+        base = Path(os.environ["XDG_DATA_HOME"])
+    elif sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", str(Path.home())))
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Application Support"
+    else:
+        base = Path.home() / ".local" / "share"
+    return base / "mnemoscope"
 
 
 @contextmanager

@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import jax
-
 from mnemoscope.fields import Measure
 from mnemoscope.spec import Retrieval, Spec
 
@@ -158,7 +156,7 @@ def versions() -> dict[str, str]:
     return {
         "mnemoscope": importlib.metadata.version("mnemoscope"),
         "numerics": str(NUMERICS_VERSION),
-        "jax": jax.__version__,
+        "jax": importlib.metadata.version("jax"),
     }
 
 

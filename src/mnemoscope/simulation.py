@@ -17,7 +17,8 @@ from mnemoscope import keys
 from mnemoscope.evaluation import Look, look, look_at_steps
 from mnemoscope.fields import Device
 from mnemoscope.layout import Layout
-from mnemoscope.models.transformer import Frozen, draw_frozen
+from mnemoscope.models.own import make_frozen
+from mnemoscope.models.transformer import Frozen
 from mnemoscope.numerics import Precision, find_device, numerics
 from mnemoscope.record import Status, Step, Trial
 from mnemoscope.room import Room, plan_memory
@@ -53,7 +54,7 @@ def simulate(
     with numerics(precision, place):
         layout = plan_memory(spec, precision, Room.of(place, budget))
         streams = keys.streams(spec, seed)
-        frozen = draw_frozen(spec.program(), spec.embedding, streams)
+        frozen = make_frozen(spec, streams)
         train = Source(streams["train"], frozen.permutation)
         test = Source(streams["test"], frozen.permutation)
         learned = train_three_steps(spec, layout, frozen, train, progress)

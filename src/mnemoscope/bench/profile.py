@@ -18,7 +18,8 @@ import jax.numpy as jnp
 from mnemoscope import keys
 from mnemoscope.fields import Device
 from mnemoscope.layout import Layout
-from mnemoscope.models.transformer import Frozen, draw_frozen
+from mnemoscope.models.own import make_frozen
+from mnemoscope.models.transformer import Frozen
 from mnemoscope.numerics import find_device, numerics
 from mnemoscope.room import Room, plan_memory
 from mnemoscope.spec import Retrieval, SpecError
@@ -39,7 +40,7 @@ def profile(spec: Retrieval, device: Device, budget: int | None = None) -> dict[
         if layout.tables != "dense":
             raise SpecError("profile", "expected a vocabulary whose tables fit in memory")
         streams = keys.streams(spec, 0)
-        frozen = draw_frozen(spec.program(), spec.embedding, streams)
+        frozen = make_frozen(spec, streams)
         source = Source(streams["train"], frozen.permutation)
         return {
             "starting a call": _seconds(lambda x: x + 1, jnp.zeros(1)),

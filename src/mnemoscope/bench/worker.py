@@ -23,7 +23,8 @@ import numpy as np
 
 from mnemoscope import keys
 from mnemoscope.layout import Layout
-from mnemoscope.models.transformer import Frozen, draw_frozen
+from mnemoscope.models.own import make_frozen
+from mnemoscope.models.transformer import Frozen
 from mnemoscope.numerics import find_device, numerics
 from mnemoscope.room import Room, plan_memory
 from mnemoscope.spec import Retrieval
@@ -46,7 +47,7 @@ def main() -> None:
     place = find_device(request["device"])
     with numerics("float32", place):
         streams = keys.streams(spec, SEED)
-        frozen = draw_frozen(spec.program(), spec.embedding, streams)
+        frozen = make_frozen(spec, streams)
         layout = plan_memory(spec, "float32", Room.of(place, request["budget"]))
         source = Source(streams["train"], frozen.permutation)
         go = SIDES[request["side"]](spec, layout, frozen, source)

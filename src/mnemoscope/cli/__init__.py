@@ -23,6 +23,7 @@ COMMANDS = {
     "dynamics": "Follow paper B's gradient flow through its stages, hallucination among them.",
     "reproduce": "Run the claims of the papers and judge each by a rule written beforehand.",
     "report": "Show what `reproduce` found: one HTML file that needs no network.",
+    "plan": "Say what d, m and N a job needs, or how much a budget can recall.",
     "laws": "Show the scaling laws, and the map of which one binds.",
     "bound": "Bound what any estimator can name that sees only the first gradient.",
     "validate": "Hold theory against simulation, on settings drawn before any was run.",

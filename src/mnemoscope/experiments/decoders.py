@@ -18,7 +18,7 @@ from scipy.optimize import linear_sum_assignment
 from mnemoscope import keys
 from mnemoscope.experiments.message_passing import message_passing
 from mnemoscope.fields import Device
-from mnemoscope.models.transformer import draw_frozen
+from mnemoscope.models.own import make_frozen
 from mnemoscope.numerics import find_device, forget_programs, numerics
 from mnemoscope.room import Room, plan_memory
 from mnemoscope.spec import Retrieval, SpecError
@@ -55,7 +55,7 @@ def see(spec: Retrieval, seed: int, device: Device = "auto") -> Seen:
         layout = plan_memory(spec, "float32", Room.of(place))
         streams = keys.streams(spec, seed)
         program = spec.program()
-        frozen = draw_frozen(program, spec.embedding, streams)
+        frozen = make_frozen(spec, streams)
         source = Source(streams["train"], frozen.permutation)
         G, _ = _gradient(program, layout, frozen, source, Count.of(spec.samples))
         G, Z, U = (np.asarray(part, np.float64) for part in (G, frozen.Z, frozen.U))

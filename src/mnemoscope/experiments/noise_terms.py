@@ -23,7 +23,8 @@ from jaxtyping import Array, Float
 from mnemoscope import keys
 from mnemoscope.fields import Device
 from mnemoscope.layout import Layout
-from mnemoscope.models.transformer import Frozen, draw_frozen
+from mnemoscope.models.own import make_frozen
+from mnemoscope.models.transformer import Frozen
 from mnemoscope.numerics import find_device, forget_programs, numerics
 from mnemoscope.room import Room, plan_memory
 from mnemoscope.spec import Retrieval, SpecError
@@ -47,7 +48,7 @@ def measure_terms(spec: Retrieval, seed: int, device: Device = "auto") -> dict[s
         layout = plan_memory(spec, "float64", Room.of(place))
         streams = keys.streams(spec, seed)
         program = spec.program()
-        frozen = draw_frozen(program, spec.embedding, streams)
+        frozen = make_frozen(spec, streams)
         source = Source(streams["train"], frozen.permutation)
         signal, scores = _measure(program, layout, frozen, source, Count.of(spec.samples))
         scores, overlap = np.asarray(scores), np.asarray(frozen.Z @ frozen.trigger)

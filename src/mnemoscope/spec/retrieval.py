@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from mnemoscope.fields import between, one_of, step_size, whole
+from mnemoscope.fields import FROM_FILE, between, law_or_file, one_of, step_size, whole
 from mnemoscope.spec.base import Spec, SpecError
 
 Activation = Literal["relu", "gelu", "tanh", "linear", "hermite2", "hermite3"]
@@ -59,8 +59,10 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
     activation: Annotated[Activation, BeforeValidator(one_of(*get_args(Activation)))] = Field(
         default="relu", description="the MLP's activation"
     )
-    embedding: Annotated[Embedding, BeforeValidator(one_of(*get_args(Embedding)))] = Field(
-        default="gaussian", description="law of the embeddings; orthonormal needs dim >= vocab"
+    embedding: Annotated[str, BeforeValidator(law_or_file(*get_args(Embedding)))] = Field(
+        default="gaussian",
+        description="law of the embeddings: gaussian, sphere, orthonormal (needs dim >= vocab), "
+        "or file:PATH, a matrix of your own",
     )
     trigger: Annotated[Trigger, BeforeValidator(one_of(*get_args(Trigger)))] = Field(
         default="keys",
@@ -127,6 +129,11 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
         if self.then == "none" and self.lr is not None:
             raise SpecError("lr", f"expected none unless `then` names an optimiser, got {self.lr}")
         return self
+
+    @property
+    def from_file(self) -> bool:
+        """Whether the embeddings are a user's own matrix."""
+        return FROM_FILE.fullmatch(self.embedding) is not None
 
     @property
     def learning_rate(self) -> float:

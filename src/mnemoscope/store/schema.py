@@ -10,11 +10,11 @@ when a process is killed.
 
 import os
 import sqlite3
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mnemoscope.files import data_home
 from mnemoscope.spec import Retrieval, SpecError
 
 # Raised when a table changes; a newer file is refused, an older one would be brought up.
@@ -70,16 +70,8 @@ NOWHERE = Path("none")
 
 
 def default_path() -> Path:
-    """The user's data directory: XDG_DATA_HOME, or what the system has in its place."""
-    if os.environ.get("XDG_DATA_HOME"):
-        base = Path(os.environ["XDG_DATA_HOME"])
-    elif sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", str(Path.home())))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Application Support"
-    else:
-        base = Path.home() / ".local" / "share"
-    return base / "mnemoscope" / "trials.db"
+    """The user's own store."""
+    return data_home() / "trials.db"
 
 
 def connect(path: Path, *, writing: bool) -> sqlite3.Connection:

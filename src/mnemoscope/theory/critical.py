@@ -1,6 +1,7 @@
 """Where theory says that a measure crosses a target along one axis."""
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 from mnemoscope.fields import Measure
@@ -38,20 +39,38 @@ def critical_value(
         except SpecError:  # past what a spec may hold, which only happens at the far end
             return axis != "length"
 
-    falls = axis == "length"  # longer sequences are harder; more samples and dimensions are easier
-    easy, hard = (low, high) if falls else (high, low)
-    if not reaches(easy):
+    # Longer sequences are harder; more samples and dimensions are easier.
+    return last_that(reaches, low, high) if axis == "length" else first_that(reaches, low, high)
+
+
+def first_that(
+    reaches: Callable[[int], bool], low: int, high: int, fine: float = FINE
+) -> int | None:
+    """The least number of a range that reaches what all above it do; None if none does."""
+    if not reaches(high):
         return None
-    if reaches(hard):
-        return hard
+    if reaches(low):
+        return low
+    while high - low > max(1, fine * low):
+        middle = _between(low, high)
+        low, high = (low, middle) if reaches(middle) else (middle, high)
+    return high
+
+
+def last_that(reaches: Callable[[int], bool], low: int, high: int) -> int | None:
+    """The largest number that reaches what all below it do, to 1 %; None if none does."""
+    if not reaches(low):
+        return None
+    if reaches(high):
+        return high
     while high - low > max(1, FINE * low):
-        middle = round(math.sqrt(low * high)) if low > 0 else high // 2
-        middle = min(max(middle, low + 1), high - 1)
-        if reaches(middle) == falls:
-            low = middle
-        else:
-            high = middle
-    return low if falls else high
+        middle = _between(low, high)
+        low, high = (middle, high) if reaches(middle) else (low, middle)
+    return low
+
+
+def _between(low: int, high: int) -> int:
+    return min(max(round(math.sqrt(low * high)), low + 1), high - 1)
 
 
 def _predicted(spec: Retrieval, measure: Measure) -> float:

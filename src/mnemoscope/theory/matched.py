@@ -15,8 +15,7 @@ comes out up to 0.09 high at V = 256 and within 0.03 from V = 512 on (docs/theor
 """
 
 import numpy as np
-from scipy.special import log_ndtr
-from scipy.stats import poisson
+from scipy.special import gammaln, log_ndtr, xlogy
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.quadrature import normal_nodes
@@ -28,7 +27,8 @@ MOST_COUNTS = 200
 
 def matched_filter_derived(spec: Retrieval) -> bool:
     """Whether (D4) is about this setting: overlaps, no MLP, and no trigger in the values."""
-    return not spec.width and spec.trigger == "keys" and spec.embedding != "orthonormal"
+    random = spec.embedding in ("gaussian", "sphere")
+    return not spec.width and spec.trigger == "keys" and random
 
 
 def matched_filter_accuracy(spec: Retrieval) -> float:
@@ -50,5 +50,5 @@ def _counts(mean: float) -> tuple[np.ndarray, np.ndarray]:
     """Counts near their mean, with their chances; a spread of them where they are many."""
     reach = FAR * np.sqrt(mean + 1)
     n = np.unique(np.linspace(max(0.0, mean - reach), mean + reach, MOST_COUNTS).round())
-    weight = poisson.pmf(n, mean)
+    weight = np.exp(xlogy(n, mean) - mean - gammaln(n + 1))  # Poisson
     return n, weight / weight.sum()

@@ -104,6 +104,8 @@ def not_derived(spec: Retrieval) -> str:
         return "finite step sizes are not derived: theory is for eta -> 0, gamma -> infinity"
     if spec.then != "none":
         return "training beyond the three steps is not derived"
+    if spec.from_file:
+        return "embeddings from a file are not derived: theory is for random ones"
     return ""
 
 

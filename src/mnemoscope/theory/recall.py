@@ -56,7 +56,7 @@ class Recall:
         """Standard deviation of accuracy from seed to seed: of the attention, and of V tokens."""
         mean = self.accuracy
         seeds = float(self.weight @ (self.accuracy_by_seed - mean) ** 2)
-        return float(np.sqrt(seeds + mean * (1 - mean) / vocab))
+        return float(np.sqrt(seeds + max(0.0, mean * (1 - mean)) / vocab))
 
 
 def map_accuracy(

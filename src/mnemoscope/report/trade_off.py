@@ -1,0 +1,43 @@
+"""The trade-off of a plan as a picture: parameters against training tokens."""
+
+from pathlib import Path
+from typing import Any
+
+from mnemoscope.analysis.plan import Plan
+from mnemoscope.report.canvas import open_canvas, plain_log_ticks, save
+
+
+def draw_trade_off(made: Plan, path: Path) -> None:
+    """Write the picture into a .png, .svg or .pdf file."""
+    save(make_figure(made, path), path)
+
+
+def make_figure(made: Plan, path: Path | None = None) -> Any:
+    """Every way to do the job; the recommended one is marked."""
+    figure, axes = open_canvas(path, width=6.4, height=4.2)
+    best = made.recommended
+    ways = [*made.alternatives, *([best] if best else [])]
+    for name, wide, color in (("attention alone", False, "C0"), ("with an MLP", True, "C1")):
+        some = sorted(
+            (one for one in ways if bool(one.spec.width) == wide), key=lambda one: one.parameters
+        )
+        if some:
+            axes.plot(
+                [one.parameters for one in some], [one.tokens for one in some],
+                "o" if wide else "o-", color=color, markersize=4, label=name,
+            )  # fmt: skip
+        for one in some:
+            word = f"d = {one.spec.dim}" + (f", m = {one.spec.width}" if wide else "")
+            axes.annotate(word, (one.parameters, one.tokens), (4, 4), "data", "offset points",
+                          fontsize=7)  # fmt: skip
+    if best is not None:
+        axes.plot([best.parameters], [best.tokens], "s", color="black", markersize=10,
+                  fillstyle="none", label="recommended")  # fmt: skip
+    for name, values in (
+        ("x", [one.parameters for one in ways]), ("y", [one.tokens for one in ways])
+    ):  # fmt: skip
+        plain_log_ticks(axes, "x" if name == "x" else "y", min(values), max(values))
+    axes.set_xlabel("parameters")
+    axes.set_ylabel("training tokens, N L")
+    axes.legend(fontsize=8)
+    return figure

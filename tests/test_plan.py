@@ -1,0 +1,155 @@
+"""Plans: they do what they say when simulated, keep to budgets, and say where they come from."""
+
+import json
+import math
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from mnemoscope.analysis.plan import HELD, map_bits, plan_budget, plan_job
+from mnemoscope.batch import simulate_many
+from mnemoscope.cli import main
+from mnemoscope.report.trade_off import make_figure
+from mnemoscope.simulation import simulate
+from mnemoscope.spec import SpecError
+from mnemoscope.store.trials import Store
+from mnemoscope.theory.critical import first_that, last_that
+from mnemoscope.theory.predict import predict
+
+# (facts, length, target), chosen before any was simulated: both kinds of model are among the ways.
+JOBS = ((128, 8, 0.9), (200, 32, 0.7), (256, 16, 0.8), (400, 16, 0.95), (512, 8, 0.5))
+
+
+@pytest.mark.parametrize(("facts", "length", "target"), JOBS)
+def test_the_recommendation_reaches_the_target_when_simulated(
+    facts: int, length: int, target: float
+):
+    made = plan_job(facts, length, target)
+    assert made.recommended is not None
+    spec = made.recommended.spec
+    trials = simulate_many([(spec, seed) for seed in range(8)])
+    found = [one.accuracy for one in trials if one.accuracy is not None]
+    assert len(found) == 8
+    assert sum(found) / 8 == pytest.approx(target, abs=0.05)
+
+
+def test_the_recommendation_costs_least():
+    made = plan_job(300, 16, 0.9)
+    assert made.recommended is not None
+    assert all(one.cost >= made.recommended.cost for one in made.alternatives)
+    bare = [one for one in (made.recommended, *made.alternatives) if not one.spec.width]
+    sizes = sorted(bare, key=lambda one: one.parameters)
+    assert len(sizes) >= 4
+    # A trade-off: whoever has more parameters needs fewer tokens.
+    assert all(a.tokens > b.tokens for a, b in pairwise(sizes))
+    for one in sizes:
+        assert one.told.accuracy == pytest.approx(0.9, abs=0.02)
+        assert one.parameters == 2 * one.spec.dim**2
+
+
+def test_budgets_are_kept():
+    free = plan_job(300, 16, 0.9)
+    assert free.recommended is not None
+    few = free.recommended.parameters * 0.8
+    tight = plan_job(300, 16, 0.9, parameters=few)
+    assert tight.recommended is not None
+    assert tight.recommended.parameters <= few
+    short = plan_job(300, 16, 0.9, tokens=free.recommended.tokens * 0.5)
+    assert short.recommended is not None
+    assert short.recommended.tokens <= free.recommended.tokens * 0.5
+    none = plan_job(300, 16, 0.9, parameters=100)
+    assert none.recommended is None
+    assert none.alternatives
+    assert "within the budget" in none.notes[0]
+    unseen = plan_job(300, 16, 0.9, tokens=1600)  # a hundred sequences for 300 facts
+    assert unseen.recommended is None
+    assert "within these tokens" in unseen.notes[0]
+
+
+def test_a_budget_buys_what_a_job_of_that_size_needs():
+    bought = plan_budget(16, 0.9, parameters=2e4, tokens=2e5)
+    assert bought.recommended is not None
+    spec = bought.recommended.spec
+    assert bought.recommended.parameters <= 2e4
+    assert bought.recommended.tokens <= 2e5
+    assert (predict(spec).accuracy or 0) >= 0.9
+    assert (predict(spec.replace(vocab=round(spec.vocab * 1.05))).accuracy or 0) < 0.9
+    back = plan_job(spec.vocab, 16, 0.9, parameters=2e4, tokens=2e5)
+    assert back.recommended is not None
+    more = plan_budget(16, 0.9, parameters=4e4, tokens=4e5)
+    assert more.recommended is not None
+    assert more.recommended.spec.vocab > spec.vocab
+    only = plan_budget(16, 0.9, tokens=2e5)  # parameters without end: what was never seen remains
+    assert only.recommended is not None
+    assert only.recommended.binding == "unseen"
+    with pytest.raises(SpecError, match="a budget of parameters or tokens"):
+        plan_budget(16, 0.9)
+    nothing = plan_budget(64, 0.99, parameters=2, tokens=100)
+    assert nothing.recommended is None
+
+
+def test_every_plan_says_where_it_comes_from(tmp_path: Path):
+    near, far = plan_job(300, 16, 0.9), plan_job(10_000, 64, 0.95)
+    assert near.recommended is not None
+    assert far.recommended is not None
+    assert near.recommended.basis == "theory"
+    assert far.recommended.spec.vocab > HELD["vocab"][1]
+    assert far.recommended.basis == "extrapolated"
+    with Store(tmp_path / "s.db") as store:
+        store.add([simulate(near.recommended.spec, seed) for seed in range(2)])
+        known = plan_job(300, 16, 0.9, store=store)
+    assert known.recommended is not None
+    assert known.recommended.basis == "measured"
+    told = known.as_dict()
+    assert told["basis"] == "measured"
+    assert told["recommended"]["measured"]["mean"] == pytest.approx(0.9, abs=0.05)
+    assert told["recommended"]["coverage_bound"] < told["recommended"]["samples"]
+
+
+def test_bits_are_those_of_a_permutation():
+    assert map_bits(5) == pytest.approx(math.log2(120))
+
+
+def test_searches_find_ends():
+    assert first_that(lambda n: n >= 50, 1, 100) == 50
+    assert first_that(lambda n: n >= 500, 1, 100) is None
+    assert first_that(lambda n: True, 7, 100) == 7
+    assert last_that(lambda n: n <= 50, 1, 100) == 50
+    assert last_that(lambda n: n <= 0, 1, 100) is None
+    assert last_that(lambda n: True, 1, 100) == 100
+
+
+def test_the_command_tells_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    picture = tmp_path / "trade.svg"
+    words = ["plan", "--facts", "300", "--length", "16", "--target", "0.9"]
+    assert main([*words, "--json", "--out", str(picture)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {"recommended", "alternatives", "basis", "notes"} <= set(told)
+    assert told["path"] == str(picture)
+    assert "<svg" in picture.read_text()[:400]
+    assert main(words) == 0
+    text = capsys.readouterr().out
+    assert "take" in text
+    assert "Alternatives" in text
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
+    assert main(["plan", "--parameters", "1e5", "--length", "16"]) == 0
+    assert "facts among 16 tokens" in capsys.readouterr().out
+    assert main([*words, "--parameters", "10"]) == 0
+    assert "nothing within the budget" in capsys.readouterr().out
+    assert make_figure(plan_job(300, 16, 0.9)).axes
+
+
+def test_wrong_requests_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    for words, said in (
+        (["--facts", "1", "--length", "8"], "--facts"),
+        (["--facts", "300", "--length", "0"], "--length"),
+        (["--facts", "300", "--length", "8", "--target", "1.5"], "--target"),
+        (["--facts", "300", "--length", "8", "--parameters", "-3"], "--parameters"),
+        (["--facts", "300"], "--length"),
+        (["--length", "8"], "expected facts, or a budget"),
+        (["--facts", "many", "--length", "8"], "--facts"),
+        (["--length", "8", "--tokens", "1e6", "--out", str(tmp_path / "x.svg")], "--out"),
+    ):
+        assert main(["plan", *words]) == 2
+        assert said in capsys.readouterr().err
