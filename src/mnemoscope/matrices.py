@@ -76,10 +76,11 @@ def read_matrices(text: str, *, centre: bool = False, whiten: bool = False) -> M
         raise SpecError("embedding", f"expected Z and U of one shape, got {parts[0].shape} and "
                         f"{parts[1].shape}")  # fmt: skip
     alive = np.all([np.any(part != 0, axis=1) for part in parts], axis=0)
-    ready = [_ready(part[alive], centre, whiten) for part in parts]
-    if len(ready[0]) < 2:
-        raise SpecError("embedding", f"expected two rows or more, got {len(ready[0])}")
-    return Matrices(*ready)
+    if alive.sum() < 2:
+        raise SpecError(
+            "embedding", f"expected two rows or more that are not zero, got {alive.sum()}"
+        )
+    return Matrices(*(_ready(part[alive], centre, whiten) for part in parts))
 
 
 def _ready(part: np.ndarray, centre: bool, whiten: bool) -> np.ndarray:
@@ -122,6 +123,7 @@ def _place(name: str) -> Path:
 
 def _list(tensors: dict[str, tuple[int, ...]]) -> str:
     flat = [name for name, shape in tensors.items() if len(shape) == 2]
+    flat.sort(key=lambda name: "word" not in name and "token" not in name)  # likely ones first
     more = f" and {len(flat) - 6} more" if len(flat) > 6 else ""
     return ", ".join(flat[:6]) + more if flat else "no matrix"
 

@@ -14,7 +14,8 @@ from typing import Annotated, Any, TypeVar, get_args
 from cyclopts import Group, Parameter
 from pydantic_core import PydanticUndefined
 
-from mnemoscope.fields import Device, byte_count, one_of, whole
+from mnemoscope.fields import FROM_FILE, Device, byte_count, one_of, whole
+from mnemoscope.matrices import keep, read_matrices
 from mnemoscope.spec import Retrieval, Spec, SpecError, read_toml
 
 T = TypeVar("T")
@@ -91,7 +92,17 @@ class Setting:
         for field in dataclasses.fields(self):
             if field.name != "spec" and getattr(self, field.name) is not None:
                 values[field.name] = getattr(self, field.name)
+        return take_matrix(values)
+
+
+def take_matrix(values: dict[str, Any]) -> dict[str, Any]:
+    """With `file:PATH` for an embedding, its matrix by name, and the sizes that it has."""
+    told = values.get("embedding")
+    if not isinstance(told, str) or not told.startswith("file:") or FROM_FILE.fullmatch(told):
         return values
+    found = read_matrices(told.removeprefix("file:"))
+    rows, columns = found.Z.shape
+    return {"vocab": rows, "dim": columns, **values, "embedding": keep(found)}
 
 
 def read_given(kind: type[S], options: dict[str, Any]) -> S:

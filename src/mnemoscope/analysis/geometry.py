@@ -1,0 +1,67 @@
+r"""How far embeddings are from random ones: what matters of their geometry for recall.
+
+Random embeddings, z ~ N(0, I/d), have a mean of norm 1/sqrt(V), overlaps of size 1/sqrt(d), and
+the same variance in every direction. Real ones share a direction (their mean is what the mean bias
+feeds on), overlap more, and live in fewer directions. With l_1 >= l_2 >= ... the eigenvalues of
+their second moments about the mean,
+
+    effective dimension   (sum l)^2 / sum l^2,   at most d                                    (G1)
+
+which is d for random rows as V grows; sqrt(1 / effective dimension) is what overlaps are like.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+# Pairs are looked at among so many rows, evenly spaced.
+MOST_ROWS = 2048
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Numbers of one matrix; those of random embeddings of its shape stand in `expected`."""
+
+    rows: int
+    dim: int
+    mean_norm: float
+    norm_spread: float
+    usual_cosine: float
+    largest_cosine: float
+    effective_dim: float
+    spectrum: tuple[float, ...]
+
+    @property
+    def expected(self) -> dict[str, float]:
+        """The same for gaussian embeddings, to leading order; no largest cosine, which varies."""
+        V, d = self.rows, self.dim
+        return {
+            "mean_norm": V**-0.5, "norm_spread": (2 * d) ** -0.5, "usual_cosine": d**-0.5,
+            "effective_dim": d / (1 + d / V),  # sum l^2 = d (1/d^2)(1 + d/V): Marchenko-Pastur
+        }  # fmt: skip
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {**asdict(self), "spectrum": list(self.spectrum), "random": self.expected}
+
+
+def look_at(Z: np.ndarray) -> Geometry:
+    """The geometry of rows whose squared norms are 1 on average."""
+    Z = np.asarray(Z, float)
+    V, d = Z.shape
+    mean = Z.mean(axis=0)
+    norms = np.linalg.norm(Z, axis=1)
+    some = Z[:: -(-V // MOST_ROWS)]
+    unit = some / np.linalg.norm(some, axis=1, keepdims=True)
+    cosines = np.abs(unit @ unit.T)
+    off = cosines[~np.eye(len(unit), dtype=bool)]
+    centred = Z - mean
+    values = np.linalg.eigvalsh(centred.T @ centred / V)[::-1].clip(min=0)
+    return Geometry(
+        rows=V, dim=d, mean_norm=float(np.linalg.norm(mean)),
+        norm_spread=float(norms.std() / norms.mean()),
+        usual_cosine=float(np.sqrt(np.mean(off**2))), largest_cosine=float(off.max()),
+        effective_dim=float(values.sum() ** 2 / np.sum(values**2)),
+        spectrum=tuple(float(one) for one in values),
+    )  # fmt: skip

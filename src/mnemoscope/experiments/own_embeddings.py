@@ -1,0 +1,78 @@
+"""What recall a matrix of one's own allows, beside random embeddings of its shape.
+
+Four ways are run on the same sequences: the matrix as it is, centred, whitened, and random.
+Centring takes away what the mean bias feeds on, whitening all anisotropy; what each gains is what
+that part of the geometry costs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mnemoscope.analysis.geometry import Geometry, look_at
+from mnemoscope.analysis.intervals import Interval, mean_interval
+from mnemoscope.experiments.sweep import Progress, Workers, sweep
+from mnemoscope.matrices import keep, read_matrices
+from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.store.trials import Store
+from mnemoscope.theory.critical import critical_value
+
+WAYS = {"as it is": {}, "centred": {"centre": True}, "whitened": {"whiten": True}}
+# Tokens that a trial has, unless the file has fewer or the user says otherwise, and the accuracy
+# that random embeddings are predicted to reach.
+USUAL_VOCAB, USUAL_LENGTH, AIM = 512, 16, 0.8
+
+
+@dataclass(frozen=True)
+class Way:
+    """One form of the matrix: its geometry, its setting, and the accuracy it reached."""
+
+    name: str
+    geometry: Geometry | None
+    spec: Retrieval
+    accuracy: Interval
+    attention: Interval
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {
+            "name": self.name, "embedding": self.spec.embedding,
+            "geometry": None if self.geometry is None else self.geometry.as_dict(),
+            "accuracy": self.accuracy.as_dict(), "attention_accuracy": self.attention.as_dict(),
+        }  # fmt: skip
+
+
+def compare_ways(
+    text: str, *, vocab: int | None = None, length: int = USUAL_LENGTH,
+    samples: int | None = None, seeds: Sequence[int] = range(4), store: Store, workers: Workers,
+    progress: Progress | None = None,
+) -> list[Way]:  # fmt: skip
+    """Every way's geometry and recall, at the N where random embeddings recall most tokens."""
+    made = {name: read_matrices(text, **how) for name, how in WAYS.items()}
+    rows, columns = made["as it is"].Z.shape
+    tokens = min(rows, USUAL_VOCAB) if vocab is None else vocab
+    if tokens > rows:
+        raise SpecError("vocab", f"expected at most {rows:,}, the rows of the file, got {tokens:,}")
+    sizes = {"vocab": tokens, "dim": columns, "length": length, "samples": samples or 1}
+    random = Retrieval.read(sizes)
+    if samples is None:
+        found = critical_value(random, "samples", AIM)
+        if found is None:
+            raise SpecError("samples", f"expected a number, since random embeddings do not reach "
+                            f"{AIM:g} at any N here, got none")  # fmt: skip
+        random = random.replace(samples=found)
+    specs = {name: random.replace(embedding=keep(one)) for name, one in made.items()}
+    specs["random"] = random
+    sweep([(spec, seed) for spec in specs.values() for seed in seeds], store, workers, progress)
+    ways = []
+    for name, spec in specs.items():
+        trials = [store.get(spec, seed) for seed in seeds]
+        good = [one for one in trials if one is not None and one.status == "ok"]
+        told = [
+            mean_interval([v for v in values if v is not None], float(spec.test_samples))
+            for values in ([one.accuracy for one in good],
+                           [one.attention_accuracy for one in good])
+        ]  # fmt: skip
+        geometry = look_at(made[name].Z) if name in made else None
+        ways.append(Way(name, geometry, spec, told[0], told[1]))
+    return ways

