@@ -154,7 +154,8 @@ def plan_job(
         return Plan(None, tuple(_by_size(made)), tuple(_why_none(made, parameters, tokens)))
     best = min(within, key=lambda one: one.cost)
     others = [one for one in within if one is not best]
-    return Plan(best, tuple(_by_size(others)), tuple(_notes(best)))
+    why = "the least parameters x tokens, which training cost goes with (our choice)"
+    return Plan(best, tuple(_by_size(others)), tuple(_notes(best, why)))
 
 
 def plan_budget(
@@ -180,7 +181,8 @@ def plan_budget(
         said = f"even two facts are not recalled with accuracy {target:g} (N = {samples:,})"
         return Plan(None, (), (said,))
     best = max(made, key=lambda one: one.spec.vocab)
-    return Plan(best, tuple(one for one in made if one is not best), tuple(_notes(best)))
+    others = tuple(one for one in made if one is not best)
+    return Plan(best, others, tuple(_notes(best, "the most facts for this budget")))
 
 
 def _spend(base: Retrieval, parameters: float, share: float) -> Retrieval:
@@ -271,8 +273,8 @@ def _by_size(options: Sequence[Option]) -> list[Option]:
     return sorted(options, key=lambda one: one.parameters)
 
 
-def _notes(best: Option) -> Iterator[str]:
-    yield "recommended: the least parameters x tokens, which training cost goes with (our choice)"
+def _notes(best: Option, why: str) -> Iterator[str]:
+    yield f"recommended: {why}"
     if best.basis == "extrapolated":
         yield "extrapolated: sizes beyond those that theory was held against simulation on"
     yield from best.told.notes

@@ -78,6 +78,11 @@ def embeddings(
     return 0
 
 
+def _short(value: float) -> str:
+    """Three digits; what is only rounding is 0."""
+    return "0" if abs(value) < 1e-6 else f"{value:.3g}"
+
+
 def show(ways: list[Way]) -> None:
     """Geometry and recall for people."""
     console = Console(highlight=False)
@@ -95,7 +100,7 @@ def show(ways: list[Way]) -> None:
         table.add_column(name, justify="right")
     for one in ways[:-1]:
         told = one.geometry
-        table.add_row(one.name, *(f"{getattr(told, key):.3g}" for key in names.values()))
+        table.add_row(one.name, *(_short(getattr(told, key)) for key in names.values()))
     expected = own.geometry.expected
     table.add_row("random", *(f"{expected[key]:.3g}" if key in expected else "–"
                               for key in names.values()))  # fmt: skip

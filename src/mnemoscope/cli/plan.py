@@ -140,7 +140,7 @@ def facts_differ(made: Plan) -> bool:
 def short(value: float) -> str:
     """A count in three digits: `176k`, `11.2M`."""
     for unit in ("", "k", "M", "G"):
-        if value < 1000:
+        if value < 999.5:  # which three digits would write as 1e+03
             return f"{value:.3g}{unit}"
         value /= 1000
     return f"{value:,.3g}T"
