@@ -13,11 +13,11 @@ from mnemoscope.theory.associative import GUIDE_FACTS
 # (d, alpha, beta): H d_h = alpha d, m = beta d. H = 4 is our choice.
 SIZES: dict[Size, tuple[tuple[int, float, float], ...]] = {
     "quick": ((8, 1, 1), (8, 2, 2), (12, 1, 1), (12, 2, 2)),
-    "full": ((8, 1, 1), (16, 1, 1), (16, 2, 2), (32, 1, 1), (32, 2, 2), (64, 2, 2)),
+    "full": ((8, 1, 1), (16, 1, 1), (32, 1, 1), (32, 2, 2), (64, 2, 2)),
 }
 HEADS = 4
 SEEDS: dict[Size, int] = {"quick": 3, "full": 3}
-RESOLUTION: dict[Size, float] = {"quick": 0.1, "full": 0.05}
+RESOLUTION: dict[Size, float] = {"quick": 0.1, "full": 0.08}
 # The quick size has short sequences in small batches, and gives up earlier.
 TASK: dict[Size, dict[str, int]] = {
     "quick": {"length": 8, "batch": 128, "max_steps": 2**10},
