@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import os
+import tracemalloc
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -161,7 +163,12 @@ def test_theory_says_that_it_has_nothing_to_say():
         (lambda at: write(at / "z.safetensors", b"\xff" * 20), "a .safetensors file"),
         (lambda at: write(at / "z.safetensors", b""), "a .safetensors file"),
         (lambda at: saved(at, np.array([object(), 1], dtype=object)), "a .npy file of plain"),
-        (lambda at: saved(at, drawn()[0]), "since it holds no matrix"),
+        (lambda at: saved(at, drawn()[0]), "expected a matrix of at most"),
+        (lambda at: told_shape(at, ["a", "b"]), "a .safetensors file"),
+        (lambda at: told_shape(at, [None, 4]), "a .safetensors file"),
+        (lambda at: told_shape(at, [2**40, 4]), "expected a matrix of at most"),
+        (lambda at: told_shape(at, [5, 4], [2**70, 2**70 + 80]), "as its contents say"),
+        (lambda at: write(at / "z.safetensors", deep()), "a .safetensors file"),
         (lambda at: saved(at, drawn().astype(complex)), "real numbers"),
         (lambda at: saved(at, np.where(drawn() > 3, np.nan, drawn())), "finite numbers"),
         (lambda at: saved(at, np.zeros((5, 4))), "two rows or more"),
@@ -172,6 +179,47 @@ def test_bad_files_are_refused(tmp_path: Path, make, said: str):
         read_matrices(str(make(tmp_path)))
     assert said in caught.value.message
     assert caught.value.field == "embedding"
+
+
+def told_shape(
+    folder: Path, shape: list[object], at: tuple[int, ...] | list[int] = (0, 80)
+) -> Path:
+    """A safetensors file that says whatever it is told to."""
+    text = json.dumps({"t": {"dtype": "F32", "shape": shape, "data_offsets": list(at)}}).encode()
+    return write(folder / "z.safetensors", len(text).to_bytes(8, "little") + text + bytes(80))
+
+
+def deep() -> bytes:
+    return (200_000).to_bytes(8, "little") + b"[" * 200_000
+
+
+def test_a_packed_file_is_not_unpacked_to_see_what_is_in_it(tmp_path: Path):
+    np.savez_compressed(tmp_path / "z.npz", a=drawn(), b=np.zeros((2000, 20_000), np.float32))
+    tracemalloc.start()
+    read_matrices(f"{tmp_path / 'z.npz'}#a")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20e6  # b alone would be 160 MB
+
+
+def test_what_was_damaged_is_kept_anew():
+    made = Matrices(read_scaled(drawn()))
+    name = keep(made)
+    path = Path(os.environ["XDG_DATA_HOME"]) / "mnemoscope" / "embeddings" / f"{name[5:]}.npz"
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(SpecError, match="kept here"):
+        load(name)
+    assert keep(made) == name
+    assert np.array_equal(load(name).Z, made.Z)
+
+
+def test_rows_that_are_all_alike_are_refused(tmp_path: Path):
+    np.save(tmp_path / "z.npy", np.ones((50, 8)))
+    assert read_matrices(str(tmp_path / "z.npy")).Z.shape == (50, 8)
+    with pytest.raises(SpecError, match="rows that differ"):
+        read_matrices(str(tmp_path / "z.npy"), whiten=True)
+    with pytest.raises(SpecError, match="expected no name"):
+        read_matrices(f"{tmp_path / 'z.npy'}#x")
 
 
 def write(path: Path, data: bytes) -> Path:

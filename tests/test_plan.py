@@ -10,10 +10,12 @@ import pytest
 from mnemoscope.analysis.plan import HELD, map_bits, plan_budget, plan_job
 from mnemoscope.batch import simulate_many
 from mnemoscope.cli import main
+from mnemoscope.record import Step, Trial
 from mnemoscope.report.trade_off import make_figure
 from mnemoscope.simulation import simulate
-from mnemoscope.spec import SpecError
+from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store
+from mnemoscope.theory.bound import coverage_samples
 from mnemoscope.theory.critical import first_that, last_that
 from mnemoscope.theory.predict import predict
 
@@ -153,3 +155,34 @@ def test_wrong_requests_are_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
     ):
         assert main(["plan", *words]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_jobs_at_the_edges_have_a_plan_or_a_reason():
+    for facts, length in ((2, 1), (20, 1024), (64, 4096), (3, 2**20)):
+        made = plan_job(facts, length, 0.9)
+        assert made.recommended is not None or made.notes
+    assert plan_budget(16, 0.001, tokens=10).recommended is None
+    rich = plan_budget(64, 0.95, parameters=1e9)
+    assert any("not looked at" in note for note in rich.notes)
+
+
+def test_no_plan_is_below_what_any_learner_needs():
+    made = plan_job(1000, 64, 0.95, parameters=1e14)
+    assert made.recommended is not None
+    for one in (made.recommended, *made.alternatives):
+        assert one.spec.samples >= 0.98 * coverage_samples(one.spec, 0.95)
+    for V, L, d, N in ((1000, 64, 10**7, 2200), (4096, 1, 409_600, 12_288)):
+        spec = Retrieval(vocab=V, dim=d, length=L, samples=N)
+        assert (predict(spec).accuracy or 0) <= 1 - (1 - 1 / V) ** N + 1 / V + 1e-9
+
+
+def test_a_way_that_was_measured_too_low_is_left_out(tmp_path: Path):
+    first = plan_job(300, 16, 0.9)
+    assert first.recommended is not None
+    spec = first.recommended.spec
+    end = Step("V2", 0.5, 1.0, 0.5)
+    with Store(tmp_path / "s.db") as store:
+        store.add([Trial(spec, seed, "ok", steps=(end,)) for seed in range(3)])
+        again = plan_job(300, 16, 0.9, store=store)
+    assert again.recommended is not None
+    assert again.recommended.spec != spec

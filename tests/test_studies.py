@@ -363,6 +363,42 @@ def test_the_longest_comes_first_and_what_is_kept_is_left_out(tmp_path: Path):
     ]  # fmt: skip
 
 
+def refuse(*words: object) -> None:
+    raise SpecError("device", "expected another one, got this")
+
+
+def test_what_a_process_refuses_is_told_as_it_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(at_once, "_run", refuse)
+    pieces: list[at_once.Piece] = [("b-fig5", "quick", 0)]
+    with pytest.raises(SpecError, match="expected another one") as caught:
+        list(at_once.run_at_once(pieces, 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
+    assert caught.value.field == "device"
+
+
+def test_a_ledger_is_looked_at_before_work_goes_into_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "file").write_text("")
+    assert main(["reproduce", "b-fig5", "--ledger", str(tmp_path / "file" / "l.json")]) == 2
+    assert "--ledger: expected a place to write to" in capsys.readouterr().err
+    entry = Entry("b-fig5", "quick", 0, "x", {}).as_dict()
+    for wrong in ({"base": "<script>"}, {"made": None}, {"seconds": "x"}, {"size": "huge"},
+                  {"numbers": []}):  # fmt: skip
+        (tmp_path / "l.json").write_text(json.dumps({"format": 1, "entries": [{**entry, **wrong}]}))
+        with pytest.raises(SpecError, match="a ledger that `reproduce` wrote"):
+            Ledger(tmp_path / "l.json")
+    (tmp_path / "l.json").write_text(json.dumps({"format": 1, "entries": [entry]}))
+    page = str(tmp_path / "p.html")
+    assert main(["report", "--ledger", str(tmp_path / "l.json"), "--out", page]) == 2
+    assert "expected numbers of b-fig5 as it is now" in capsys.readouterr().err
+
+
+def test_a_shared_measurement_is_part_of_what_decides():
+    own = {fingerprint(one) for one in load_all()}
+    assert len(own) == len(MODULES)
+    assert q_beyond.STUDY.measure is a_first_steps.STUDY.measure
+
+
 def die(*words: object) -> None:
     os._exit(9)
 

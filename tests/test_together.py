@@ -5,18 +5,36 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
+from mnemoscope import together
 from mnemoscope.spec import Memory
-from mnemoscope.together import Lesson, School, filled, row_count, train_together
+from mnemoscope.together import (
+    Lesson,
+    School,
+    filled,
+    most_rows,
+    row_count,
+    train_together,
+)
 
 CPU, GPU = (SimpleNamespace(platform=name, device_kind=name) for name in ("cpu", "gpu"))
 
 
 def test_a_gpu_gets_powers_of_two():
-    assert [row_count(n, CPU) for n in (1, 5, 9)] == [1, 5, 9]
-    assert [row_count(n, GPU) for n in (1, 5, 9, 16, 17)] == [8, 8, 16, 16, 32]
-    assert filled(["a", "b"], CPU) == ["a", "b"]
-    assert filled(["a", "b"], GPU) == ["a"] + ["b"] * 7
+    assert [row_count(n, CPU, 64) for n in (1, 5, 9)] == [1, 5, 9]
+    assert [row_count(n, GPU, 64) for n in (1, 5, 9, 16, 17)] == [8, 8, 16, 16, 32]
+    assert filled(["a", "b"], CPU, 64) == ["a", "b"]
+    assert filled(["a", "b"], GPU, 64) == ["a"] + ["b"] * 7
+
+
+def test_rows_keep_to_the_memory_that_there_is():
+    for fits in (1, 2, 3, 7, 33, 1000):
+        most = most_rows(fits, 64, GPU)
+        assert most <= min(fits, 64)
+        assert all(row_count(n, GPU, most) <= most for n in range(1, most + 1))
+    assert most_rows(0, 64, CPU) == 1
+    assert most_rows(33, 64, CPU) == 33
 
 
 def lessons(count: int) -> list[Lesson]:
@@ -33,8 +51,9 @@ def run(count: int, place: Any) -> tuple[list[Any], list[int]]:
         right = np.asarray(taken >= own, float)
         return (own, taken + 1), {"loss": np.zeros(len(own)), "accuracy": right}
 
-    rows = (jnp.arange(row_count(count, place)), jnp.zeros(row_count(count, place)))
-    school = School(advance, 100, lambda rows: np.ones(len(rows[0])), place, "float32")
+    size = row_count(count, place, 64)
+    rows = (jnp.arange(size), jnp.zeros(size))
+    school = School(advance, 100, lambda rows: np.ones(len(rows[0])), place, "float32", 64)
     return train_together(lessons(count), rows, school), sizes
 
 
@@ -44,4 +63,13 @@ def test_rows_beyond_the_lessons_are_not_heard():
         assert [one.metrics["steps"] for one in made] == [100, 200, 300, 400, 500]
         assert all(one.status == "ok" for one in made)
         # What is left of such quick checks is not worth another compilation.
-        assert set(sizes) == {row_count(5, place)}
+        assert set(sizes) == {row_count(5, place, 64)}
+
+
+def test_a_batch_shrinks_and_nobody_is_mistaken(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(together, "COMPILE_SECONDS", 0.0)
+    for place, expected in ((CPU, [20, 10, 5, 2, 1]), (GPU, [32, 16, 8])):
+        made, sizes = run(20, place)
+        assert [one.metrics["steps"] for one in made] == [100 * (k + 1) for k in range(20)]
+        assert [one.seed for one in made] == list(range(20))
+        assert list(dict.fromkeys(sizes)) == expected

@@ -17,7 +17,7 @@ from mnemoscope.numerics import Place, Precision, find_device, forget_programs, 
 from mnemoscope.record import Outcome
 from mnemoscope.room import Room
 from mnemoscope.spec import Memory, SpecError
-from mnemoscope.together import Lesson, Rows, School, filled, train_together
+from mnemoscope.together import Lesson, Rows, School, filled, most_rows, train_together
 from mnemoscope.training.associative import accuracy_of, advance, begin, constructed_accuracy
 
 MemoryJob = tuple[Memory, int]
@@ -79,9 +79,9 @@ def _batch_size(program: Memory, place: Place) -> int:
             f"({needed_bytes(program) / 1e9:.1f} GB)",
         )  # fmt: skip
     if place.platform != "cpu":
-        return min(MOST_AT_ONCE["gpu"], fits)
+        return most_rows(fits, MOST_AT_ONCE["gpu"], place)
     gain = BUSY // (program.items * program.labels * program.dim)
-    return max(1, min(MOST_AT_ONCE["cpu"], fits, gain))
+    return most_rows(min(fits, gain), MOST_AT_ONCE["cpu"], place)
 
 
 def _drawn(jobs: list[MemoryJob]) -> tuple[dict[str, jnp.ndarray], jnp.ndarray]:
@@ -123,7 +123,8 @@ def _construct(
 def _train(
     program: Memory, jobs: list[MemoryJob], place: Place, precision: Precision
 ) -> list[Outcome]:
-    rows = filled(jobs, place)
+    most = _batch_size(program, place)
+    rows = filled(jobs, place, most)
     pairs, state = begin(program, *_drawn(rows))
     lr = jnp.asarray([spec.rate for spec, _ in rows], float)
     last = np.zeros(len(jobs))
@@ -137,5 +138,5 @@ def _train(
 
     lessons = [Lesson(s, seed, s.target, s.most_steps, s.parameters) for s, seed in jobs]
     # All items are in every check: its accuracy is the final one.
-    school = School(go_on, CHECK, lambda rows: last, place, precision)
+    school = School(go_on, CHECK, lambda rows: last, place, precision, most)
     return train_together(lessons, (pairs, state, lr), school)

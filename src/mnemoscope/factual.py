@@ -20,7 +20,7 @@ from mnemoscope.record import Outcome
 from mnemoscope.room import Room
 from mnemoscope.spec import Facts, SpecError
 from mnemoscope.tasks.facts import Sizes, draw_facts
-from mnemoscope.together import Lesson, Rows, School, filled, train_together
+from mnemoscope.together import Lesson, Rows, School, filled, most_rows, train_together
 from mnemoscope.training.factual import Extent, World, advance, begin, final_accuracy, measure
 
 FactsJob = tuple[Facts, int]
@@ -93,7 +93,6 @@ def needed_bytes(program: Facts) -> int:
 
 
 def _batch_size(program: Facts, place: Place) -> int:
-    kind = "cpu" if place.platform == "cpu" else "gpu"
     planned = Room.of(place).planned or 2**30
     fits = planned // needed_bytes(program)
     if fits < 1:
@@ -101,8 +100,7 @@ def _batch_size(program: Facts, place: Place) -> int:
             "batch", f"expected few enough sequences for the memory that is free, got "
             f"{program.batch:,} ({needed_bytes(program) / 1e9:.1f} GB)",
         )  # fmt: skip
-    most = min(MOST_AT_ONCE[kind], fits)
-    return most if kind == "cpu" else 1 << (most.bit_length() - 1)
+    return most_rows(fits, MOST_AT_ONCE["cpu" if place.platform == "cpu" else "gpu"], place)
 
 
 def _keys(spec: Facts, seed: int) -> dict[str, np.ndarray]:
@@ -147,7 +145,8 @@ def _train(
     program: Facts, jobs: list[FactsJob], place: Place, precision: Precision
 ) -> list[Outcome]:
     """One batch, in one compiled program."""
-    rows = filled(jobs, place)
+    most = _batch_size(program, place)
+    rows = filled(jobs, place, most)
     each = [_keys(spec, seed) for spec, seed in rows]
     keys = {name: jnp.asarray(np.stack([one[name] for one in each])) for name in each[0]}
     own = [Sizes.of(spec) for spec, _ in rows]
@@ -168,5 +167,5 @@ def _train(
 
     lessons = [Lesson(s, seed, s.target, s.max_steps, s.parameters) for s, seed in jobs]
     return train_together(
-        lessons, (world, state, lr), School(go_on, CHECK, final, place, precision)
+        lessons, (world, state, lr), School(go_on, CHECK, final, place, precision, most)
     )

@@ -15,8 +15,10 @@ import hashlib
 import json
 import math
 import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -27,8 +29,15 @@ MOST_ROWS, MOST_COLUMNS = 2**22, 2**15
 MOST_BYTES = 2**33
 # Types of safetensors that hold real numbers; BF16 is the upper half of a float32.
 TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
-# Directions of less variance than this share of the largest are left as they are by whitening.
+# Whitening takes directions of less variance than this share of the largest for that much.
 FLAT = 1e-6
+
+
+# What reading a file that is not what it says may raise.
+BROKEN = (
+    ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, EOFError,
+    SyntaxError, zipfile.BadZipFile, NotImplementedError,
+)  # fmt: skip
 
 
 class Matrices(NamedTuple):
@@ -56,7 +65,11 @@ def read_matrices(text: str, *, centre: bool = False, whiten: bool = False) -> M
     shown, _, names = text.partition("#")
     path = Path(shown)
     tensors = _open(path)
-    if names:
+    if list(tensors) == [""]:
+        if names:
+            raise SpecError("embedding", f"expected no name for a .npy file, got {names!r}")
+        wanted = [""]
+    elif names:
         wanted = names.split(",")
         if len(wanted) > 2:
             raise SpecError("embedding", f"expected one or two names after #, got {names!r}")
@@ -87,6 +100,8 @@ def _ready(part: np.ndarray, centre: bool, whiten: bool) -> np.ndarray:
     made = part.astype(np.float64)
     if centre or whiten:
         made = made - made.mean(axis=0)
+        if not np.abs(made).max() > FLAT * np.abs(part).max():
+            raise SpecError("embedding", "expected rows that differ, got the same in all")
     if whiten:
         values, vectors = np.linalg.eigh(made.T @ made / len(made))
         made = made @ (vectors / np.sqrt(np.maximum(values, FLAT * values[-1]))) @ vectors.T
@@ -98,10 +113,13 @@ def keep(matrices: Matrices) -> str:
     """Keep matrices for settings to name, and say by which name."""
     name = matrices.name
     path = _place(name)
-    if not path.exists():
+    with suppress(SpecError):
+        load(name)
+        return name  # it is there, and whole
+    with suppress(OSError):  # what cannot be made is told by the next line
         path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as part, Path(part).open("wb") as file:
-            np.savez(file, **{k: v for k, v in matrices._asdict().items() if v is not None})
+    with whole_file(path) as part, Path(part).open("wb") as file:
+        np.savez(file, **{k: v for k, v in matrices._asdict().items() if v is not None})
     return name
 
 
@@ -111,7 +129,7 @@ def load(name: str) -> Matrices:
     try:
         with np.load(path, allow_pickle=False) as kept:
             return Matrices(kept["Z"], kept["U"] if "U" in kept.files else None)
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+    except (OSError, *BROKEN):
         raise SpecError(
             "embedding", f"expected a matrix that is kept here, got {name!r}: give file:PATH again"
         ) from None
@@ -134,20 +152,46 @@ def _open(path: Path) -> dict[str, tuple[int, ...]]:
     try:
         match path.suffix:
             case ".safetensors":
-                return {name: tuple(one["shape"]) for name, one in _contents(path)[0].items()}
+                found = {name: one["shape"] for name, one in _contents(path)[0].items()}
+                return {name: _shape(told) for name, told in found.items()}
             case ".npy":
-                return {"": np.load(path, mmap_mode="r", allow_pickle=False).shape}
+                with path.open("rb") as file:
+                    return {"": _npy_shape(file)}
             case ".npz":
-                with np.load(path, allow_pickle=False) as kept:
-                    return {name: kept[name].shape for name in kept.files}
+                with zipfile.ZipFile(path) as kept:
+                    return dict(_npz_shapes(kept))
     except OSError as error:
         reason = error.strerror or "not such a file"
         raise SpecError("embedding", f"expected a readable file, got {shown} ({reason})") from None
-    except (ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, EOFError):
+    except BROKEN:
         raise SpecError(
             "embedding", f"expected a {path.suffix} file of plain numbers, got {shown}"
         ) from None
     raise SpecError("embedding", f"expected .npy, .npz or .safetensors, got {shown}")
+
+
+def _shape(told: Any) -> tuple[int, ...]:
+    if not isinstance(told, list | tuple) or not all(type(size) is int for size in told):
+        raise ValueError
+    return tuple(told)
+
+
+def _npy_shape(file: IO[bytes]) -> tuple[int, ...]:
+    """The shape that an array's header tells; numbers are not read yet, however many it says."""
+    version = np.lib.format.read_magic(file)
+    read = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
+    shape, _, kind = read(file)
+    return _shape(shape) if kind.kind != "O" else ()
+
+
+def _npz_shapes(kept: zipfile.ZipFile) -> Iterator[tuple[str, tuple[int, ...]]]:
+    for name in kept.namelist():
+        with kept.open(name) as file:
+            yield name.removesuffix(".npy"), _npy_shape(file)
 
 
 def _contents(path: Path) -> tuple[dict[str, Any], int]:
@@ -172,7 +216,7 @@ def _matrix(path: Path, name: str, shape: tuple[int, ...]) -> np.ndarray:
         raise SpecError("embedding", f"expected at most {MOST_BYTES // 2**30} GiB, got {shown!r}")
     try:
         found = _numbers(path, name, shape)
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError):
+    except (OSError, *BROKEN):
         raise SpecError(
             "embedding", f"expected real numbers as its contents say, got {shown!r}"
         ) from None

@@ -52,21 +52,29 @@ class School:
     final: Callable[[Rows], np.ndarray]
     place: Place
     precision: Precision
+    # Rows that there is room for.
+    most: int
 
 
-def row_count(trainings: int, place: Place) -> int:
-    """How many rows to run for so many trainings.
+def row_count(trainings: int, place: Place, most: int) -> int:
+    """How many rows to run for so many trainings, where there is room for `most`.
 
     A GPU gets powers of two, so that batches of any size share a few compiled programs.
     """
     if place.platform == "cpu":
         return trainings
-    return max(LEAST_ON_GPU, 1 << (trainings - 1).bit_length())
+    return max(trainings, min(most, max(LEAST_ON_GPU, 1 << (trainings - 1).bit_length())))
 
 
-def filled(jobs: Sequence[Any], place: Place) -> list[Any]:
+def most_rows(fits: int, usual: int, place: Place) -> int:
+    """How many trainings to run at once: as usual, or as many as memory holds."""
+    most = max(1, min(usual, fits))
+    return most if place.platform == "cpu" else 1 << (most.bit_length() - 1)
+
+
+def filled(jobs: Sequence[Any], place: Place, most: int) -> list[Any]:
     """The jobs of a batch, the last one repeated until there is one for each row."""
-    return [*jobs, *[jobs[-1]] * (row_count(len(jobs), place) - len(jobs))]
+    return [*jobs, *[jobs[-1]] * (row_count(len(jobs), place, most) - len(jobs))]
 
 
 def train_together(lessons: Sequence[Lesson], rows: Rows, school: School) -> list[Outcome]:
@@ -74,7 +82,7 @@ def train_together(lessons: Sequence[Lesson], rows: Rows, school: School) -> lis
     outcomes: dict[int, Outcome] = {}
     curves: list[list[dict[str, float]]] = [[] for _ in lessons]
     at = list(range(len(lessons)))
-    size, each = row_count(len(at), school.place), math.inf
+    size, each = row_count(len(at), school.place, school.most), math.inf
     longest = max(lesson.most_steps for lesson in lessons)
     began, taken = time.perf_counter(), 0
     while len(outcomes) < len(lessons):
@@ -109,7 +117,7 @@ def train_together(lessons: Sequence[Lesson], rows: Rows, school: School) -> lis
         # A check may have waited for a compilation: the fastest shows what one takes.
         each = min(each, time.perf_counter() - clock)
         left = [row for row, number in enumerate(at) if number not in outcomes]
-        fewer = row_count(len(left), school.place)
+        fewer = row_count(len(left), school.place, school.most)
         saved = each * (longest - taken) / school.check * (1 - fewer / size)
         if left and 2 * fewer <= size and saved > COMPILE_SECONDS:
             rows = _take(rows, jnp.asarray([*left, *left[-1:] * (fewer - len(left))]))

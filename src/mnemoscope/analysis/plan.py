@@ -37,6 +37,8 @@ NARROW, ACTIVATION = 0.5, "hermite3"
 SHARES = (1.0, 0.5, 0.25)
 # How close the least d and m are found, beyond which sizes are chosen anyway.
 ROUGH = 0.04
+# The largest vocabulary that is looked at.
+MOST_FACTS = 2**24
 # The share of the facts of endless samples that is recommended where tokens are free.
 NEARLY = 0.95
 # Hidden units beyond the least that would do with ever so many samples.
@@ -66,6 +68,11 @@ class Option:
     def cost(self) -> float:
         """What training costs, up to a factor."""
         return float(self.parameters) * self.tokens
+
+    def misses(self, target: float) -> bool:
+        """Whether it was measured, and found below the target by more than its interval."""
+        told = self.measured
+        return told is not None and told.high is not None and told.high < target
 
     @property
     def basis(self) -> Basis:
@@ -140,16 +147,21 @@ def plan_job(
     """What it takes to recall so many facts, within a budget of parameters and tokens if given."""
     _check(length, target, parameters, tokens)
     base = Retrieval.read({"vocab": facts, "dim": 2, "length": length, "samples": 1})
-    most = MOST if tokens is None else min(MOST, int(tokens // length))
+    most = countable(facts, length)
+    if tokens is not None:
+        most = min(most, int(tokens // length))
     ways = [*_options(base, target, max(1, most))]
     if parameters is not None:  # those that use it to the full
         full = (_spend(base, parameters, share) for share in SHARES)
         ways += [one for spec in full if (one := _fewest(spec, target, max(1, most)))]
     made = [_look_up(one, store) for one in dict.fromkeys(ways)]
     within = [
-        one for one in made
-        if one.parameters <= (parameters or math.inf) and one.tokens <= (tokens or math.inf)
-    ]  # fmt: skip
+        one
+        for one in made
+        if not one.misses(target)
+        and one.parameters <= (parameters or math.inf)
+        and one.tokens <= (tokens or math.inf)
+    ]
     if not within:
         return Plan(None, tuple(_by_size(made)), tuple(_why_none(made, parameters, tokens)))
     best = min(within, key=lambda one: one.cost)
@@ -166,7 +178,9 @@ def plan_budget(
     _check(length, target, parameters, tokens)
     if parameters is None and tokens is None:
         raise SpecError("facts", "expected facts, or a budget of parameters or tokens, got none")
-    samples = MOST if tokens is None else min(MOST, max(1, int(tokens // length)))
+    if tokens is not None and tokens < length:
+        return Plan(None, (), (f"fewer tokens than one sequence of {length:,} has",))
+    samples = MOST if tokens is None else min(MOST, int(tokens // length))
     base = Retrieval.read({"vocab": 2**16, "dim": 2, "length": length, "samples": samples})
     made = []
     for share in SHARES if parameters is not None else SHARES[:1]:
@@ -182,7 +196,15 @@ def plan_budget(
         return Plan(None, (), (said,))
     best = max(made, key=lambda one: one.spec.vocab)
     others = tuple(one for one in made if one is not best)
-    return Plan(best, others, tuple(_notes(best, "the most facts for this budget")))
+    why = "the most facts for this budget"
+    if best.spec.vocab >= int(NEARLY * MOST_FACTS):
+        why = f"more facts than {MOST_FACTS:,} are not looked at; the budget may hold them"
+    return Plan(best, others, tuple(_notes(best, why)))
+
+
+def countable(vocab: int, length: int) -> int:
+    """The most samples that a spec may have: no pair of tokens is counted beyond 2^30."""
+    return max(1, min(MOST, int(2**30 / (length / vocab**2 + 1 / vocab))))
 
 
 def _spend(base: Retrieval, parameters: float, share: float) -> Retrieval:
@@ -200,14 +222,14 @@ def _most_facts(
 
     def setting(vocab: int) -> Retrieval:
         # What a spec may count to, where tokens are without a limit.
-        most = int(2**30 / (base.length / vocab**2 + 1 / vocab))
+        most = countable(vocab, base.length)
         many = base.replace(vocab=vocab, samples=max(1, min(base.samples, most)))
         if parameters is not None:
             return _spend(many, parameters, share)
         # Without a limit: more than a few dimensions for a fact change nothing but the cost.
         return many.replace(dim=4 * vocab + 256)
 
-    most = min(4 * base.samples, 2**24)
+    most = min(4 * base.samples, MOST_FACTS)
     # A single dimension stores nothing that theory could speak of.
     found = last_that(
         lambda vocab: setting(vocab).dim > 1 and _reaches(setting(vocab), target), 2, most

@@ -42,7 +42,8 @@ def plan(
 ) -> int:
     """Say what d, m and N a job needs, or how much a budget can recall.
 
-    From theory, in a moment; what the store has measured is taken instead and called so. Examples:
+    From theory, in a moment. What the store has measured is shown instead and called so, and a way
+    that was measured below the target is left out. Examples:
 
     `mnemoscope plan --facts 10000 --length 64 --target 0.95`
 

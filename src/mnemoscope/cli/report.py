@@ -75,7 +75,14 @@ def report(
 def show(claim: Claim) -> Exhibit:
     """A claim with its figure in both forms and the records it rests on."""
     study = claim.study
-    svg, plotly = both_forms(study.draw, claim.entries[0].numbers, study.id)
-    records = {"study": study.id, "entries": [entry.as_dict() for entry in claim.entries]}
     stale = any(entry.print != fingerprint(study) for entry in claim.entries)
-    return Exhibit(claim.as_dict(), svg, plotly, records, stale)
+    try:
+        svg, plotly = both_forms(study.draw, claim.entries[0].numbers, study.id)
+        told = claim.as_dict()
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        raise SpecError(
+            "ledger", f"expected numbers of {study.id} as it is now, got others: run `mnemoscope "
+            f"reproduce {study.id} --{claim.size}` again",
+        ) from None  # fmt: skip
+    records = {"study": study.id, "entries": [entry.as_dict() for entry in claim.entries]}
+    return Exhibit(told, svg, plotly, records, stale)

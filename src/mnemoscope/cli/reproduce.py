@@ -33,7 +33,7 @@ def reproduce(
     quick: Annotated[
         bool, Parameter(negative="", help="sizes for two CPU cores [default]")
     ] = False,
-    full: Annotated[bool, Parameter(negative="", help="the papers' sizes, for a GPU")] = False,
+    full: Annotated[bool, Parameter(negative="", help="large sizes, for a GPU")] = False,
     bases: Annotated[
         str | None,
         Parameter(help="base seeds, on whose verdict all must agree [default: 1 quick, 3 full]"),
@@ -75,6 +75,7 @@ def reproduce(
     several = (3 if full else 1) if bases is None else read_whole("bases", bases, 1, 100)
     files = figure_files(studies, out)
     book = Ledger(ledger)
+    book.check_place()
     pieces = pieces_left(studies, size, several, book)
     asked = None if at_once is None else read_whole("at_once", at_once, 1, 64)
     if cluster is not None and asked is not None:

@@ -130,7 +130,7 @@ def _section(one: Exhibit) -> str:
     bases = told["bases"]
     picture = base64.b64encode(one.svg.encode()).decode()
     rows = "\n".join(
-        f"<tr><td>{part['base']}</td><td>{_badge(part['verdict'])}</td>"
+        f"<tr><td>{int(part['base'])}</td><td>{_badge(part['verdict'])}</td>"
         f"<td>{escape(part['measured'])}</td></tr>"
         for part in bases
     )

@@ -23,6 +23,10 @@ class SpecError(ValueError):
         self.field = field
         self.message = message
 
+    def __reduce__(self) -> tuple[type["SpecError"], tuple[str, str]]:
+        """As made, so that one which another process raised arrives whole."""
+        return type(self), (self.field, self.message)
+
 
 class Spec(BaseModel, frozen=True, extra="forbid"):
     """One setting of one kind of experiment.

@@ -13,7 +13,7 @@ from mnemoscope.studies.exponents import (
 
 # d^2 / V is large, where the law holds; the law's (1 + V/d)^2 becomes (V/d)^2 where V/d is, too.
 AXES: dict[Size, Axes] = {
-    "quick": [("vocab", (256, 512)), ("dim", (128, 192)), ("length", (16, 32))],
+    "quick": [("vocab", (256, 384, 512)), ("dim", (128, 192)), ("length", (16, 32))],
     "full": [("vocab", (8192, 11585, 16384)), ("dim", (1060, 1240, 1450)), ("length", (64, 128))],
 }
 LEADING = {"vocab": 2.0, "dim": -2.0, "length": 1.0}

@@ -74,6 +74,8 @@ def run_at_once(
             ) from None
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            for child in multiprocessing.active_children():
+                child.terminate()  # what it had finished is in the store
             raise
 
 

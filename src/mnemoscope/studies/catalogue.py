@@ -33,9 +33,9 @@ MODULES = {
     "b-bits": "b_bits",
 }
 
-# What the first base seed took, in minutes, compilation included: quick on two CPU cores with two
-# studies at once, full on one H200 with ten. What a study costs stands here and not in its file,
-# which decides its numbers.
+# About what the first base seed takes, in minutes, compilation included: quick on two CPU cores
+# with two studies at once, full on one H200 with ten. What a study costs stands here and not in
+# its file, which decides its numbers.
 MINUTES = {
     "a-three-steps": (0.1, 0.2),
     "a-monotone": (0.8, 0.9),

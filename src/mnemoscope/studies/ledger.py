@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, get_args
 
 import jax
 
@@ -97,10 +97,28 @@ class Claim:
         }  # fmt: skip
 
 
+def read_entry(told: dict[str, Any]) -> Entry:
+    """An entry from a file, which anybody may have written; ValueError for what is none."""
+    entry = Entry(**told)
+    texts = (entry.study, entry.print, *entry.made, *entry.made.values())
+    if entry.size not in get_args(Size) or not all(isinstance(one, str) for one in texts):
+        raise ValueError
+    if not isinstance(entry.base, int) or not isinstance(entry.seconds, int | float):
+        raise ValueError
+    if not isinstance(entry.numbers, dict) or not isinstance(entry.trials, dict):
+        raise ValueError
+    return entry
+
+
 def fingerprint(study: Study) -> str:
-    """Of what decides a study's numbers: its own file, and the version of the numerics."""
-    module = importlib.import_module(f"mnemoscope.studies.{MODULES[study.id]}")
-    source = Path(str(module.__file__)).read_bytes()
+    """Of what decides a study's numbers: its own file, that of a study whose measurement it shares,
+    and the version of the numerics."""
+    own = f"mnemoscope.studies.{MODULES[study.id]}"
+    names = dict.fromkeys((own, study.measure.__module__))
+    files = [name for name in names if name.rpartition(".")[2] in MODULES.values()]
+    source = b"".join(
+        Path(str(importlib.import_module(name).__file__)).read_bytes() for name in files
+    )
     return hashlib.sha256(source + str(NUMERICS_VERSION).encode()).hexdigest()[:12]
 
 
@@ -123,12 +141,12 @@ class Ledger:
         try:
             told = json.loads(self.path.read_text(encoding="utf-8"))
             format_ = int(told["format"])
-            entries = [Entry(**one) for one in told["entries"]] if format_ <= FORMAT else []
+            entries = [read_entry(one) for one in told["entries"]] if format_ <= FORMAT else []
         except OSError as error:
             raise SpecError(
                 "ledger", f"expected a readable file, got {shown} ({error.strerror})"
             ) from None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             raise SpecError(
                 "ledger", f"expected a ledger that `reproduce` wrote, got {shown}"
             ) from None
@@ -141,7 +159,6 @@ class Ledger:
 
     def add(self, entry: Entry) -> None:
         """Keep one entry, in place of an older one."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._alone():
             self.read()
             self.entries[entry.study, entry.size, entry.base] = entry
@@ -155,9 +172,22 @@ class Ledger:
         if fcntl is None:
             yield
             return
-        with self.path.with_name(f".{self.path.name}.lock").open("w") as lock:
+        with self._open_lock() as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+    def _open_lock(self) -> IO[str]:
+        """The file that stands for the right to write; trouble becomes one clear line."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            return self.path.with_name(f".{self.path.name}.lock").open("w")
+        except OSError as error:
+            raise SpecError("ledger", f"expected a place to write to, got {str(self.path)!r} "
+                            f"({error.strerror})") from None  # fmt: skip
+
+    def check_place(self) -> None:
+        """Refuse a place that cannot be written to, before any work goes into it."""
+        self._open_lock().close()
 
     def find(self, study: Study, size: Size, base: int) -> Entry | None:
         """The entry, if the study has not changed since."""

@@ -8,6 +8,8 @@ features that the values see. A token x with n stored right pairs and m wrong on
     other logits   s g_y, for V - 1 labels y                                                 (B4)
 """
 
+import math
+
 import numpy as np
 from scipy.special import log_ndtr
 
@@ -39,7 +41,10 @@ class Recall:
         else:
             wrong = noise_wins(spec, seeds.lift[:, None], score)
             right = (won * map_accuracy(spec, won, wrong, score_weight)) @ score_weight
-        self.accuracy_by_seed = right + (1 - attended) / spec.vocab
+        # Quadrature over counts may step over zero: what was never seen caps it (D3).
+        seen = 1 - math.exp(spec.samples * math.log1p(-1 / spec.vocab))
+        named = np.minimum(right + (1 - attended) / spec.vocab, seen + 1 / spec.vocab)
+        self.accuracy_by_seed = np.minimum(named, 1.0)
         self.attention_by_seed = attended
 
     @property
