@@ -18,7 +18,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -127,7 +127,7 @@ def load(name: str) -> Matrices:
     """The matrices of that name."""
     path = _place(name)
     try:
-        with np.load(path, allow_pickle=False) as kept:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
             return Matrices(kept["Z"], kept["U"] if "U" in kept.files else None)
     except (OSError, *BROKEN):
         raise SpecError(
@@ -176,7 +176,7 @@ def _shape(told: Any) -> tuple[int, ...]:
     return tuple(told)
 
 
-def _npy_shape(file: IO[bytes]) -> tuple[int, ...]:
+def _npy_shape(file: Any) -> tuple[int, ...]:
     """The shape that an array's header tells; numbers are not read yet, however many it says."""
     version = np.lib.format.read_magic(file)
     read = (
@@ -185,12 +185,14 @@ def _npy_shape(file: IO[bytes]) -> tuple[int, ...]:
         else np.lib.format.read_array_header_2_0
     )
     shape, _, kind = read(file)
-    return _shape(shape) if kind.kind != "O" else ()
+    if kind.kind == "O":
+        raise ValueError
+    return _shape(shape)
 
 
 def _npz_shapes(kept: zipfile.ZipFile) -> Iterator[tuple[str, tuple[int, ...]]]:
     for name in kept.namelist():
-        with kept.open(name) as file:
+        with kept.open(name) as file, suppress(*BROKEN):  # others may be there besides
             yield name.removesuffix(".npy"), _npy_shape(file)
 
 

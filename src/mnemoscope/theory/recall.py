@@ -128,7 +128,8 @@ def _named(
                 right = right[..., None] + np.sqrt(rest * u / d)[..., None] * g
                 # Along u_x what the right logit says, across it the rest (B4).
                 shared = right**2 / (u * d) + (rest * (1 - 1 / d) / d)[..., None]
-                ahead = right[..., None] / np.sqrt(shared[..., None] + pair)
+                # Two tokens may leave no noise at all.
+                ahead = right[..., None] / np.sqrt(np.maximum(shared[..., None] + pair, 1e-300))
                 if spec.embedding == "sphere":
                     ahead = _normal_quantile(ahead, d)
                 # All V - 1 others below, each with its own count: the product of Phi(right/s).
