@@ -37,6 +37,7 @@ def make_figure(made: Plan, path: Path | None = None) -> Any:
         ("x", [one.parameters for one in ways]), ("y", [one.tokens for one in ways])
     ):  # fmt: skip
         plain_log_ticks(axes, "x" if name == "x" else "y", min(values), max(values))
+    axes.margins(x=0.15)  # the words beside the last point fit in
     axes.set_xlabel("parameters")
     axes.set_ylabel("training tokens, N L")
     axes.legend(fontsize=8)

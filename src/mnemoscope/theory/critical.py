@@ -51,10 +51,7 @@ def first_that(
         return None
     if reaches(low):
         return low
-    while high - low > max(1, fine * low):
-        middle = _between(low, high)
-        low, high = (low, middle) if reaches(middle) else (middle, high)
-    return high
+    return _bracket(lambda n: not reaches(n), low, high, fine)[1]
 
 
 def last_that(reaches: Callable[[int], bool], low: int, high: int) -> int | None:
@@ -63,14 +60,15 @@ def last_that(reaches: Callable[[int], bool], low: int, high: int) -> int | None
         return None
     if reaches(high):
         return high
-    while high - low > max(1, FINE * low):
-        middle = _between(low, high)
-        low, high = (middle, high) if reaches(middle) else (low, middle)
-    return low
+    return _bracket(reaches, low, high, FINE)[0]
 
 
-def _between(low: int, high: int) -> int:
-    return min(max(round(math.sqrt(low * high)), low + 1), high - 1)
+def _bracket(below: Callable[[int], bool], low: int, high: int, fine: float) -> tuple[int, int]:
+    """Two numbers as close as asked for, the first below an edge and the second not."""
+    while high - low > max(1, fine * low):
+        middle = min(max(round(math.sqrt(low * high)), low + 1), high - 1)
+        low, high = (middle, high) if below(middle) else (low, middle)
+    return low, high
 
 
 def _predicted(spec: Retrieval, measure: Measure) -> float:

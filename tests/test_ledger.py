@@ -1,0 +1,168 @@
+"""The ledger: what studies found is kept, by several processes at once, and judged again."""
+
+import json
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_studies import points
+
+from mnemoscope.cli import main
+from mnemoscope.experiments.sweep import ThisProcess, sweep
+from mnemoscope.spec import Memory, Retrieval, SpecError
+from mnemoscope.store.trials import Store
+from mnemoscope.studies import a_first_steps, at_once, b_facts, b_stages, q_beyond
+from mnemoscope.studies.at_once import pieces_left
+from mnemoscope.studies.base import Bench, Study
+from mnemoscope.studies.catalogue import MODULES, load_all
+from mnemoscope.studies.ledger import Claim, Entry, Ledger, fingerprint, run_studies
+from mnemoscope.studies.means import run_settings
+from mnemoscope.studies.scaling_fit import fit_growth
+from mnemoscope.studies.trials import trials_of
+
+
+def make_bench(store: Store, study: Study, seed: int) -> Bench:
+    return Bench(store, ThisProcess(), None, seed)
+
+
+def test_base_seeds_have_to_agree(tmp_path: Path):
+    with Store(tmp_path / "s.db") as store:
+        asked: list[int] = []
+
+        def measure(size: str, bench: Bench) -> dict[str, Any]:
+            asked.append(bench.seed)
+            told = points(1.0 if bench.seed == 0 else 0.5)
+            return {"points": told, "fit": fit_growth(told, log=False)}
+
+        study = b_facts.STUDY
+        fake = type(study)(**{**vars(study), "measure": measure})
+        book = Ledger(tmp_path / "ledger.json")
+        bench = partial(make_bench, store)
+        claims = run_studies([fake], "quick", 2, book, bench)
+        assert [one.verdict for one in claims[0].judgements] == ["supported", "refuted"]
+        assert claims[0].verdict == "inconclusive"
+        assert len(set(asked)) == 2
+        again = Ledger(tmp_path / "ledger.json")
+        run_studies([fake], "quick", 2, again, bench)
+        assert len(asked) == 2
+
+
+def test_the_larger_size_speaks(tmp_path: Path):
+    book = Ledger(tmp_path / "ledger.json")
+    numbers = {"points": points(1.0), "fit": fit_growth(points(1.0), log=False)}
+    for size in ("quick", "full"):
+        book.add(Entry("b-fig4-left", size, 0, "x", numbers))
+    (claim,) = book.claims(load_all())
+    assert isinstance(claim, Claim)
+    assert claim.size == "full"
+    assert claim.as_dict()["command"] == "mnemoscope reproduce b-fig4-left --full --bases 1"
+
+
+def test_an_entry_has_its_trials(tmp_path: Path):
+    with Store(tmp_path / "s.db") as store:
+        bench = Bench(store, ThisProcess())
+        specs = [Retrieval(vocab=16, dim=12, length=4, samples=n) for n in (50, 100)]
+        run_settings(bench, specs, 2)
+        memory = Memory(items=8, dim=16)
+        ask([memory], bench)
+        told = trials_of(store, bench.asked)
+    kinds = [one["kind"] for one in told["settings"]]
+    assert kinds[:2] == ["retrieval", "retrieval"]
+    assert "memory" in kinds
+    rows = [dict(zip(told["columns"], row, strict=True)) for row in told["rows"]]
+    own = [row for row in rows if row["setting"] == 1]
+    assert [row["seed"] for row in own] == [0, 1]
+    assert all(0 <= row["accuracy"] <= 1 for row in own)
+    assert all(row["first_gradient"] is not None for row in own)
+    json.dumps(told, allow_nan=False)
+
+
+def ask(specs: list[Memory], bench: Bench) -> None:
+    jobs = [(spec, seed) for spec in specs for seed in range(2)]
+    sweep(jobs, bench.store, bench.workers, bench.progress)
+
+
+def test_several_write_to_one_ledger(tmp_path: Path):
+    first, second = Ledger(tmp_path / "ledger.json"), Ledger(tmp_path / "ledger.json")
+    numbers = {"points": [], "fit": None}
+    first.add(Entry("b-fig4-left", "quick", 0, "x", numbers))
+    second.add(Entry("b-fig4-left", "quick", 1, "x", numbers))  # which has not seen the first's
+    assert len(Ledger(tmp_path / "ledger.json").entries) == 2
+    first.read()
+    assert len(first.entries) == 2
+
+
+def test_studies_run_at_once_and_are_found_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    words = ["reproduce", "b-fig5", "a-trigger", "--ledger", str(tmp_path / "l.json"), "--store",
+             str(tmp_path / "s.db"), "--json"]  # fmt: skip
+    assert main([*words, "--at-once", "2"]) == 0
+    told = capsys.readouterr()
+    assert "2 of 2 done" in told.err
+    claims = json.loads(told.out)["claims"]
+    assert [one["id"] for one in claims] == ["b-fig5", "a-trigger"]
+    assert main([*words, "--at-once", "2"]) == 0
+    again = capsys.readouterr()
+    assert "done" not in again.err
+    assert json.loads(again.out)["claims"] == claims
+    assert main([*words, "--at-once", "0"]) == 2
+    assert main([*words, "--at-once", "2", "--cluster", "local:1"]) == 2
+
+
+def test_the_longest_comes_first_and_what_is_kept_is_left_out(tmp_path: Path):
+    book = Ledger(tmp_path / "ledger.json")
+    studies = load_all(["b-fig5", "b-fig1-right"])
+    book.add(Entry("b-fig5", "quick", 1, fingerprint(b_stages.STUDY), {}))
+    assert pieces_left(studies, "quick", 2, book) == [
+        ("b-fig1-right", "quick", 0), ("b-fig1-right", "quick", 1), ("b-fig5", "quick", 0),
+    ]  # fmt: skip
+
+
+def refuse(*words: object) -> None:
+    raise SpecError("device", "expected another one, got this")
+
+
+def test_what_a_process_refuses_is_told_as_it_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(at_once, "_run", refuse)
+    pieces: list[at_once.Piece] = [("b-fig5", "quick", 0)]
+    with pytest.raises(SpecError, match="expected another one") as caught:
+        list(at_once.run_at_once(pieces, 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
+    assert caught.value.field == "device"
+
+
+def test_a_ledger_is_looked_at_before_work_goes_into_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "file").write_text("")
+    assert main(["reproduce", "b-fig5", "--ledger", str(tmp_path / "file" / "l.json")]) == 2
+    assert "--ledger: expected a place to write to" in capsys.readouterr().err
+    entry = Entry("b-fig5", "quick", 0, "x", {}).as_dict()
+    for wrong in ({"base": "<script>"}, {"made": None}, {"seconds": "x"}, {"size": "huge"},
+                  {"numbers": []}):  # fmt: skip
+        (tmp_path / "l.json").write_text(json.dumps({"format": 1, "entries": [{**entry, **wrong}]}))
+        with pytest.raises(SpecError, match="a ledger that `reproduce` wrote"):
+            Ledger(tmp_path / "l.json")
+    (tmp_path / "l.json").write_text(json.dumps({"format": 1, "entries": [entry]}))
+    page = str(tmp_path / "p.html")
+    assert main(["report", "--ledger", str(tmp_path / "l.json"), "--out", page]) == 2
+    assert "expected numbers of b-fig5 as it is now" in capsys.readouterr().err
+
+
+def test_a_shared_measurement_is_part_of_what_decides():
+    own = {fingerprint(one) for one in load_all()}
+    assert len(own) == len(MODULES)
+    assert q_beyond.STUDY.measure is a_first_steps.STUDY.measure
+
+
+def die(*words: object) -> None:
+    os._exit(9)
+
+
+def test_a_process_that_dies_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(at_once, "_run", die)
+    pieces: list[at_once.Piece] = [("b-fig5", "quick", 0)]
+    with pytest.raises(SpecError, match="what was finished is kept"):
+        list(at_once.run_at_once(pieces, 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
