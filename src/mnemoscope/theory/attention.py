@@ -5,13 +5,13 @@ the V tokens have a variance that is a sum of terms, each from its own source (d
 attention.md).
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr
 
 from mnemoscope.spec import Retrieval
+from mnemoscope.theory.cells import Number, Sizes
 from mnemoscope.theory.counts import Counts, count_moments, trigger_weight
 from mnemoscope.theory.gains import Gains, gains
 from mnemoscope.theory.gram import Gram, gram_moments
@@ -25,31 +25,31 @@ SEED_NODES = 5
 class Attention:
     """Signal and noises of the second step. `terms` are variances over the signal squared."""
 
-    signal: float
-    terms: dict[str, float]
+    signal: Number
+    terms: dict[str, Number]
     # Variance of the signal itself from seed to seed, beyond |z_trig|^2 and overlaps.
-    unsteady: float = 0.0
+    unsteady: Number = 0.0
 
     @property
-    def learned_noise(self) -> float:
+    def learned_noise(self) -> Number:
         """What the gradient adds to the scores beside the trigger's direction."""
         return sum(value for name, value in self.terms.items() if name != "overlap")
 
 
-def attention_terms(spec: Retrieval) -> Attention:
+def attention_terms(spec: Sizes) -> Attention:
     """Signal and noise of the scores z_v . alpha, from the spec alone."""
-    if spec.length == 1:  # nothing to choose from, and no gradient
+    if isinstance(spec, Retrieval) and spec.length == 1:  # nothing to choose from, and no gradient
         return Attention(0.0, {})
     counts, gain = count_moments(spec), gains(spec)
     # One sample says nothing of the trigger: kept above zero, so that a ratio stays a number.
-    weight = max(trigger_weight(spec, gain), 1e-6 * spec.samples)
+    weight = np.maximum(trigger_weight(spec, gain), 1e-6 * spec.samples)
     make = _orthonormal if spec.embedding == "orthonormal" else _random
     terms = make(spec, counts, gain)
     # The trigger's weight varies from seed to seed (A16), and its square is what overlaps see.
     unsteady = _unsteady(spec, counts, gain)
     terms["overlap"] = (weight**2 + unsteady) / spec.dim
-    if spec.embedding == "orthonormal" and spec.dim > spec.vocab:
-        terms["overlap"] = 0.0  # the trigger fits into the frame
+    if spec.embedding == "orthonormal":
+        terms["overlap"] *= spec.dim <= spec.vocab  # else the trigger fits into the frame
     return Attention(
         signal=weight / (spec.samples * spec.length) ** 2,
         terms={name: value / weight**2 for name, value in terms.items()},
@@ -57,7 +57,7 @@ def attention_terms(spec: Retrieval) -> Attention:
     )
 
 
-def _unsteady(spec: Retrieval, counts: Counts, gain: Gains) -> float:
+def _unsteady(spec: Sizes, counts: Counts, gain: Gains) -> Number:
     """Variance of the trigger's weight from seed to seed (A16), and an MLP's share in it (F8)."""
     if spec.embedding == "orthonormal":
         return 0.0
@@ -68,7 +68,7 @@ def _unsteady(spec: Retrieval, counts: Counts, gain: Gains) -> float:
     return gain.linear**2 * V * n**2 * (1 - 1 / spec.length) ** 2 * tables + own
 
 
-def _random(spec: Retrieval, counts: Counts, gain: Gains) -> dict[str, float]:
+def _random(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
     V, d, N, L = spec.vocab, spec.dim, spec.samples, spec.length
     gram = gram_moments(spec)
     c, n, b, column = gram.load, counts.per_label, counts.per_token, counts.column
@@ -108,13 +108,13 @@ def _random(spec: Retrieval, counts: Counts, gain: Gains) -> dict[str, float]:
     }
 
 
-def _constant_by_label(spec: Retrieval, gram: Gram, gain: Gains) -> float:
+def _constant_by_label(spec: Sizes, gram: Gram, gain: Gains) -> Number:
     """The constant part's weight on a label's own token, which varies with |z|^2 (F8)."""
     n = spec.samples / spec.vocab
     return gain.constant**2 * n**3 * (1 + gram.load) * (gram.norm2 - 1)
 
 
-def _orthonormal(spec: Retrieval, counts: Counts, gain: Gains) -> dict[str, float]:
+def _orthonormal(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
     """Without overlaps only the counts are noisy (A17)."""
     return {
         "label_noise": (gain.linear + gain.constant) ** 2 * counts.per_token**2 * counts.uneven,
@@ -123,7 +123,7 @@ def _orthonormal(spec: Retrieval, counts: Counts, gain: Gains) -> dict[str, floa
     }
 
 
-def _shared(spec: Retrieval, counts: Counts) -> float:
+def _shared(spec: Sizes, counts: Counts) -> Number:
     """Twice the covariance of label and count noise, which see the same n_w (A15)."""
     n, q = counts.per_label, 1 - 1 / spec.length
     return 2 * counts.per_token * (q * (2 * n**3 + 4 * n**2 + n) - n**2 - n)
@@ -138,31 +138,37 @@ class Seeds:
 
 
 def lift_over_seeds(spec: Retrieval, attention: Attention) -> Seeds:
-    r"""Lifts and their weights.
+    """Lifts and their weights, by few nodes with the same moments."""
+    if not attention.terms:
+        return Seeds(np.array([np.inf]), np.array([1.0]))
+    return Seeds(*gauss_nodes(*lift_nodes(spec, attention), SEED_NODES))
+
+
+def lift_nodes(spec: Sizes, attention: Attention) -> tuple[np.ndarray, np.ndarray]:
+    """Lifts along the first axis, and their weights.
 
     A seed has one trigger vector and one noise vector. Its signal is |z_trig|^2 plus their overlap,
     which is as large as the overlap of a token with the noise; its overlap noise |z_trig|^2/d
     (A18).
     """
-    if not attention.terms:
-        return Seeds(np.array([np.inf]), np.array([1.0]))
     noise, overlap = attention.learned_noise, attention.terms["overlap"]
     square, square_weight = squared_norm_nodes(spec, 3)
     shift, shift_weight = normal_nodes(7)
     if spec.embedding == "orthonormal":  # the noise lies in the tokens' span, the trigger outside
         shift, shift_weight = np.zeros(1), np.ones(1)
-    signal = square[:, None] + math.sqrt(noise + attention.unsteady) * shift[None, :]
-    spread = np.sqrt(overlap * square[:, None] + noise)
-    weight = square_weight[:, None] * shift_weight[None, :]
-    return Seeds(*gauss_nodes((signal / spread).ravel(), weight.ravel(), SEED_NODES))
+    across = shift.reshape(-1, *(1,) * np.ndim(noise))
+    signal = square[:, None] + np.sqrt(noise + attention.unsteady) * across
+    lift = signal / np.sqrt(overlap * square + noise)[:, None]
+    weight = square_weight[:, None] * shift_weight
+    return lift.reshape(weight.size, *lift.shape[2:]), weight.ravel()
 
 
-def win_rate(length: int, lift: np.ndarray, score: np.ndarray) -> np.ndarray:
+def win_rate(length: Number, lift: np.ndarray, score: np.ndarray) -> np.ndarray:
     """Chance that the informative token, of this score among tokens, beats L - 1 others (A19)."""
     return ndtr(score + lift) ** (length - 1)
 
 
-def noise_wins(spec: Retrieval, lift: np.ndarray, score: np.ndarray) -> np.ndarray:
+def noise_wins(spec: Sizes, lift: np.ndarray, score: np.ndarray) -> np.ndarray:
     """How many training sequences a token of this score wins as a noise token (A20)."""
-    others = ndtr(score) ** max(0, spec.length - 2)
+    others = ndtr(score) ** np.maximum(0, spec.length - 2)
     return spec.samples * (spec.length - 1) / spec.vocab * others * ndtr(score - lift)

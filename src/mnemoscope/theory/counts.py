@@ -7,7 +7,7 @@ F = Kc - (n - N/V) 1^T (L-1)/V leaves out what uneven label counts alone put the
 
 from dataclasses import dataclass
 
-from mnemoscope.spec import Retrieval
+from mnemoscope.theory.cells import Number, Sizes
 from mnemoscope.theory.gains import Gains
 
 
@@ -16,23 +16,23 @@ class Counts:
     """What the later formulas need to know of K, n and the sequences."""
 
     # n = N/V, the mean number of sequences of a label.
-    per_label: float
+    per_label: Number
     # (L-1)/V: how often a given token stands among a sequence's noise tokens.
-    per_token: float
+    per_token: Number
     # E sum_y F[y, v]^2: how much a token's column says, noise and signal together.
-    column: float
+    column: Number
     # The same after every sequence's mean is taken off, and the share of F itself that is left.
-    kept: float
-    share: float
+    kept: Number
+    share: Number
     # E sum_y F[y, v]^2 (n_y - N/V)^2.
-    uneven: float
+    uneven: Number
     # E (sum_y F[y, v] F[y, w])^2 for two tokens: how far chance makes columns alike.
-    alike: float
+    alike: Number
     # Variance over tokens of sum_y K F, each sequence's mean taken off.
-    spread: float
+    spread: Number
 
 
-def count_moments(spec: Retrieval) -> Counts:
+def count_moments(spec: Sizes) -> Counts:
     """The moments of a spec's sample, to O(1/V)."""
     V, L, N = spec.vocab, spec.length, spec.samples
     n, q = N / V, 1 - 1 / L
@@ -55,7 +55,7 @@ def count_moments(spec: Retrieval) -> Counts:
     )  # fmt: skip
 
 
-def trigger_weight(spec: Retrieval, gain: Gains) -> float:
+def trigger_weight(spec: Sizes, gain: Gains) -> Number:
     """E tau, the weight that the second step gives the trigger (A5)."""
     V, L, N = spec.vocab, spec.length, spec.samples
     b = (L - 1) / V

@@ -13,47 +13,59 @@ mean of phi's k-th derivative at s, the gradient sees
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from mnemoscope.spec import Retrieval
 from mnemoscope.theory.activation import coefficients, mean_derivatives, power
+from mnemoscope.theory.cells import Cells, Number, Sizes
 
 
 @dataclass(frozen=True)
 class Gains:
     """How strongly each part of (F1) enters. Without an MLP: linear 1, all others 0."""
 
-    linear: float = 1.0
-    pair: float = 0.0
-    constant: float = 0.0
+    linear: Number = 1.0
+    pair: Number = 0.0
+    constant: Number = 0.0
     # A sequence's overlap with itself, beyond the linear and the constant part.
-    own: float = 0.0
-    drift: float = 0.0
+    own: Number = 0.0
+    drift: Number = 0.0
     # The rest of the features' variance over the linear one, which 1/m lets through.
-    rest: float = 0.0
+    rest: Number = 0.0
     # 1/m, or 0 without an MLP.
-    inverse_width: float = 0.0
+    inverse_width: Number = 0.0
 
 
-def gains(spec: Retrieval) -> Gains:
+def gains(spec: Sizes) -> Gains:
     """The gains of a spec's first two steps."""
+    if isinstance(spec, Cells):
+        if not spec.hidden:
+            return Gains()
+        lengths, at = np.unique(spec.length, return_inverse=True)
+        parts = np.array([_parts(spec.activation, length) for length in lengths.tolist()])
+        return Gains(*parts.T[:, at], inverse_width=1 / spec.width)
     if not spec.width:
         return Gains()
-    s = 1 / spec.length
-    zero, one, two = mean_derivatives(spec.activation, s)
+    return Gains(*_parts(spec.activation, spec.length), inverse_width=1 / spec.width)
+
+
+@lru_cache(maxsize=4096)
+def _parts(activation: str, length: float) -> tuple[float, float, float, float, float, float]:
+    """All gains but 1/m, in their order."""
+    s = 1 / length
+    zero, one, two = mean_derivatives(activation, s)
     step = 1e-3
-    above, below = power(spec.activation, np.array([s * (1 + step), s * (1 - step)])).tolist()
+    above, below = power(activation, np.array([s * (1 + step), s * (1 - step)])).tolist()
     slope = (above - below) / (2 * step * s)  # d/ds E phi^2
-    total = float(power(spec.activation, np.array([s]))[0])
-    first = coefficients(spec.activation, np.array([s]), 2)[0]
+    total = float(power(activation, np.array([s]))[0])
+    first = coefficients(activation, np.array([s]), 2)[0]
     beyond = max(0.0, total - float(first @ first))
-    return Gains(
-        linear=one**2,
-        pair=two**2,
-        constant=zero * two,
-        own=slope - one**2 - zero * two,
-        drift=zero * one,
-        rest=math.sqrt(beyond / s) * abs(one),
-        inverse_width=1 / spec.width,
+    return (
+        one**2,  # linear
+        two**2,  # pair
+        zero * two,  # constant
+        slope - one**2 - zero * two,  # own
+        zero * one,  # drift
+        math.sqrt(beyond / s) * abs(one),  # rest
     )

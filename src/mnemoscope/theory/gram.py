@@ -6,7 +6,7 @@ with the tokens' mean taken off: as V - 1 rows of the same law (docs/theory/atte
 
 from dataclasses import dataclass
 
-from mnemoscope.spec import Retrieval
+from mnemoscope.theory.cells import Number, Sizes
 
 
 @dataclass(frozen=True)
@@ -14,17 +14,17 @@ class Gram:
     """Moments of one spec's input embeddings."""
 
     # V/d, the mean over tokens of sum_{w != v} (z_v . z_w)^2.
-    load: float
+    load: Number
     # E t^2, E t^3, E t^4 for t = |z|^2.
-    norm2: float
-    norm3: float
-    norm4: float
+    norm2: Number
+    norm3: Number
+    norm4: Number
     # E tr B^3 / d and E tr B^4 / V, the mean taken off.
-    third: float
-    fourth: float
+    third: Number
+    fourth: Number
 
 
-def gram_moments(spec: Retrieval) -> Gram:
+def gram_moments(spec: Sizes) -> Gram:
     """The moments, exact for Gaussian rows; on the sphere exact but for the mean taken off."""
     V, d = spec.vocab, spec.dim
     v = V - 1

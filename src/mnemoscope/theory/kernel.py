@@ -13,6 +13,7 @@ from scipy.special import roots_gegenbauer
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.activation import coefficients, power
+from mnemoscope.theory.cells import Cells, Number, Sizes
 from mnemoscope.theory.quadrature import (
     Nodes,
     chi_square_nodes,
@@ -28,43 +29,83 @@ ORDERS = {"keys": 12, "additive": 28}
 
 @dataclass(frozen=True)
 class Kernel:
-    """Nodes over queries: what each finds of itself and of others, and how common it is."""
+    """Nodes over queries: what each finds of itself and of others, and how common it is.
+
+    Of several settings, with the nodes along the first axis.
+    """
 
     own: np.ndarray
     mean: np.ndarray
     variance: np.ndarray
     weight: np.ndarray
     # The mean of the variance that would be left at infinite width.
-    interference: float
+    interference: Number
 
 
-def kernel(spec: Retrieval) -> Kernel:
-    """The overlaps of a spec's features, over the queries' norms."""
+def kernel(spec: Sizes, norms: int = 3) -> Kernel:
+    """The overlaps of a spec's features, over so many of the queries' norms."""
+    if isinstance(spec, Cells):
+        return _hidden_cells(spec, norms) if spec.hidden else _bare(spec, norms)
     if not spec.width:
-        return _bare(spec)
-    # All that the features depend on, so that a search along N or L computes them once.
-    return _hidden(spec.replace(vocab=max(2, spec.dim), length=1, samples=1))
+        return _bare(spec, norms)
+    return _widened(_features(spec.activation, spec.embedding, spec.trigger, spec.dim, norms),
+                    spec.width, 3)  # fmt: skip
 
 
-def _bare(spec: Retrieval) -> Kernel:
+def _bare(spec: Sizes, norms: int) -> Kernel:
     d = spec.dim
     if spec.trigger == "keys":
-        t, weight = squared_norm_nodes(spec, 3)
-        return Kernel(t, 0 * t, t / d, weight, float(weight @ t) / d)  # (B1)
+        t, weight = squared_norm_nodes(spec, norms)
+        return Kernel(t, 0 * t, t / d, weight, weight @ t / d)  # (B1)
     # The trigger is in every value: (z_t + z_trig) . (z_x + z_trig) (C2). Its overlap with the
     # query moves the own pair against the others.
-    (t, xi), weight = combine(squared_norm_nodes(spec, 3), _trigger_overlap(spec))
+    (t, xi), weight = combine(squared_norm_nodes(spec, norms), _trigger_overlap(spec))
     spread = (t + 1) / d
-    return Kernel(t + xi + 1, np.ones_like(t), spread, weight, float(weight @ spread))
+    return Kernel(t + xi + 1, np.ones_like(t), spread, weight, weight @ spread)
 
 
-@lru_cache(maxsize=64)
-def _hidden(spec: Retrieval) -> Kernel:
-    """With the MLP (B8, B9)."""
-    d, m, name = spec.dim, spec.width, spec.activation
-    additive = spec.trigger == "additive"
-    (t, xi), weight = combine(squared_norm_nodes(spec, 3), _trigger_overlap(spec))
-    cosine, cosine_weight = _cosines(d if spec.embedding != "orthonormal" else 0)
+def _hidden_cells(spec: Cells, norms: int) -> Kernel:
+    """With the MLP, for every pair of d and m once."""
+    pairs, at = np.unique(np.stack([spec.dim, spec.width]), axis=1, return_inverse=True)
+    made = [
+        _widened(_features(spec.activation, spec.embedding, spec.trigger, int(d), norms), m, 2)
+        for d, m in pairs.T.tolist()
+    ]
+    at = at.reshape(spec.dim.shape)
+    own, mean, variance = (
+        np.stack([getattr(one, name) for one in made], axis=-1)[:, at]
+        for name in ("own", "mean", "variance")
+    )
+    rest = np.array([one.interference for one in made])[at]
+    return Kernel(own, mean, variance, made[0].weight, rest)
+
+
+@dataclass(frozen=True)
+class Features:
+    """What an MLP of any width makes of queries, over their norms: moments of overlaps.
+
+    `usual` and `fourth_power` are E phi^2 and E phi^4 at a query's norm; `mean`, `second` the first
+    two moments of the overlap with another token, `product` that of one unit's squared product.
+    """
+
+    usual: np.ndarray
+    fourth_power: np.ndarray
+    mean: np.ndarray
+    second: np.ndarray
+    product: np.ndarray
+    weight: np.ndarray
+
+
+@lru_cache(maxsize=4096)
+def _features(name: str, embedding: str, trigger: str, dim: int, norms: int) -> Features:
+    """All that does not depend on the width, so that a search along N, L or m computes it once."""
+    additive = trigger == "additive"
+    spec = Retrieval.read({
+        "vocab": max(2, dim), "dim": dim, "length": 1, "samples": 1, "embedding": embedding,
+        "trigger": trigger,
+    })  # fmt: skip
+    (t, xi), weight = combine(squared_norm_nodes(spec, norms), _trigger_overlap(spec))
+    cosine, cosine_weight = _cosines(dim if embedding != "orthonormal" else 0)
     # Norms and overlaps of what the MLP sees: z, or z + z_trig with |z_trig|^2 = 1.
     square = t + (1 + 2 * xi if additive else 0)
     square = np.maximum(square, 0.05)
@@ -72,26 +113,30 @@ def _hidden(spec: Retrieval) -> Kernel:
     if additive:
         rho = rho + 1 + xi[:, None, None] + xi[None, :, None]
     angle = rho / np.sqrt(square[:, None, None] * square[None, :, None])
-    orders = ORDERS[spec.trigger]
+    orders = ORDERS[trigger]
     found = _series(coefficients(name, square, orders), angle)  # (E2)
     mean = found @ cosine_weight @ weight
     second = found**2 @ cosine_weight @ weight
-    # Finite width: one unit's product varies by E[phi^2 phi'^2] - f^2, itself a series (E2) of
-    # phi^2, and the own overlap by Var(phi^2)/m.
-    fourth = _series(coefficients(name, square, orders, 2), angle) @ cosine_weight @ weight
-    usual = power(name, square)
-    uneven = np.maximum(power(name, square, 4) - usual**2, 1e-12) / m
-    degrees = np.maximum(2 * usual**2 / uneven, 0.5).tolist()
-    factor = np.stack([chi_square_nodes(one, 3)[0] for one in degrees])
-    _, factor_weight = normal_nodes(3)
+    # One unit's product varies by E[phi^2 phi'^2] - f^2, itself a series (E2) of phi^2.
+    product = _series(coefficients(name, square, orders, 2), angle) @ cosine_weight @ weight
+    return Features(power(name, square), power(name, square, 4), mean, second, product, weight)
+
+
+def _widened(found: Features, m: float, count: int) -> Kernel:
+    """With m hidden units (B8, B9): the own overlap varies by Var(phi^2)/m, in so many nodes."""
+    usual, mean = found.usual, found.mean
+    uneven = np.maximum(found.fourth_power - usual**2, 1e-12) / m
+    factor, factor_weight = chi_square_nodes(np.maximum(2 * usual**2 / uneven, 0.5), count)
+    factor = factor.T
     own = usual[:, None] * factor
-    variance = (second - mean**2)[:, None] + (fourth - second)[:, None] * factor / m
+    left = found.second - mean**2
+    variance = left[:, None] + (found.product - found.second)[:, None] * factor / m
     return Kernel(
         own=own.ravel(),
         mean=np.broadcast_to(mean[:, None], own.shape).ravel(),
         variance=variance.ravel(),
-        weight=(weight[:, None] * factor_weight).ravel(),
-        interference=float(weight @ (second - mean**2)),
+        weight=(found.weight[:, None] * factor_weight).ravel(),
+        interference=float(found.weight @ left),
     )
 
 
@@ -103,12 +148,13 @@ def _series(c: np.ndarray, angle: np.ndarray) -> np.ndarray:
     return total
 
 
-def _trigger_overlap(spec: Retrieval) -> Nodes:
+def _trigger_overlap(spec: Sizes) -> Nodes:
     """z_x . z_trig, of variance 1/d, where the trigger is in the values."""
     if spec.trigger == "keys":
-        return np.zeros(1), np.ones(1)
+        return np.zeros((1, *np.shape(spec.dim))), np.ones(1)
     g, weight = normal_nodes(2)
-    return (0 * g if spec.embedding == "orthonormal" else g / spec.dim**0.5), weight
+    g = g.reshape(-1, *(1,) * np.ndim(spec.dim)) / np.sqrt(spec.dim)
+    return (0 * g if spec.embedding == "orthonormal" else g), weight
 
 
 def _cosines(d: int) -> Nodes:

@@ -9,8 +9,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import Attention, attention_terms, lift_over_seeds
+from mnemoscope.theory.cells import Cells, Number, Sizes
 from mnemoscope.theory.kernel import kernel
 from mnemoscope.theory.recall import Recall
 
@@ -74,9 +77,10 @@ def predict(spec: Retrieval) -> Prediction:
     wide = 1.96 * recall.spread(spec.vocab)
     # A covariance may be negative: its root keeps the sign.
     terms = {
-        name: math.copysign(math.sqrt(abs(value)), value) for name, value in attention.terms.items()
+        name: math.copysign(math.sqrt(abs(value)), float(value))
+        for name, value in attention.terms.items()
     }
-    terms |= _map_noise(spec)
+    terms |= {name: float(value) for name, value in map_noise(spec).items()}
     notes = tuple(_doubts(spec))
     return Prediction(
         spec=spec,
@@ -125,24 +129,25 @@ def _doubts(spec: Retrieval) -> list[str]:
     return doubts
 
 
-def _map_noise(spec: Retrieval) -> dict[str, float]:
+def map_noise(spec: Sizes) -> dict[str, Number]:
     """Standard deviation of a wrong logit over the right one, attention perfect (B4).
 
     Without an MLP it is all interference; with one, the part that 1/m lets through is its own.
     """
-    if spec.embedding == "orthonormal" and not spec.width:
+    hidden = spec.hidden if isinstance(spec, Cells) else spec.width > 0
+    if spec.embedding == "orthonormal" and not hidden:
         return {"interference": 0.0}
     V, d, n = spec.vocab, spec.dim, spec.samples / spec.vocab
     pairs = 1 + 1 / n  # E n^2 / (E n)^2
     found = kernel(spec)
-    own, mean, variance = (
-        float(found.weight @ part) for part in (found.own, found.mean, found.variance)
-    )
+    own, mean, variance = (found.weight @ part for part in (found.own, found.mean, found.variance))
     through = (V / d + 1) / own**2
     leak = mean**2 / n * through
-    told = {"interference": math.sqrt(found.interference * pairs * through + leak + 1 / d)}
-    if spec.width:
-        told["mlp_noise"] = math.sqrt((variance - found.interference) * pairs * through)
+    told: dict[str, Number] = {
+        "interference": np.sqrt(found.interference * pairs * through + leak + 1 / d)
+    }
+    if hidden:
+        told["mlp_noise"] = np.sqrt((variance - found.interference) * pairs * through)
     return told
 
 
@@ -156,5 +161,5 @@ def _regime(spec: Retrieval, attention: Attention, recall: Recall) -> str:
     unseen = math.exp(-spec.samples / spec.vocab)
     if unseen > (1 - named) / 2:
         return "unseen"
-    noises = _map_noise(spec)
+    noises = map_noise(spec)
     return max(noises, key=lambda name: noises[name])

@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import gammaln
 
-from mnemoscope.spec import Retrieval
+from mnemoscope.theory.cells import Number, Sizes
 
 Nodes = tuple[np.ndarray, np.ndarray]
 # Up to this mean a Poisson law is summed count by count, above it by Gauss nodes.
@@ -20,27 +20,29 @@ def normal_nodes(count: int) -> Nodes:
     return nodes, weights / weights.sum()
 
 
-def chi_square_nodes(degrees: float, count: int) -> Nodes:
-    """chi^2 over its degrees of freedom.
+def chi_square_nodes(degrees: Number, count: int) -> Nodes:
+    """chi^2 over its degrees of freedom; of several, with the nodes along the first axis.
 
     By Wilson and Hilferty's cube: (1 - 2/(9k) + g sqrt(2/(9k)))^3 is close to chi^2_k / k.
     """
     g, weights = normal_nodes(count)
-    small = 2 / (9 * degrees)
-    return np.maximum(1 - small + g * math.sqrt(small), 0.05) ** 3, weights
+    small = 2 / (9 * np.asarray(degrees, float))
+    nodes = 1 - small + g.reshape(-1, *(1,) * small.ndim) * np.sqrt(small)
+    return np.maximum(nodes, 0.05) ** 3, weights
 
 
-def squared_norm_nodes(spec: Retrieval, count: int) -> Nodes:
+def squared_norm_nodes(spec: Sizes, count: int) -> Nodes:
     """|z|^2 of an embedding: chi^2_d / d under the Gaussian law, 1 under the others."""
     if spec.embedding != "gaussian":
-        return np.ones(1), np.ones(1)
-    return chi_square_nodes(spec.dim, count)
+        return np.ones((1, *np.shape(spec.dim))), np.ones(1)
+    return chi_square_nodes(np.asarray(spec.dim, float), count)
 
 
 def combine(first: Nodes, second: Nodes) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
-    """Two independent numbers: nodes of each and the weight of every pair, in flat arrays."""
-    a, b = np.meshgrid(first[0], second[0], indexing="ij")
-    return (a.ravel(), b.ravel()), np.outer(first[1], second[1]).ravel()
+    """Two independent numbers: nodes of each and the weight of every pair, along one axis."""
+    a, b = np.broadcast_arrays(first[0][:, None], second[0][None])
+    flat = (a.shape[0] * a.shape[1], *a.shape[2:])
+    return (a.reshape(flat), b.reshape(flat)), np.outer(first[1], second[1]).ravel()
 
 
 def poisson_nodes(mean: np.ndarray, count: int) -> Nodes:

@@ -9,22 +9,44 @@ features that the values see. A token x with n stored right pairs and m wrong on
 """
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import log_ndtr
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import Seeds, noise_wins, win_rate
+from mnemoscope.theory.cells import Number, Sizes
 from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.quadrature import (
+    Nodes,
     chi_square_nodes,
     normal_nodes,
     poisson_nodes,
     squared_norm_nodes,
 )
 
-# Nodes for the stored pairs of a token, and for those of the labels that compete with it.
-STORED, OTHER_LABELS = 8, 5
+# Nodes for the stored pairs of a token.
+STORED = 8
+
+
+@dataclass(frozen=True)
+class Fineness:
+    """How many nodes stand for what varies from token to token.
+
+    The stored pairs of competing labels, the noise in the right logit, the labels' squared norms,
+    and the spread of the other logits; and how ln Phi is found.
+    """
+
+    others: int = 5
+    noise: int = 5
+    label: int = 2
+    size: int = 2
+    log_phi: Callable[[np.ndarray], np.ndarray] = log_ndtr
+
+
+FINE = Fineness()
 
 
 class Recall:
@@ -73,72 +95,88 @@ def map_accuracy(
     wins, `share` how common such a token is.
     """
     mean = spec.samples / spec.vocab * won
-    stored, stored_weight = poisson_nodes(mean, STORED)
     if spec.embedding == "orthonormal" and not spec.width:  # a label once seen is named (B6)
         return 1 - np.exp(-mean) * (1 - 1 / spec.vocab)
+    stored, stored_weight = _first(poisson_nodes(mean, STORED))
     # E n^2 over tokens, and the wrong pairs that the whole memory holds, per token (B2).
+    usual = (mean @ share)[:, None]
     memory = Memory(
-        usual=(mean @ share)[:, None],
+        usual=usual,
         pairs=((mean + mean**2) @ share)[:, None],
         errors=(wrong @ share)[:, None],
+        others=_first(poisson_nodes(usual, FINE.others)),
     )
-    named = _named(spec, kernel(spec), memory, stored, wrong[..., None])
-    return np.sum(named * stored_weight, axis=-1)
+    named = named_right(spec, kernel(spec), memory, stored, wrong, FINE)
+    return np.sum(named * stored_weight, axis=0)
+
+
+def _first(nodes: Nodes) -> Nodes:
+    """With the nodes along the first axis, as all are below."""
+    return np.moveaxis(nodes[0], -1, 0), np.moveaxis(nodes[1], -1, 0)
 
 
 class Memory:
     """What is stored, seed by seed: the mean count of a pair, its square's, and wrong pairs.
 
-    Other labels have counts of their own, `squares` with their `weights` (B4).
+    Other labels have counts of their own, nodes and weights of which are `others` (B4).
     """
 
-    def __init__(self, usual: np.ndarray, pairs: np.ndarray, errors: np.ndarray) -> None:
-        counts, weights = poisson_nodes(usual, OTHER_LABELS)
-        square = np.sum(counts**2 * weights, axis=-1, keepdims=True)
-        self.squares = (counts**2 * (pairs[..., None] / square))[..., None, None, :]
-        self.weights = weights[..., None, None, :]
-        self.usual, self.pairs, self.errors = (x[..., None] for x in (usual, pairs, errors))
-        self.uneven = self.pairs - self.usual**2
+    def __init__(
+        self, usual: np.ndarray, pairs: np.ndarray, errors: np.ndarray, others: Nodes
+    ) -> None:
+        counts, self.weights = others
+        square = np.sum(counts**2 * self.weights, axis=0)
+        self.squares = counts**2 * (pairs / square)
+        self.usual, self.pairs, self.errors = usual, pairs, errors
+        self.uneven = pairs - usual**2
 
 
-def _named(
-    spec: Retrieval, found: Kernel, memory: Memory, n: np.ndarray, wrong: np.ndarray
+def named_right(
+    spec: Sizes, found: Kernel, memory: Memory, n: np.ndarray, wrong: np.ndarray, fine: Fineness
 ) -> np.ndarray:
-    """The chance that V - 1 other logits stay below the right one, for n stored pairs."""
+    """The chance that V - 1 other logits stay below the right one, for n stored pairs.
+
+    `n` has its nodes along the first axis, and then the shape of `wrong`, with which the rest goes
+    together: arrays of settings, or one setting's seeds and tokens.
+    """
     V, d = spec.vocab, spec.dim
-    g, g_weight = normal_nodes(5)
-    label, label_weight = squared_norm_nodes(spec, 2)
+    g, g_weight = normal_nodes(fine.noise)
+    # Axes: other labels, noise, stored pairs, and the shape of `wrong`.
+    g = g.reshape(-1, *(1,) * n.ndim)
+    squares, weights = memory.squares[:, None, None], memory.weights[:, None, None]
+    label, label_weight = squared_norm_nodes(spec, fine.label)
     # How the spread of the other logits varies from token to token (B5).
     c = V / d
     degrees = d * c * (c + 1) ** 2 / (c**3 + 6 * c**2 + 6 * c + 1)
-    size, size_weight = chi_square_nodes(degrees, 2)
+    size, size_weight = chi_square_nodes(degrees, fine.size)
     total = np.zeros(np.broadcast_shapes(n.shape, wrong.shape))
     for own, mean, variance, weight in zip(
         found.own, found.mean, found.variance, found.weight, strict=True
     ):
         # Uneven label counts, through what all overlaps share (C2).
         leak = memory.uneven * mean**2
-        pair = memory.squares * variance + leak[..., None, None]
+        pair = squares * variance + leak
         for f, f_weight in zip(size, size_weight, strict=True):
             # |V2 f_x|^2 from the pairs of the V - 2 others (B1), and from wrong pairs of x itself.
             stored = (memory.pairs + memory.errors) * variance * f + leak
             rest = (V - 2) * stored + wrong * own**2
             for u, u_weight in zip(label, label_weight, strict=True):
                 right = (n * (own - mean) + mean * (n - memory.usual)) * u
-                right = right[..., None] + np.sqrt(rest * u / d)[..., None] * g
+                right = right + np.sqrt(rest * u / d) * g
                 # Along u_x what the right logit says, across it the rest (B4).
-                shared = right**2 / (u * d) + (rest * (1 - 1 / d) / d)[..., None]
+                shared = right**2 / (u * d) + rest * (1 - 1 / d) / d
                 # Two tokens may leave no noise at all.
-                ahead = right[..., None] / np.sqrt(np.maximum(shared[..., None] + pair, 1e-300))
+                ahead = right / np.sqrt(np.maximum(shared + pair, 1e-300))
                 if spec.embedding == "sphere":
                     ahead = _normal_quantile(ahead, d)
                 # All V - 1 others below, each with its own count: the product of Phi(right/s).
-                below = np.sum(memory.weights * log_ndtr(ahead), axis=-1)
-                total += (np.exp((V - 1) * below) @ g_weight) * (weight * f_weight * u_weight)
+                below = np.sum(weights * fine.log_phi(ahead), axis=0)
+                named = np.tensordot(g_weight, np.exp((V - 1) * below), 1)
+                total += named * (weight * f_weight * u_weight)
     return total
 
 
-def _normal_quantile(t: np.ndarray, d: int) -> np.ndarray:
+def _normal_quantile(t: np.ndarray, d: Number) -> np.ndarray:
     """The normal number as rare as t, for t = sqrt(d) times a coordinate of a unit vector (B7).
 
     The coordinate's density is (1 - t^2/d)^((d-3)/2): it ends at sqrt(d), and its tail is lighter.

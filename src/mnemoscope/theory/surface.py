@@ -1,0 +1,176 @@
+"""Accuracy and regime of hundreds of settings in a few milliseconds, for diagrams that move.
+
+The formulas are those of `predict`, shared with it; what differs is how finely averages are taken:
+fewer nodes, found in tables. `tests/test_surface.py` says how far that is from `predict`.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from mnemoscope.theory.attention import (
+    Attention,
+    attention_terms,
+    lift_nodes,
+    noise_wins,
+    win_rate,
+)
+from mnemoscope.theory.cells import Cells
+from mnemoscope.theory.kernel import Kernel, kernel
+from mnemoscope.theory.predict import RECALLED, map_noise
+from mnemoscope.theory.quadrature import Nodes, normal_nodes, poisson_nodes
+from mnemoscope.theory.recall import Fineness, Memory, named_right
+
+# Nodes: seeds, tokens' scores, stored pairs; and norms of queries, without an MLP and with one.
+SEEDS, SCORES, STORED = 2, 3, 5
+NORMS = {False: 1, True: 2}
+# Attention so close to 1 is taken for it, and a share so small for nothing.
+SURE, FEW = 1 - 1e-4, 3e-3
+# ln Phi from a table: its range, and entries to a unit.
+LOWEST, HIGHEST, PER_UNIT = -6.0, 10.0, 2048
+# Logarithms of means between which Poisson nodes are looked up, and their number.
+MEANS, ENTRIES = (-9.0, 23.0), 2048
+
+
+@dataclass(frozen=True)
+class Surface:
+    """What theory says of every cell; NaN and "none" where there can be no such setting."""
+
+    accuracy: np.ndarray
+    attention_accuracy: np.ndarray
+    regime: np.ndarray
+
+
+def surface(cells: Cells) -> Surface:
+    """Accuracy, attention accuracy and regime, cell by cell."""
+    attention = attention_terms(cells)
+    lift, seed_weight = _few_lifts(cells, attention)
+    score, score_weight = normal_nodes(SCORES)
+    # Seeds, tokens, cells.
+    won = win_rate(cells.length, lift[:, None], score[:, None])
+    wrong = noise_wins(cells, lift[:, None], score[:, None])
+    weight = seed_weight[:, None, None] * score_weight[:, None] * won
+    attended = weight.sum(axis=(0, 1))
+    # With attention that never errs first: for many cells that is all, for others nearly nothing.
+    n = cells.samples / cells.vocab
+    everything = np.arange(len(n))
+    right = _named(cells, everything, 1.0 + 0 * n, 0 * n, np.stack([n, n + n**2, 0 * n]))
+    errs = np.flatnonzero((won.min(axis=(0, 1)) < SURE) & (right > FEW) & (attended > FEW))
+    if len(errs):
+        seed, token, at = np.nonzero(weight[..., errs] > FEW / (SEEDS * SCORES))
+        at = errs[at]
+        stored = _stored_by_seed(cells, won, wrong, score_weight)[:, seed, at]
+        named = _named(cells, at, won[seed, token, at], wrong[seed, token, at], stored)
+        right[errs] = 0.0
+        np.add.at(right, at, weight[seed, token, at] * named)
+    # What was never seen caps it (D3), as in `Recall`.
+    seen = -np.expm1(cells.samples * np.log1p(-1 / cells.vocab))
+    accuracy = np.minimum(right + (1 - attended) / cells.vocab, seen + 1 / cells.vocab)
+    accuracy = np.minimum(accuracy, 1.0)
+    regime = _regimes(cells, attention, accuracy, attended)
+    if cells.embedding == "orthonormal":
+        there = cells.dim >= cells.vocab
+        accuracy, attended = (np.where(there, part, np.nan) for part in (accuracy, attended))
+        regime = np.where(there, regime, "none")
+    return Surface(accuracy, attended, regime)
+
+
+def _few_lifts(cells: Cells, attention: Attention) -> Nodes:
+    """Seeds by normal nodes with the mean and the spread that the lift has (A18)."""
+    lift, weight = lift_nodes(cells, attention)
+    mean = weight @ lift
+    spread = np.sqrt(np.maximum(weight @ (lift - mean) ** 2, 0.0))
+    g, g_weight = normal_nodes(SEEDS)
+    return mean + g[:, None] * spread, g_weight
+
+
+def _stored_by_seed(
+    cells: Cells, won: np.ndarray, wrong: np.ndarray, share: np.ndarray
+) -> np.ndarray:
+    """Mean count of a pair, its square's, and wrong pairs, for every seed and cell (B2)."""
+    mean = cells.samples / cells.vocab * won
+    return np.stack([
+        np.einsum("stc,t->sc", part, share) for part in (mean, mean + mean**2, wrong)
+    ])  # fmt: skip
+
+
+def _named(
+    cells: Cells, at: np.ndarray, won: np.ndarray, wrong: np.ndarray, stored: np.ndarray
+) -> np.ndarray:
+    """For tokens that win these shares of their sequences: the chance that their label is named."""
+    items = cells.take(at)
+    mean = items.samples / items.vocab * won
+    if cells.embedding == "orthonormal" and not cells.hidden:  # (B6)
+        return 1 - np.exp(-mean) * (1 - 1 / items.vocab)
+    found = kernel(cells, NORMS[cells.hidden])
+    here = Kernel(found.own[:, at], found.mean[:, at], found.variance[:, at], found.weight, 0.0)
+    memory = Memory(*stored, others=_poisson(stored[0], ROUGH.others))
+    n, weight = _from_zero(mean, STORED)
+    return np.sum(named_right(items, here, memory, n, wrong, ROUGH) * weight, axis=0)
+
+
+def _from_zero(mean: np.ndarray, count: int) -> Nodes:
+    """Poisson nodes of which one is 0, where nothing is stored (Radau's rule).
+
+    x P(x) = a P(x - 1) makes the others Gauss nodes moved up by one.
+    """
+    nodes, weights = _poisson(mean, count - 1)
+    nodes = nodes + 1
+    weights = mean * weights / nodes
+    nothing = np.maximum(1 - weights.sum(axis=0, keepdims=True), 0.0)
+    return np.concatenate([0 * nothing, nodes]), np.concatenate([nothing, weights])
+
+
+def _poisson(mean: np.ndarray, count: int) -> Nodes:
+    """Gauss nodes of a Poisson law, between entries of a table."""
+    low, high = MEANS
+    at = (np.log(np.maximum(mean, 1e-30)) - low) * ((ENTRIES - 1) / (high - low))
+    at = np.clip(at, 0, ENTRIES - 1.001)
+    left = at.astype(np.int64)
+    part = at - left
+    nodes, weights = (
+        table[:, left] * (1 - part) + table[:, left + 1] * part for table in _poisson_table(count)
+    )
+    return nodes, weights
+
+
+@lru_cache(maxsize=8)
+def _poisson_table(count: int) -> Nodes:
+    # A mean just above what is summed count by count takes all of them to Gauss nodes.
+    means = np.exp(np.linspace(*MEANS, ENTRIES))
+    nodes, weights = poisson_nodes(means, count)
+    return nodes.T.copy(), weights.T.copy()
+
+
+@lru_cache(maxsize=1)
+def _log_phi_table() -> np.ndarray:
+    return log_ndtr(np.arange(LOWEST, HIGHEST, 1 / PER_UNIT))
+
+
+def log_phi(x: np.ndarray) -> np.ndarray:
+    """ln Phi(x) at the nearest entry of a table: to a thousandth of itself where it matters."""
+    at = ((x - LOWEST) * PER_UNIT + 0.5).clip(0, (HIGHEST - LOWEST) * PER_UNIT - 1)
+    return _log_phi_table()[at.astype(np.int32)]
+
+
+ROUGH = Fineness(others=1, noise=2, label=2, size=1, log_phi=log_phi)
+
+
+def _regimes(
+    cells: Cells, attention: Attention, accuracy: np.ndarray, attended: np.ndarray
+) -> np.ndarray:
+    """What limits each cell, by the same rule as for one setting."""
+    named = accuracy / np.maximum(attended, 1e-300)
+    names = list(attention.terms)
+    sizes = np.stack([np.broadcast_to(attention.terms[name], accuracy.shape) for name in names])
+    by_attention = np.array(names)[sizes.argmax(axis=0)]
+    noises = map_noise(cells)
+    kinds = list(noises)
+    across = np.stack([np.broadcast_to(noises[name], accuracy.shape) for name in kinds])
+    by_map = np.array(kinds)[across.argmax(axis=0)]
+    unseen = np.exp(-cells.samples / cells.vocab) > (1 - named) / 2
+    limit = np.where(unseen, "unseen", by_map)
+    limit = np.where(attended <= named, by_attention, limit)
+    return np.where(accuracy >= RECALLED, "recall", limit)

@@ -1,0 +1,120 @@
+"""Theory over many settings at once: the same formulas, with averages taken more coarsely."""
+
+import time
+
+import numpy as np
+import pytest
+
+from mnemoscope.spec import Retrieval
+from mnemoscope.theory.attention import attention_terms
+from mnemoscope.theory.cells import Cells
+from mnemoscope.theory.predict import map_noise, predict
+from mnemoscope.theory.quadrature import poisson_nodes
+from mnemoscope.theory.surface import _from_zero, log_phi, surface
+
+KINDS = (
+    {}, {"trigger": "additive"}, {"embedding": "sphere"},
+    {"width": 512, "activation": "hermite3"}, {"width": 300, "activation": "relu"},
+    {"width": 128, "activation": "tanh", "trigger": "additive"},
+)  # fmt: skip
+
+
+def drawn(count: int, **more: object) -> list[Retrieval]:
+    """Settings over all that the explorer's sliders reach, by a fixed seed."""
+    rng = np.random.default_rng(7)
+    return [
+        Retrieval.read({
+            "vocab": int(2 ** rng.uniform(6, 13)), "dim": int(2 ** rng.uniform(3, 11)),
+            "length": int(2 ** rng.uniform(1, 10)), "samples": int(10 ** rng.uniform(2, 6)), **more,
+        })
+        for _ in range(count)
+    ]  # fmt: skip
+
+
+def together(specs: list[Retrieval]) -> Cells:
+    return Cells.around(
+        specs[0],
+        **{name: np.array([getattr(one, name) for one in specs])
+           for name in ("vocab", "dim", "length", "samples", "width")},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_terms_over_arrays_are_those_of_each_setting(kind: dict[str, object]):
+    specs = drawn(12, **kind)
+    many = attention_terms(together(specs))
+    noise = map_noise(together(specs))
+    for at, spec in enumerate(specs):
+        one = attention_terms(spec)
+        for name, value in one.terms.items():
+            assert np.broadcast_to(many.terms[name], 12)[at] == pytest.approx(value, rel=1e-9)
+        alone = map_noise(spec)
+        assert set(noise) == set(alone)
+        # Nodes over norms are fewer with an MLP's features; without one they are the same.
+        close = 0.05 if spec.width else 1e-9
+        assert noise["interference"][at] == pytest.approx(alone["interference"], rel=close)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_accuracy_is_near_that_of_predict(kind: dict[str, object]):
+    """A picture's precision, measured when the nodes were chosen: 0.005 to 0.02 on average."""
+    specs = drawn(60, **kind)
+    made = surface(together(specs))
+    told = [predict(spec) for spec in specs]
+    exact = np.array([one.accuracy for one in told], float)
+    attention = np.array([one.attention_accuracy for one in told], float)
+    assert np.abs(made.accuracy - exact).mean() < 0.015
+    assert np.abs(made.accuracy - exact).max() < 0.15
+    assert np.abs(made.attention_accuracy - attention).mean() < 0.02
+    same = [a == b.regime for a, b in zip(made.regime.tolist(), told, strict=True)]
+    assert np.mean(same) > 0.9
+    # Not all of it is 0 or 1, where any rule would do.
+    assert ((exact > 0.05) & (exact < 0.95)).sum() >= 10
+
+
+def test_orthonormal_embeddings_need_as_many_dimensions_as_tokens():
+    base = Retrieval(vocab=256, dim=512, length=64, samples=1000, embedding="orthonormal")
+    made = surface(Cells.around(base, dim=np.array([128, 256, 512])))
+    assert np.isnan(made.accuracy[0])
+    assert made.regime[0] == "none"
+    for at, d in ((1, 256), (2, 512)):
+        told = predict(base.replace(dim=d))
+        assert made.accuracy[at] == pytest.approx(told.accuracy, abs=0.02)
+        assert made.regime[at] == told.regime
+
+
+def test_nodes_with_zero_among_them_average_exactly():
+    """Radau's rule with k nodes is exact for powers up to 2k - 2."""
+    means = np.array([0.3, 2.0, 40.0])
+    nodes, weights = _from_zero(means, 5)
+    fine, fine_weights = poisson_nodes(means, 20)
+    assert (nodes[0] == 0).all()
+    for power in range(1, 7):
+        exact = np.sum(fine**power * fine_weights, axis=-1)
+        assert np.sum(nodes**power * weights, axis=0) == pytest.approx(exact, rel=2e-3)
+
+
+def test_the_table_of_the_normal_law_is_close():
+    from scipy.special import log_ndtr
+
+    x = np.linspace(-5, 6, 4001)
+    assert log_phi(x) == pytest.approx(log_ndtr(x), rel=2e-3)
+
+
+def test_a_diagram_takes_milliseconds():
+    """Fifty people drag at once: against one setting at a time it has to be far cheaper."""
+    base = Retrieval(vocab=512, dim=128, length=64, samples=1000)
+    dims, samples = np.geomspace(8, 2048, 17).round(), np.geomspace(100, 1e6, 13).round()
+
+    def seconds(work: object) -> float:
+        assert callable(work)
+        times = []
+        for _ in range(5):
+            start = time.perf_counter()
+            work()
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    whole = seconds(lambda: surface(Cells.around(base, dim=dims, samples=samples[:, None])))
+    one = seconds(lambda: predict(base))
+    assert whole < 221 * one / 10
