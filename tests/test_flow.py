@@ -11,7 +11,7 @@ ROOMS = [
     "fields", "spec", "files", "matrices", "theory", "numerics", "layout", "keys", "tasks",
     "embeddings", "models", "training", "evaluation", "room", "record", "store", "simulation",
     "batch", "together", "associative", "factual", "analysis", "experiments", "bench", "report",
-    "studies", "cli",
+    "studies", "web", "cli",
 ]  # fmt: skip
 
 

@@ -32,8 +32,8 @@ def drawn(count: int, **more: object) -> list[Retrieval]:
 
 
 def together(specs: list[Retrieval]) -> Cells:
-    return Cells.around(
-        specs[0],
+    return Cells.of(
+        specs[0].model_dump(),
         **{name: np.array([getattr(one, name) for one in specs])
            for name in ("vocab", "dim", "length", "samples", "width")},
     )  # fmt: skip
@@ -74,7 +74,7 @@ def test_accuracy_is_near_that_of_predict(kind: dict[str, object]):
 
 def test_orthonormal_embeddings_need_as_many_dimensions_as_tokens():
     base = Retrieval(vocab=256, dim=512, length=64, samples=1000, embedding="orthonormal")
-    made = surface(Cells.around(base, dim=np.array([128, 256, 512])))
+    made = surface(Cells.of(base.model_dump(), dim=np.array([128, 256, 512])))
     assert np.isnan(made.accuracy[0])
     assert made.regime[0] == "none"
     for at, d in ((1, 256), (2, 512)):
@@ -115,6 +115,6 @@ def test_a_diagram_takes_milliseconds():
             times.append(time.perf_counter() - start)
         return min(times)
 
-    whole = seconds(lambda: surface(Cells.around(base, dim=dims, samples=samples[:, None])))
+    whole = seconds(lambda: surface(Cells.of(base.model_dump(), dim=dims, samples=samples[:, None])))
     one = seconds(lambda: predict(base))
     assert whole < 221 * one / 10

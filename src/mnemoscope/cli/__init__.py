@@ -24,6 +24,7 @@ COMMANDS = {
     "reproduce": "Run the claims of the papers and judge each by a rule written beforehand.",
     "report": "Show what `reproduce` found: one HTML file that needs no network.",
     "plan": "Say what d, m and N a job needs, or how much a budget can recall.",
+    "explore": "Open the explorer: a phase diagram under sliders, and a planner, in a browser.",
     "embeddings": "Look at an embedding matrix of your own, and at the recall that it allows.",
     "laws": "Show the scaling laws, and the map of which one binds.",
     "bound": "Bound what any estimator can name that sees only the first gradient.",

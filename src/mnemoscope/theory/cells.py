@@ -4,6 +4,7 @@
 with them holds for one setting and for hundreds.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -35,11 +36,12 @@ class Cells:
     trigger: str = "keys"
 
     @classmethod
-    def around(cls, spec: Retrieval, **sizes: Any) -> "Cells":
-        """The setting with other sizes, which may be arrays of any shapes that go together."""
-        told = [np.asarray(sizes.get(name, getattr(spec, name)), float) for name in SIZES]
-        same = [part.ravel() for part in np.broadcast_arrays(*told)]
-        return cls(*same, spec.activation, spec.embedding, spec.trigger)
+    def of(cls, values: Mapping[str, Any], **sizes: Any) -> "Cells":
+        """A setting with other sizes, which may be arrays of any shapes that go together."""
+        told = {**values, **sizes}
+        parts = np.broadcast_arrays(*(np.asarray(told[name], float) for name in SIZES))
+        V, d, L, N, m = (part.ravel() for part in parts)
+        return cls(V, d, L, N, m, told["activation"], told["embedding"], told["trigger"])
 
     def take(self, at: np.ndarray) -> "Cells":
         """Some of them, or some of them several times."""

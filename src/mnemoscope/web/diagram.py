@@ -1,0 +1,157 @@
+"""The predicted diagram and the curve beside it, as the page draws them.
+
+Theory's own words come with it: what each regime means, and its law.
+"""
+
+import json
+import re
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mnemoscope.spec import LETTERS
+from mnemoscope.theory.activation import coefficients
+from mnemoscope.theory.laws import OVERLAP, laws_for
+from mnemoscope.theory.predict import REGIMES
+from mnemoscope.theory.surface import Surface, surface
+from mnemoscope.web.state import RANGES, State, read_state
+
+# Cells across and upwards: while a slider moves, and once it rests.
+MOVING, RESTING = (17, 13), (33, 25)
+CURVE = 41
+# Diagrams that are kept, a few kilobytes each.
+KEPT = 2048
+
+
+class Drawn(NamedTuple):
+    """A grid of settings row by row, and what theory says of each; and the curve at one setting."""
+
+    x: np.ndarray
+    y: np.ndarray
+    told: Surface
+    samples: np.ndarray
+    accuracy: np.ndarray
+
+
+def draw(state: State, shape: tuple[int, int]) -> Drawn:
+    """The diagram over the range of what lies across, and accuracy along N where the cross is."""
+    columns, rows = shape
+    x, y, samples = _steps(state.x, columns), _steps("samples", rows), _steps("samples", CURVE)
+    across, up = (part.ravel() for part in np.meshgrid(x, y))
+    here = state.values[state.x]
+    if here:  # both in one go, which is cheaper
+        across = np.concatenate([across, np.full(len(samples), float(here))])
+        up = np.concatenate([up, samples])
+    told = surface(state.cells(**{state.x: across, "samples": up}))
+    cells = len(x) * len(y)
+    grid = Surface(told.accuracy[:cells], told.attention_accuracy[:cells], told.regime[:cells])
+    # Widths lie across, and the cross is where there is no MLP.
+    own = told.accuracy[cells:] if here else surface(state.cells(samples=samples)).accuracy
+    return Drawn(x, y, grid, samples, own)
+
+
+def crossing(samples: np.ndarray, accuracy: np.ndarray, target: float) -> float | None:
+    """The first N at which accuracy reaches the target, straight in ln N between neighbours."""
+    above = np.flatnonzero(accuracy >= target)
+    if not len(above):
+        return None
+    at = int(above[0])
+    if at == 0:
+        return float(samples[0])
+    a, b = accuracy[at - 1], accuracy[at]
+    share = (target - a) / (b - a)
+    return float(samples[at - 1] * (samples[at] / samples[at - 1]) ** share)
+
+
+def as_json(state: State, *, moving: bool) -> bytes:
+    """What the page draws, in one piece."""
+    # N under the cross changes nothing that is drawn, and d nothing of the diagram across d.
+    values = {**state.values, "samples": RANGES["samples"][0]}
+    return _packed(tuple(values.items()), state.target, state.x, moving)
+
+
+@lru_cache(maxsize=KEPT)
+def _packed(values: tuple[tuple[str, Any], ...], target: float, x: str, moving: bool) -> bytes:
+    state = State(dict(values), target, x)
+    made = draw(state, MOVING if moving else RESTING)
+    names = list(dict.fromkeys(made.told.regime.tolist()))
+    rows = len(made.y)
+    found = crossing(made.samples, made.accuracy, target)
+    told = {
+        "x": {"field": x, "label": _label(x), "values": made.x.tolist()},
+        "y": {"field": "samples", "label": _label("samples"), "values": made.y.tolist()},
+        "accuracy": _rounded(made.told.accuracy.reshape(rows, -1)),
+        "names": names,
+        "regimes": [
+            [names.index(name) for name in row]
+            for row in made.told.regime.reshape(rows, -1).tolist()
+        ],
+        "laws": {name: _law(state, name) for name in names},
+        "target": target,
+        "curve": {
+            "samples": made.samples.tolist(),
+            "accuracy": _rounded(made.accuracy[None])[0],
+        },
+        "crossing": None if found is None else round(found),
+    }
+    return json.dumps(told, allow_nan=False, separators=(",", ":")).encode()
+
+
+def as_table(state: State) -> str:
+    """The resting diagram as comma-separated values."""
+    made = draw(state, RESTING)
+    lines = [f"{state.x},samples,accuracy,attention_accuracy,regime"]
+    told = made.told
+    places = [(x, y) for y in made.y for x in made.x]
+    for (x, y), accuracy, attention, regime in zip(
+        places, told.accuracy, told.attention_accuracy, told.regime, strict=True
+    ):
+        numbers = ",".join("" if np.isnan(one) else f"{one:.4f}" for one in (accuracy, attention))
+        lines.append(f"{x:.0f},{y:.0f},{numbers},{regime}")
+    return "\n".join(lines) + "\n"
+
+
+def formula(state: State, regime: str) -> str:
+    """A regime's law in HTML, or nothing where it has none."""
+    order = _lowest_order(state.values["activation"]) if state.values["width"] else None
+    laws = {law.name: law.words for law in (*laws_for(state.values["trigger"], order), OVERLAP)}
+    text = laws.get(regime, "").replace(">>", "≫")
+    return re.sub(r"([A-Za-z])\^([0-9.]+)", lambda m: f"{m[1]}<sup>{m[2]}</sup>", text)
+
+
+def _law(state: State, name: str) -> dict[str, str]:
+    return {
+        "name": name.replace("_", " "),
+        "words": REGIMES[name],
+        "formula": formula(state, name),
+    }
+
+
+@lru_cache(maxsize=16)
+def _lowest_order(activation: str) -> int:
+    """The lowest Hermite order, from 1 on, that the activation has at unit norm."""
+    sizes = np.abs(coefficients(activation, np.ones(1), 8)[0])
+    return 1 + int(np.argmax(sizes[1:] > 1e-6))
+
+
+@lru_cache(maxsize=32)
+def _steps(name: str, count: int) -> np.ndarray:
+    """Whole numbers over a size's range, even in the logarithm."""
+    low, high = RANGES[name]
+    return np.unique(np.geomspace(low, high, count).round())
+
+
+def _label(name: str) -> str:
+    return f"{LETTERS[name]}, {name}"
+
+
+def _rounded(values: np.ndarray) -> list[list[float | None]]:
+    rows = np.round(values, 3).tolist()
+    return [[None if one != one else one for one in row] for row in rows]
+
+
+def warm_up() -> None:
+    """Fill the tables that the first redraw would otherwise wait for."""
+    as_json(read_state({}), moving=True)
+    as_json(read_state({"width": 512}), moving=True)

@@ -1,0 +1,100 @@
+"""What a page shows, as words in its address: bounded, checked, and the same after a reload."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, get_args
+from urllib.parse import urlencode
+
+from mnemoscope.fields import between, one_of, whole
+from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.retrieval import Activation, Embedding, Trigger
+from mnemoscope.theory.cells import Cells
+
+# The range of every size. Wide enough to see each regime; small enough that no request is costly.
+RANGES = {
+    "vocab": (64, 8192), "dim": (8, 2048), "length": (2, 1024), "samples": (100, 1_000_000),
+    "width": (16, 8192),
+}  # fmt: skip
+CHOICES = {
+    "activation": get_args(Activation), "embedding": get_args(Embedding),
+    "trigger": get_args(Trigger),
+}  # fmt: skip
+# What can lie across the diagram; samples always go upwards.
+ACROSS = ("dim", "length", "vocab", "width")
+# What a first visit shows: a setting in which several regimes meet.
+FIRST: dict[str, Any] = {
+    "vocab": 512, "dim": 128, "length": 64, "samples": 4000, "width": 0, "activation": "hermite3",
+    "embedding": "gaussian", "trigger": "keys", "target": 0.5, "x": "dim",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class State:
+    """Sizes and choices of the setting under the cross, the contour's accuracy, the axis across."""
+
+    values: Mapping[str, Any]
+    target: float
+    x: str
+
+    @cached_property
+    def spec(self) -> Retrieval:
+        """The setting itself; refused where there can be none, as with d < V orthonormal ones."""
+        return Retrieval.read(dict(self.values))
+
+    @property
+    def query(self) -> str:
+        """All of it as the end of an address."""
+        return urlencode({**self.values, "target": f"{self.target:g}", "x": self.x})
+
+    def cells(self, **sizes: Any) -> Cells:
+        """The setting with other sizes, many at once."""
+        return Cells.of(self.values, **sizes)
+
+    def options(self, *without: str) -> str:
+        """The setting as a command's options; what is a default is left out."""
+        told = {name: self.values[name] for name in RANGES}
+        told |= {name: self.values[name] for name in ("embedding", "trigger")}
+        if self.values["width"] or "width" in without:
+            told["activation"] = self.values["activation"]
+        for name in without:
+            told.pop(name)
+        usual = Retrieval.model_fields
+        return " ".join(
+            f"--{name} {value}" for name, value in told.items() if value != usual[name].default
+        )
+
+    @property
+    def command(self) -> str:
+        """The command that predicts the same diagram, and draws it."""
+        (left, right), (low, high) = RANGES[self.x], RANGES["samples"]
+        return (
+            f"mnemoscope phase {self.options(self.x, 'samples')} --x {self.x}={left}:{right}:33 "
+            f"--y samples={low}:{high}:25 --target {self.target:g} --theory --out map.svg"
+        )
+
+    def measure_command(self, seeds: int) -> str:
+        """The command that measures the setting."""
+        return f"mnemoscope run {self.options()} --seeds {seeds}"
+
+
+def read_state(words: Mapping[str, Any]) -> State:
+    """A page's state from its address; what is missing is as on a first visit."""
+    told = {**FIRST, **{name: value for name, value in words.items() if name in FIRST}}
+    values: dict[str, Any] = {}
+    for name, (low, high) in RANGES.items():
+        values[name] = _read(name, whole(0 if name == "width" else low, high), told)
+    for name, names in CHOICES.items():
+        values[name] = _read(name, one_of(*names), told)
+    least = RANGES["width"][0]
+    if 0 < values["width"] < least:
+        raise SpecError("width", f"expected 0, or at least {least}, got {values['width']}")
+    target = _read("target", between(0.01, 0.99), told)
+    return State(values, target, _read("x", one_of(*ACROSS), told))
+
+
+def _read(name: str, read: Any, told: Mapping[str, Any]) -> Any:
+    try:
+        return read(told[name])
+    except ValueError as error:
+        raise SpecError(name, str(error)) from None

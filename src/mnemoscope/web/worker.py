@@ -1,0 +1,75 @@
+"""The process that measures: it takes one order at a time and says how far it is.
+
+Apart from the server, so that pages answer while it computes, and so that an order can be stopped
+at once. Every trial is in the store as soon as it is done.
+"""
+
+import signal
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from mnemoscope.fields import Device
+from mnemoscope.spec import Retrieval, SpecError
+
+
+@dataclass(frozen=True)
+class Order:
+    """Settings to measure, and the seeds of each."""
+
+    specs: tuple[Retrieval, ...]
+    seeds: int
+
+    @property
+    def trials(self) -> int:
+        """How many there are to run or to find."""
+        return len(self.specs) * self.seeds
+
+
+def serve(line: Connection, store: Path, device: Device) -> None:
+    """Work on the orders that come, until the line is closed."""
+    # The simulator is loaded here and not above: the server starts this process, and has no use for
+    # it itself.
+    from mnemoscope.numerics import compile_soon, keep_compiled_programs
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server hears it, and ends this process
+    compile_soon()
+    keep_compiled_programs()
+    while True:
+        try:
+            order: Order = line.recv()
+        except EOFError:
+            return
+        try:
+            line.send(("done", work_on(order, line, store, device)))
+        except SpecError as error:
+            line.send(("refused", str(error)))
+        except Exception as error:  # whatever it is, the page says so and the next order is taken
+            line.send(("refused", f"{type(error).__name__}: {error}".splitlines()[0]))
+
+
+def work_on(order: Order, line: Connection, store: Path, device: Device) -> int:
+    """See to it that the store has every trial; how many crashed.
+
+    Says `("at", done)` on the way, where a trial under way counts by its share.
+    """
+    from mnemoscope.experiments.sweep import OneByOne, Tally, sweep
+    from mnemoscope.simulation import passes
+    from mnemoscope.store.trials import Store
+
+    whole, part = 0, 0.0
+    in_a_trial = passes(order.specs[0])
+
+    def on_trial(tally: Tally) -> None:
+        nonlocal whole, part
+        whole, part = tally.found + tally.done, 0.0
+        line.send(("at", whole))
+
+    def within(seed: int, share: float) -> None:
+        nonlocal part
+        part += share / in_a_trial
+        line.send(("at", whole + min(part, 0.99)))
+
+    jobs = [(spec, seed) for spec in order.specs for seed in range(order.seeds)]
+    with Store(store) as kept:
+        return sweep(jobs, kept, OneByOne(device, report=within), on_trial).failed
