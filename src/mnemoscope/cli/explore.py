@@ -70,6 +70,7 @@ def listen(host: str, port: int | None) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((host, USUAL_PORT if port is None else port))
+        made.listen(256)  # who comes before the first page is ready waits
     except OSError as error:
         made.close()
         if port is None and error.errno == errno.EADDRINUSE:

@@ -11,7 +11,7 @@ from mnemoscope.cli.output import deliver
 from mnemoscope.cli.setting import DEVICE, Setting, read_device, read_option, read_whole
 from mnemoscope.cli.sweeping import CLUSTER, STORE, open_tools
 from mnemoscope.experiments.axes import grid, read_axis
-from mnemoscope.experiments.phase import PhaseDiagram, ordered, phase_diagram
+from mnemoscope.experiments.phase import PhaseDiagram, ordered, phase_diagram, predicted_diagram
 from mnemoscope.fields import between
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.phase import draw_phase
@@ -29,6 +29,9 @@ def phase(
     target: Annotated[str, Parameter(help="the accuracy whose contour is drawn")] = "0.5",
     adaptive: Annotated[
         bool, Parameter(negative="", help="run only what the contour needs")
+    ] = False,
+    theory: Annotated[
+        bool, Parameter(negative="", help="predict only: run nothing, keep nothing")
     ] = False,
     out: Annotated[
         Path | None, Parameter(help="also draw it into this file (.png, .svg, .pdf or .html)")
@@ -55,6 +58,9 @@ def phase(
     aim = read_option("target", between(0.001, 0.999), target)
     if out is not None:
         check_form(out, (".html",))
+    if theory:
+        deliver(predicted_diagram(base, across, up, target=aim), out, json, draw_phase, show)
+        return 0
     jobs = [(spec, seed) for spec in specs for seed in range(count)]
     with open_tools(cluster, read_device(device), store, jobs, agreed=yes) as tools:
         made = phase_diagram(
@@ -67,8 +73,9 @@ def phase(
 def show(made: PhaseDiagram) -> None:
     """The diagram in letters: shades for accuracy, and theory beside it."""
     console = Console(highlight=False)
+    ran = f"{len(made.trials)} trials, {made.failed} failed" if made.trials else "nothing was run"
     console.print(f"measured accuracy, {made.y.field} upwards, {made.x.field} to the right "
-                  f"({len(made.trials)} trials, {made.failed} failed)", style="bold")  # fmt: skip
+                  f"({ran})", style="bold")  # fmt: skip
     for r in range(len(made.y.values) - 1, -1, -1):
         line = Text(f"{made.y.values[r]:>12,.6g}  ")
         for value in made.accuracy[r]:

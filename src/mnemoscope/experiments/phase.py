@@ -8,7 +8,7 @@ it comes out as it would from the whole grid.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -167,15 +167,10 @@ def phase_diagram(
                 workers=workers, progress=progress,
             )  # fmt: skip
     workers = workers or ThisProcess()
-    x, y = ordered("x", x), ordered("y", y)
-    flat = grid(base.model_dump() if isinstance(base, Retrieval) else base, [y, x])
-    rows, columns = len(y.values), len(x.values)
-    specs = [flat[r * columns : (r + 1) * columns] for r in range(rows)]
-    told = [[predict(spec) for spec in row] for row in specs]
-    predicted = np.array(
-        [[math.nan if p.accuracy is None else p.accuracy for p in r] for r in told]
-    )
-    measured = Measured(specs, store, workers, progress)
+    plain = predicted_diagram(base, x, y, target=target)
+    x, y, predicted = plain.x, plain.y, plain.predicted
+    rows, columns = predicted.shape
+    measured = Measured(_specs(base, x, y), store, workers, progress)
     if adaptive:
         if y.field not in (*RISING, "length", "vocab"):
             raise SpecError("y", f"expected an axis with an order to search along, got {y.field}")
@@ -185,17 +180,45 @@ def phase_diagram(
     counts = np.zeros((rows, columns))
     for r, c, _ in measured.trials:
         counts[r, c] += 1
-    return PhaseDiagram(
-        x=x,
-        y=y,
-        target=target,
+    return replace(
+        plain,
         accuracy=np.array([[measured.mean(r, c) for c in range(columns)] for r in range(rows)]),
-        predicted=predicted,
-        regimes=[[p.regime for p in row] for row in told],
         seeds=counts,
         failed=measured.failed,
         trials=tuple(measured.trials.values()),
     )
+
+
+def predicted_diagram(
+    base: Retrieval | dict[str, Any],
+    x: tuple[str, Sequence[Any]],
+    y: tuple[str, Sequence[Any]],
+    *,
+    target: float = 0.5,
+) -> PhaseDiagram:
+    """Theory's diagram alone: nothing is run, and nothing is kept."""
+    x, y = ordered("x", x), ordered("y", y)
+    told = [[predict(spec) for spec in row] for row in _specs(base, x, y)]
+    predicted = np.array(
+        [[math.nan if p.accuracy is None else p.accuracy for p in r] for r in told]
+    )
+    return PhaseDiagram(
+        x=x,
+        y=y,
+        target=target,
+        accuracy=np.full_like(predicted, math.nan),
+        predicted=predicted,
+        regimes=[[p.regime for p in row] for row in told],
+        seeds=np.zeros_like(predicted),
+        failed=0,
+    )
+
+
+def _specs(base: Retrieval | dict[str, Any], x: Axis, y: Axis) -> list[list[Retrieval]]:
+    """The settings, row by row."""
+    flat = grid(base.model_dump() if isinstance(base, Retrieval) else base, [y, x])
+    columns = len(x.values)
+    return [flat[at : at + columns] for at in range(0, len(flat), columns)]
 
 
 def _follow(

@@ -100,12 +100,15 @@ def _line(line: Any) -> Data:
     """A line, or points, or both."""
     lines, points = line.get_linestyle() in DASHES, line.get_marker() in SYMBOLS
     color = _hex(line.get_color())
+    symbol = SYMBOLS.get(line.get_marker(), "circle")
+    if line.get_fillstyle() == "none":
+        symbol += "-open"
     return {
         "type": "scatter", "x": _plain(line.get_xdata()), "y": _plain(line.get_ydata()),
         "mode": "+".join(["lines"] * lines + ["markers"] * points) or "lines",
         "line": {"color": color, "width": line.get_linewidth(),
                  "dash": DASHES.get(line.get_linestyle(), "solid")},
-        "marker": {"color": color, "symbol": SYMBOLS.get(line.get_marker(), "circle"),
+        "marker": {"color": color, "symbol": symbol,
                    "size": line.get_markersize() + 2, "line": {"color": color, "width": 2}},
     }  # fmt: skip
 
@@ -153,11 +156,15 @@ def _texts(axes: Any, number: str) -> Iterator[Data]:
     for text in axes.texts:
         x, y = getattr(text, "xy", text.get_position())
         beside = getattr(text, "xycoords", "data") != "data"
-        log = axes.get_yscale() == "log"
+        # On an axis in logarithms a place is a logarithm, unless it is a share of the panel.
+        across = float(x) if beside or axes.get_xscale() != "log" else float(np.log10(x))
+        moved = getattr(text, "anncoords", "") == "offset points"
+        right, up = text.get_position() if moved else (0.0, 0.0)
         yield {
-            "text": text.get_text(), "x": float(x), "xref": f"x{number}" + " domain" * beside,
-            "y": float(np.log10(y)) if log else float(y), "yref": f"y{number}",
-            "xanchor": "left", "showarrow": False,
+            "text": text.get_text(), "xshift": 2 * right, "yshift": 2 * up, "x": across,
+            "xref": f"x{number}" + " domain" * beside,
+            "y": float(y) if axes.get_yscale() != "log" else float(np.log10(y)),
+            "yref": f"y{number}", "xanchor": "left", "showarrow": False,
         }  # fmt: skip
 
 

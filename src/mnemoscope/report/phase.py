@@ -25,7 +25,8 @@ def make_figure(made: PhaseDiagram, path: Path | None = None) -> Any:
     """The diagram as a matplotlib figure."""
     figure, axes = open_canvas(path, width=6.4, height=4.8)
     x, y = _edges(made.x.values), _edges(made.y.values)
-    mesh = axes.pcolormesh(x, y, made.accuracy, vmin=0, vmax=1, cmap="viridis")
+    shown, words = _shown(made)
+    mesh = axes.pcolormesh(x, y, shown, vmin=0, vmax=1, cmap="viridis")
     axes.set_facecolor("#dddddd")  # where nothing was run
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -33,8 +34,9 @@ def make_figure(made: PhaseDiagram, path: Path | None = None) -> Any:
         (made.accuracy, "-", "measured"),
         (made.predicted, "--", "predicted"),
     ):
-        _contour(axes, made, values, style)
-        axes.plot([], [], f"w{style}", label=name)
+        if not np.isnan(values).all():
+            _contour(axes, made, values, style)
+            axes.plot([], [], f"w{style}", label=name)
     for (x0, y0), (x1, y1) in regime_edges(made):
         axes.plot([x0, x1], [y0, y1], color="black", linewidth=0.8)
     for name, (across, up) in regime_places(made).items():
@@ -53,8 +55,15 @@ def make_figure(made: PhaseDiagram, path: Path | None = None) -> Any:
     legend = axes.legend(fontsize=8, facecolor="#555555", labelcolor="white", loc="lower left")
     legend.set_title(f"accuracy {made.target:g}", prop={"size": 8})
     legend.get_title().set_color("white")
-    figure.colorbar(mesh, ax=axes, label="accuracy")
+    figure.colorbar(mesh, ax=axes, label=words)
     return figure
+
+
+def _shown(made: PhaseDiagram) -> tuple[np.ndarray, str]:
+    """What the colours mean: what was measured, or theory where nothing was."""
+    if np.isnan(made.accuracy).all():
+        return made.predicted, "predicted accuracy"
+    return made.accuracy, "accuracy"
 
 
 def _contour(axes: Any, made: PhaseDiagram, values: np.ndarray, style: str) -> None:
@@ -121,10 +130,11 @@ def _draw_page(made: PhaseDiagram, path: Path) -> None:
         ) from None
     x, y = list(made.x.values), list(made.y.values)
     texts = [[_hover(made, r, c) for c in range(len(x))] for r in range(len(y))]
-    shown = [[None if np.isnan(value) else value for value in row] for row in made.accuracy]
+    values, words = _shown(made)
+    shown = [[None if np.isnan(value) else value for value in row] for row in values]
     heat = go.Heatmap(
         x=x, y=y, z=shown, zmin=0, zmax=1, colorscale="Viridis", hovertext=texts,
-        hoverinfo="text", colorbar={"title": "accuracy"},
+        hoverinfo="text", colorbar={"title": words},
     )  # fmt: skip
     figure: Any = go.Figure(heat)
     for line, dash, name in (

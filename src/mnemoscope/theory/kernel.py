@@ -66,17 +66,26 @@ def _bare(spec: Sizes, norms: int) -> Kernel:
 
 def _hidden_cells(spec: Cells, norms: int) -> Kernel:
     """With the MLP, for every pair of d and m once."""
-    pairs, at = np.unique(np.stack([spec.dim, spec.width]), axis=1, return_inverse=True)
-    made = [
-        _widened(_features(spec.activation, spec.embedding, spec.trigger, int(d), norms), m, 2)
-        for d, m in pairs.T.tolist()
-    ]
-    at = at.reshape(spec.dim.shape)
+    pairs, at = np.unique(spec.dim + 1j * spec.width, return_inverse=True)
+    made = _hidden_pairs(
+        spec.activation, spec.embedding, spec.trigger, norms,
+        tuple((int(one.real), one.imag) for one in pairs.tolist()),
+    )  # fmt: skip
+    return Kernel(made.own[:, at], made.mean[:, at], made.variance[:, at], made.weight,
+                  made.interference[at])  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def _hidden_pairs(
+    activation: str, embedding: str, trigger: str, norms: int, pairs: tuple[tuple[int, float], ...]
+) -> Kernel:
+    """The kernels of so many pairs of d and m, side by side."""
+    made = [_widened(_features(activation, embedding, trigger, d, norms), m, 2) for d, m in pairs]
     own, mean, variance = (
-        np.stack([getattr(one, name) for one in made], axis=-1)[:, at]
+        np.stack([getattr(one, name) for one in made], axis=-1)
         for name in ("own", "mean", "variance")
     )
-    rest = np.array([one.interference for one in made])[at]
+    rest = np.array([one.interference for one in made])
     return Kernel(own, mean, variance, made[0].weight, rest)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import Attention, attention_terms, lift_over_seeds
 from mnemoscope.theory.cells import Cells, Number, Sizes
-from mnemoscope.theory.kernel import kernel
+from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.recall import Recall
 
 # What each regime means. The first six are noises of attention, the next three of the map.
@@ -129,17 +129,18 @@ def _doubts(spec: Retrieval) -> list[str]:
     return doubts
 
 
-def map_noise(spec: Sizes) -> dict[str, Number]:
+def map_noise(spec: Sizes, found: Kernel | None = None) -> dict[str, Number]:
     """Standard deviation of a wrong logit over the right one, attention perfect (B4).
 
-    Without an MLP it is all interference; with one, the part that 1/m lets through is its own.
+    Without an MLP it is all interference; with one, the part that 1/m lets through is its own. The
+    kernel may be at hand already.
     """
     hidden = spec.hidden if isinstance(spec, Cells) else spec.width > 0
     if spec.embedding == "orthonormal" and not hidden:
         return {"interference": 0.0}
     V, d, n = spec.vocab, spec.dim, spec.samples / spec.vocab
     pairs = 1 + 1 / n  # E n^2 / (E n)^2
-    found = kernel(spec)
+    found = found or kernel(spec)
     own, mean, variance = (found.weight @ part for part in (found.own, found.mean, found.variance))
     through = (V / d + 1) / own**2
     leak = mean**2 / n * through

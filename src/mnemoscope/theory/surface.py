@@ -23,9 +23,6 @@ from mnemoscope.theory.predict import RECALLED, map_noise
 from mnemoscope.theory.quadrature import Nodes, normal_nodes, poisson_nodes
 from mnemoscope.theory.recall import Fineness, Memory, named_right
 
-# Nodes: seeds, tokens' scores, stored pairs; and norms of queries, without an MLP and with one.
-SEEDS, SCORES, STORED = 2, 3, 5
-NORMS = {False: 1, True: 2}
 # Attention so close to 1 is taken for it, and a share so small for nothing.
 SURE, FEW = 1 - 1e-4, 3e-3
 # ln Phi from a table: its range, and entries to a unit.
@@ -43,11 +40,12 @@ class Surface:
     regime: np.ndarray
 
 
-def surface(cells: Cells) -> Surface:
-    """Accuracy, attention accuracy and regime, cell by cell."""
+def surface(cells: Cells, grain: "Grain | None" = None) -> Surface:
+    """Accuracy, attention accuracy and regime, cell by cell; coarsely unless told otherwise."""
+    grain = grain or COARSE
     attention = attention_terms(cells)
-    lift, seed_weight = _few_lifts(cells, attention)
-    score, score_weight = normal_nodes(SCORES)
+    lift, seed_weight = _few_lifts(cells, attention, grain.seeds)
+    score, score_weight = normal_nodes(grain.scores)
     # Seeds, tokens, cells.
     won = win_rate(cells.length, lift[:, None], score[:, None])
     wrong = noise_wins(cells, lift[:, None], score[:, None])
@@ -56,20 +54,24 @@ def surface(cells: Cells) -> Surface:
     # With attention that never errs first: for many cells that is all, for others nearly nothing.
     n = cells.samples / cells.vocab
     everything = np.arange(len(n))
-    right = _named(cells, everything, 1.0 + 0 * n, 0 * n, np.stack([n, n + n**2, 0 * n]))
+    sure = np.stack([n, n + n**2, 0 * n])
+    found = kernel(cells, grain.norms_hidden if cells.hidden else grain.norms)
+    right = _named(cells, found, everything, 1.0 + 0 * n, 0 * n, sure, grain)
     errs = np.flatnonzero((won.min(axis=(0, 1)) < SURE) & (right > FEW) & (attended > FEW))
     if len(errs):
-        seed, token, at = np.nonzero(weight[..., errs] > FEW / (SEEDS * SCORES))
+        seed, token, at = np.nonzero(weight[..., errs] > FEW / weight[..., 0].size)
         at = errs[at]
         stored = _stored_by_seed(cells, won, wrong, score_weight)[:, seed, at]
-        named = _named(cells, at, won[seed, token, at], wrong[seed, token, at], stored)
+        named = _named(
+            cells, found, at, won[seed, token, at], wrong[seed, token, at], stored, grain
+        )
         right[errs] = 0.0
         np.add.at(right, at, weight[seed, token, at] * named)
     # What was never seen caps it (D3), as in `Recall`.
     seen = -np.expm1(cells.samples * np.log1p(-1 / cells.vocab))
     accuracy = np.minimum(right + (1 - attended) / cells.vocab, seen + 1 / cells.vocab)
     accuracy = np.minimum(accuracy, 1.0)
-    regime = _regimes(cells, attention, accuracy, attended)
+    regime = _regimes(cells, attention, found, accuracy, attended)
     if cells.embedding == "orthonormal":
         there = cells.dim >= cells.vocab
         accuracy, attended = (np.where(there, part, np.nan) for part in (accuracy, attended))
@@ -77,12 +79,12 @@ def surface(cells: Cells) -> Surface:
     return Surface(accuracy, attended, regime)
 
 
-def _few_lifts(cells: Cells, attention: Attention) -> Nodes:
+def _few_lifts(cells: Cells, attention: Attention, seeds: int) -> Nodes:
     """Seeds by normal nodes with the mean and the spread that the lift has (A18)."""
     lift, weight = lift_nodes(cells, attention)
     mean = weight @ lift
     spread = np.sqrt(np.maximum(weight @ (lift - mean) ** 2, 0.0))
-    g, g_weight = normal_nodes(SEEDS)
+    g, g_weight = normal_nodes(seeds)
     return mean + g[:, None] * spread, g_weight
 
 
@@ -97,18 +99,19 @@ def _stored_by_seed(
 
 
 def _named(
-    cells: Cells, at: np.ndarray, won: np.ndarray, wrong: np.ndarray, stored: np.ndarray
-) -> np.ndarray:
+    cells: Cells, found: Kernel, at: np.ndarray, won: np.ndarray, wrong: np.ndarray,
+    stored: np.ndarray, grain: "Grain",
+) -> np.ndarray:  # fmt: skip
     """For tokens that win these shares of their sequences: the chance that their label is named."""
     items = cells.take(at)
     mean = items.samples / items.vocab * won
     if cells.embedding == "orthonormal" and not cells.hidden:  # (B6)
         return 1 - np.exp(-mean) * (1 - 1 / items.vocab)
-    found = kernel(cells, NORMS[cells.hidden])
     here = Kernel(found.own[:, at], found.mean[:, at], found.variance[:, at], found.weight, 0.0)
-    memory = Memory(*stored, others=_poisson(stored[0], ROUGH.others))
-    n, weight = _from_zero(mean, STORED)
-    return np.sum(named_right(items, here, memory, n, wrong, ROUGH) * weight, axis=0)
+    memory = Memory(*stored, others=_poisson(stored[0], grain.fineness.others))
+    n, weight = _from_zero(mean, grain.stored)
+    named = named_right(items, here, memory, n, wrong, grain.fineness)
+    return np.sum(named * weight, axis=0)
 
 
 def _from_zero(mean: np.ndarray, count: int) -> Nodes:
@@ -155,18 +158,35 @@ def log_phi(x: np.ndarray) -> np.ndarray:
     return _log_phi_table()[at.astype(np.int32)]
 
 
-ROUGH = Fineness(others=1, noise=2, label=2, size=1, log_phi=log_phi)
+@dataclass(frozen=True)
+class Grain:
+    """How many nodes averages are taken with.
+
+    Over seeds, tokens' scores, stored pairs, and norms of queries without an MLP and with one.
+    """
+
+    seeds: int
+    scores: int
+    stored: int
+    norms: int
+    norms_hidden: int
+    fineness: Fineness
+
+
+# While a slider moves, and once it rests.
+COARSE = Grain(2, 3, 5, 1, 2, Fineness(others=1, noise=2, label=2, size=1, log_phi=log_phi))
+FINER = Grain(3, 5, 8, 2, 2, Fineness(others=2, noise=3, label=2, size=1, log_phi=log_phi))
 
 
 def _regimes(
-    cells: Cells, attention: Attention, accuracy: np.ndarray, attended: np.ndarray
+    cells: Cells, attention: Attention, found: Kernel, accuracy: np.ndarray, attended: np.ndarray
 ) -> np.ndarray:
     """What limits each cell, by the same rule as for one setting."""
     named = accuracy / np.maximum(attended, 1e-300)
     names = list(attention.terms)
     sizes = np.stack([np.broadcast_to(attention.terms[name], accuracy.shape) for name in names])
     by_attention = np.array(names)[sizes.argmax(axis=0)]
-    noises = map_noise(cells)
+    noises = map_noise(cells, found)
     kinds = list(noises)
     across = np.stack([np.broadcast_to(noises[name], accuracy.shape) for name in kinds])
     by_map = np.array(kinds)[across.argmax(axis=0)]

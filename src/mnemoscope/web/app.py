@@ -204,7 +204,7 @@ def make_order(state: State, what: str, seeds: int) -> tuple[str, Order]:
         words += f" m={spec.width:,} {spec.activation}"
     if what == "point":
         return f"{words} N={spec.samples:,}, {seeds} seeds", Order((spec,), seeds)
-    made = diagram.draw(state, diagram.MOVING)
+    made = diagram.draw(state, moving=False)
     middle = diagram.crossing(made.samples, made.accuracy, state.target) or spec.samples
     low, high = RANGES["samples"]
     step = REACH ** (2 / (CURVE_POINTS - 1))

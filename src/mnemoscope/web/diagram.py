@@ -14,7 +14,7 @@ from mnemoscope.spec import LETTERS
 from mnemoscope.theory.activation import coefficients
 from mnemoscope.theory.laws import OVERLAP, laws_for
 from mnemoscope.theory.predict import REGIMES
-from mnemoscope.theory.surface import Surface, surface
+from mnemoscope.theory.surface import COARSE, FINER, Surface, surface
 from mnemoscope.web.state import RANGES, State, read_state
 
 # Cells across and upwards: while a slider moves, and once it rests.
@@ -34,21 +34,25 @@ class Drawn(NamedTuple):
     accuracy: np.ndarray
 
 
-def draw(state: State, shape: tuple[int, int]) -> Drawn:
+def draw(state: State, *, moving: bool) -> Drawn:
     """The diagram over the range of what lies across, and accuracy along N where the cross is."""
-    columns, rows = shape
+    columns, rows = MOVING if moving else RESTING
     x, y, samples = _steps(state.x, columns), _steps("samples", rows), _steps("samples", CURVE)
     across, up = (part.ravel() for part in np.meshgrid(x, y))
     here = state.values[state.x]
-    if here:  # both in one go, which is cheaper
+    # In one go while it moves, which is cheaper; a curve that rests is drawn more finely. Where
+    # widths lie across, the cross may be where there is no MLP.
+    together = moving and here
+    if together:
         across = np.concatenate([across, np.full(len(samples), float(here))])
         up = np.concatenate([up, samples])
     told = surface(state.cells(**{state.x: across, "samples": up}))
     cells = len(x) * len(y)
     grid = Surface(told.accuracy[:cells], told.attention_accuracy[:cells], told.regime[:cells])
-    # Widths lie across, and the cross is where there is no MLP.
-    own = told.accuracy[cells:] if here else surface(state.cells(samples=samples)).accuracy
-    return Drawn(x, y, grid, samples, own)
+    if together:
+        return Drawn(x, y, grid, samples, told.accuracy[cells:])
+    grain = COARSE if moving else FINER
+    return Drawn(x, y, grid, samples, surface(state.cells(samples=samples), grain).accuracy)
 
 
 def crossing(samples: np.ndarray, accuracy: np.ndarray, target: float) -> float | None:
@@ -74,7 +78,7 @@ def as_json(state: State, *, moving: bool) -> bytes:
 @lru_cache(maxsize=KEPT)
 def _packed(values: tuple[tuple[str, Any], ...], target: float, x: str, moving: bool) -> bytes:
     state = State(dict(values), target, x)
-    made = draw(state, MOVING if moving else RESTING)
+    made = draw(state, moving=moving)
     names = list(dict.fromkeys(made.told.regime.tolist()))
     rows = len(made.y)
     found = crossing(made.samples, made.accuracy, target)
@@ -100,7 +104,7 @@ def _packed(values: tuple[tuple[str, Any], ...], target: float, x: str, moving: 
 
 def as_table(state: State) -> str:
     """The resting diagram as comma-separated values."""
-    made = draw(state, RESTING)
+    made = draw(state, moving=False)
     lines = [f"{state.x},samples,accuracy,attention_accuracy,regime"]
     told = made.told
     places = [(x, y) for y in made.y for x in made.x]

@@ -46,14 +46,14 @@ def frame(title: str, body: str, token: str, *, here: str, script: str) -> str:
 def explorer(state: State, complaint: str, token: str) -> str:
     """The page with the sliders."""
     notice = f'<p class="complaint" role="alert">{escape(complaint)}</p>' if complaint else ""
-    body = f"""<main class="explorer">
-{notice}<section id="welcome" class="welcome" hidden aria-label="What this is">
+    body = f"""{notice}<section id="welcome" class="welcome" hidden aria-label="What this is">
 <p>Every point of the map is a one-layer transformer that has to find one informative token among L
 and name its label; its colour is the share it gets right after three gradient steps, as theory
 predicts it. The dashed line is where that share is {state.target:g}: drag L to the right and
 watch the line climb, since longer sequences need more samples. The names on the map say what gives
 way there, and <em>Measure</em> trains the model under the cross to see whether theory is
 right.</p><button type="button" id="understood">Understood</button></section>
+<main class="explorer">
 <form id="state" class="controls" aria-label="Setting">
 {"".join(_size(name, state) for name in RANGES)}
 {"".join(_choice(name, CHOICES[name], state.values[name]) for name in CHOICES)}

@@ -5,10 +5,11 @@
   const curve = document.getElementById("curve");
   const under = document.getElementById("under");
   const byId = (id) => document.getElementById(id);
-  // At most one request under way, at most one in PACE milliseconds; REST after the last move the
-  // fine diagram is asked for, with theory's own word beside it.
+  // At most one request under way; the next waits PACE milliseconds, or as long as the last one
+  // took, so that a server with many visitors is not asked faster than it answers. REST after the
+  // last move the fine diagram is asked for, with theory's own word beside it.
   const PACE = 60, REST = 180;
-  let shown = null, measured = [], busy = false, wanted = false, last = 0, resting = null;
+  let shown = null, measured = [], busy = false, wanted = false, next = 0, resting = null;
 
   // ---- the state: in the form, and in the address --------------------------------------------
   const words = () => new URLSearchParams(new FormData(form));
@@ -75,14 +76,17 @@
     if (busy) { wanted = true; return; }
     busy = true;
     wanted = false;
-    const pause = last + PACE - performance.now();
+    const pause = next - performance.now();
     if (pause > 0) await new Promise((done) => setTimeout(done, pause));
-    last = performance.now();
+    const asked = performance.now();
     try {
       show(await fetchJson(`/map.json?${words()}&moving=1`));
+      map.dataset.took = (performance.now() - asked).toFixed(1);
     } catch (error) {
       under.textContent = error.message;
     }
+    const now = performance.now();
+    next = Math.max(asked + PACE, now + (now - asked));
     busy = false;
     if (wanted) ask();
   }
