@@ -115,6 +115,8 @@ def test_a_diagram_takes_milliseconds():
             times.append(time.perf_counter() - start)
         return min(times)
 
-    whole = seconds(lambda: surface(Cells.of(base.model_dump(), dim=dims, samples=samples[:, None])))
+    whole = seconds(
+        lambda: surface(Cells.of(base.model_dump(), dim=dims, samples=samples[:, None]))
+    )
     one = seconds(lambda: predict(base))
     assert whole < 221 * one / 10

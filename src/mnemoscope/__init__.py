@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mnemoscope.experiments.dynamics import Dynamics, dynamics
     from mnemoscope.experiments.facts import Lessons, learn_facts
     from mnemoscope.experiments.fit import Scaling, fit
-    from mnemoscope.experiments.phase import PhaseDiagram, phase_diagram
+    from mnemoscope.experiments.phase import PhaseDiagram, phase_diagram, predicted_diagram
     from mnemoscope.experiments.trials import Run, run
     from mnemoscope.record import Step, Trial
     from mnemoscope.simulation import simulate
@@ -48,6 +48,7 @@ __all__ = [
     "learn_facts",
     "phase_diagram",
     "predict",
+    "predicted_diagram",
     "run",
     "simulate",
     "simulate_many",
@@ -74,6 +75,7 @@ _SIMULATOR = {
     "fit": "experiments.fit",
     "learn_facts": "experiments.facts",
     "phase_diagram": "experiments.phase",
+    "predicted_diagram": "experiments.phase",
     "run": "experiments.trials",
     "simulate": "simulation",
     "simulate_many": "batch",

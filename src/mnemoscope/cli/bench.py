@@ -15,6 +15,7 @@ from rich.table import Table
 
 from mnemoscope.bench.compare import Case, measure_bandwidth, run_case
 from mnemoscope.bench.diagram import time_diagram
+from mnemoscope.bench.explorer import time_explorer
 from mnemoscope.bench.facts import time_facts
 from mnemoscope.bench.growth import growth_exponents
 from mnemoscope.bench.profile import profile as time_stages
@@ -46,6 +47,9 @@ def bench(
     facts: Annotated[
         bool, Parameter(negative="", help="time trainings of `facts` side by side instead")
     ] = False,
+    explorer: Annotated[
+        bool, Parameter(negative="", help="time fifty visitors of `explore` who drag instead")
+    ] = False,
     profile: Annotated[
         bool, Parameter(negative="", help="time each stage of the steps alone instead")
     ] = False,
@@ -67,6 +71,8 @@ def bench(
         return _bench_diagram(where, place, budget, json)
     if facts:
         return _bench_facts(where, place, json)
+    if explorer:
+        return _bench_explorer(place, json)
     chosen = QUICK if quick else CPU if place.platform == "cpu" else GPU
     given = setting is not None and any(value is not None for value in vars(setting).values())
     specs = [setting.read()] if setting is not None and given else [*map(Retrieval.read, chosen)]
@@ -142,6 +148,21 @@ def _bench_facts(where: Device, place: Any, json: bool) -> int:
         f"{done['trainings']} trainings, up to {max(done['steps']):,} steps: {done['seconds']:.2f} "
         f"s side by side, {done['alone_seconds']:.2f} s for the longest alone, "
         f"{done['ratio']:.2f} times as long"
+    )
+    return 0
+
+
+def _bench_explorer(place: Any, json: bool) -> int:
+    told = {"device": describe(place), "cases": [], "explorer": time_explorer()}
+    if json:
+        print_json(told)
+        return 0
+    done = told["explorer"]
+    print(
+        f"{_headline(told['device'])}\n"
+        f"{done['clients']} clients, {done['redraws']:,} redraws, {done['errors']} errors: median "
+        f"{done['median_ms']:.0f} ms, 95 % within {done['p95_ms']:.0f} ms, worst "
+        f"{done['worst_ms']:.0f} ms"
     )
     return 0
 

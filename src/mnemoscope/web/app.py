@@ -202,16 +202,16 @@ def make_order(state: State, what: str, seeds: int) -> tuple[str, Order]:
     words = f"V={spec.vocab:,} d={spec.dim:,} L={spec.length:,}"
     if spec.width:
         words += f" m={spec.width:,} {spec.activation}"
+    how_many = f"{seeds} seed" + "s" * (seeds > 1)
     if what == "point":
-        return f"{words} N={spec.samples:,}, {seeds} seeds", Order((spec,), seeds)
+        return f"{words} N={spec.samples:,}, {how_many}", Order((spec,), seeds)
     made = diagram.draw(state, moving=False)
     middle = diagram.crossing(made.samples, made.accuracy, state.target) or spec.samples
-    low, high = RANGES["samples"]
-    step = REACH ** (2 / (CURVE_POINTS - 1))
-    numbers = [middle / REACH * step**k for k in range(CURVE_POINTS)]
-    many = sorted({round(min(max(one, low), high)) for one in numbers})
+    least, most = RANGES["samples"]
+    low, high = max(least, middle / REACH), min(most, middle * REACH)
+    many = [round(low * (high / low) ** (k / (CURVE_POINTS - 1))) for k in range(CURVE_POINTS)]
     specs = tuple(spec.replace(samples=one) for one in many)
-    return f"{words} N={many[0]:,} to {many[-1]:,}, {seeds} seeds each", Order(specs, seeds)
+    return f"{words} N={many[0]:,} to {many[-1]:,}, {how_many} each", Order(specs, seeds)
 
 
 def _read_assets() -> dict[str, tuple[bytes, str, str]]:

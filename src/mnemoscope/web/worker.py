@@ -4,6 +4,7 @@ Apart from the server, so that pages answer while it computes, and so that an or
 at once. Every trial is in the store as soon as it is done.
 """
 
+import os
 import signal
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -33,6 +34,8 @@ def serve(line: Connection, store: Path, device: Device) -> None:
     from mnemoscope.numerics import compile_soon, keep_compiled_programs
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server hears it, and ends this process
+    if hasattr(os, "nice"):
+        os.nice(10)  # pages answer first
     compile_soon()
     keep_compiled_programs()
     while True:
