@@ -53,7 +53,7 @@ class Running:
             if one.stage in stages:
                 return one
             time.sleep(0.02)
-        raise AssertionError(f"measurement {number} is still {one.stage} ({one.message})")
+        raise AssertionError(f"measurement {number} came to none of {stages}")
 
 
 @contextmanager

@@ -22,11 +22,18 @@ def complaint(error: SpecError) -> str:
 
 
 def told(state: State, seeds: int) -> str:
-    """`predict`'s own word on the setting under the cross, and the bounds beside it."""
+    """Theory's word on the setting under the cross, and the command for the whole map."""
     try:
-        said = predict(state.spec)
+        words = _word(state, seeds)
     except SpecError as error:
-        return complaint(error)
+        words = complaint(error)
+    command = f'<pre id="command" hx-swap-oob="true">{escape(state.command)}</pre>'
+    return f'<div data-state="{escape(state.query)}">{words}</div>{command}'
+
+
+def _word(state: State, seeds: int) -> str:
+    """`predict`'s own numbers, and the bounds beside them."""
+    said = predict(state.spec)
     law = formula(state, said.regime)
     notes = "".join(f"<li>{escape(note)}</li>" for note in said.notes)
     coverage = coverage_samples(state.spec, state.target)

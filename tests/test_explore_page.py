@@ -1,0 +1,330 @@
+"""The explorer in a real browser: dragged, measured, cancelled, reloaded, taken along.
+
+Screenshots are left in tests/artefacts.
+"""
+
+import json
+import re
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import Watched, open_browser
+from explorer_server import Running, running
+from playwright.sync_api import Browser, Page
+
+from mnemoscope.store.trials import Store
+from mnemoscope.web.state import read_state
+
+ARTEFACTS = Path(__file__).parent / "artefacts"
+SMALL = "vocab=64&dim=32&length=4&samples=300"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    ARTEFACTS.mkdir(exist_ok=True)
+    with running(tmp_path_factory.mktemp("explorer")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with open_browser() as made:
+        yield made
+
+
+@pytest.fixture
+def seen(browser: Browser, server: Running) -> Iterator[Watched]:
+    """A page; whatever a test does, no error is said and nothing is fetched elsewhere."""
+    made = Watched(browser, 1300, 950)
+    yield made
+    assert made.errors == []
+    assert made.left(server.address, f"blob:{server.address}") == []
+    made.page.close()
+
+
+def visit(page: Page, address: str) -> None:
+    """Open it, and wait until the fine diagram and theory's word are there."""
+    page.goto(address)
+    settle(page)
+
+
+def until(page: Page, truth: str, seconds: float = 30) -> None:
+    """Wait for a JavaScript expression. The page's own rules forbid Playwright's way, by `eval`."""
+    end = time.monotonic() + seconds
+    while not page.evaluate(truth):
+        assert time.monotonic() < end, f"waited in vain for {truth}"
+        page.wait_for_timeout(20)
+
+
+def settle(page: Page) -> None:
+    until(
+        page,
+        """(() => {
+          const form = new FormData(document.querySelector('#state'));
+          const words = [...new URLSearchParams(form)].sort().toString();
+          const of = (text) => [...new URLSearchParams(text ?? '')].sort().toString();
+          const told = document.querySelector('#told [data-state]');
+          return of(document.querySelector('#map').dataset.settled) === words
+            && told !== null && of(told.dataset.state) === words;
+        })()""",
+    )
+
+
+def accuracy_told(page: Page) -> str:
+    return page.locator("#told dd b").first.inner_text()
+
+
+def numbers(page: Page) -> dict[str, str]:
+    return page.evaluate(
+        "Object.fromEntries(new FormData(document.querySelector('#state')).entries())"
+    )
+
+
+def test_a_first_visit_explains_itself(server: Running, seen: Watched):
+    page = seen.page
+    visit(page, server.address)
+    welcome = page.locator("#welcome")
+    assert welcome.is_visible()
+    said = welcome.locator("p").inner_text()
+    assert len(re.findall(r"[.!?](?:\s|$)", said)) == 3
+    for drawn in (
+        "#map .heatmaplayer image",
+        "#map .contourlayer path",
+        "#curve .lines path",
+    ):
+        page.locator(drawn).first.wait_for(state="attached")
+    assert page.locator("#map .annotation-text").count() >= 3  # names of regimes
+    page.screenshot(path=ARTEFACTS / "first_visit.png", full_page=True)
+    page.click("#understood")
+    assert not welcome.is_visible()
+    visit(page, server.address)
+    assert not welcome.is_visible()  # it is remembered
+
+
+def test_dragging_redraws_at_once(server: Running, seen: Watched):
+    page = seen.page
+    visit(page, server.address)
+    before = page.evaluate("document.querySelector('#map').data[0].z")
+    # Every redraw notes how long it took, from the request to the picture.
+    page.evaluate("""() => {
+      const map = document.querySelector('#map');
+      window.took = [];
+      new MutationObserver(() => window.took.push(Number(map.dataset.took)))
+        .observe(map, { attributeFilter: ['data-took'] });
+    }""")
+    slider = page.locator("input[data-for=length]")
+    box = slider.bounding_box()
+    assert box is not None
+    y = box["y"] + box["height"] / 2
+    at = float(slider.input_value()) / 1000
+    page.mouse.move(box["x"] + at * box["width"], y)
+    page.mouse.down()
+    for step in range(30):
+        page.mouse.move(box["x"] + (at + (0.95 - at) * step / 29) * box["width"], y)
+        page.wait_for_timeout(30)
+    redrawn = page.evaluate("window.took")
+    page.mouse.up()
+    assert len(redrawn) >= 5  # while it was held
+    assert statistics.median(redrawn) < 200
+    settle(page)
+    assert int(numbers(page)["length"]) > 500
+    after = page.evaluate("document.querySelector('#map').data[0].z")
+    assert after != before
+    # Longer sequences need more samples: there is less recall on the map.
+    assert share(after) < share(before) - 0.1
+    page.screenshot(path=ARTEFACTS / "dragged.png", full_page=True)
+
+
+def share(cells: list[list[float]]) -> float:
+    """Mean accuracy over a map."""
+    return statistics.fmean(one for row in cells for one in row)
+
+
+def test_the_regime_under_the_pointer(server: Running, seen: Watched):
+    page = seen.page
+    visit(page, f"{server.address}?length=400")
+    box = page.locator("#map .nsewdrag").first.bounding_box()
+    assert box is not None
+    found = set()
+    for across, up in ((0.9, 0.95), (0.2, 0.9), (0.55, 0.2), (0.95, 0.1)):
+        page.mouse.move(box["x"] + across * box["width"], box["y"] + (1 - up) * box["height"])
+        page.wait_for_timeout(30)
+        found.add(page.locator("#under b").inner_text())
+    assert {"recall", "interference", "mean bias"} <= found
+    page.mouse.move(box["x"] + 0.55 * box["width"], box["y"] + 0.8 * box["height"])
+    page.wait_for_timeout(30)
+    assert (
+        page.locator("#under .formula").inner_html()
+        == "N d<sup>1.5</sup> ≫ L<sup>2</sup> V<sup>0.5</sup>"
+    )
+    # A click puts the cross there.
+    page.mouse.click(box["x"] + 0.75 * box["width"], box["y"] + 0.25 * box["height"])
+    settle(page)
+    assert int(numbers(page)["dim"]) > 300
+    assert int(numbers(page)["samples"]) > 50_000
+
+
+def test_a_measurement_to_the_end_and_one_cancelled(server: Running, seen: Watched):
+    page = seen.page
+    visit(page, f"{server.address}?{SMALL}")
+    assert page.locator("#curve").get_attribute("data-points") == "0"
+    page.fill("#order input[name=seeds]", "3")
+    page.get_by_role("button", name="Measure", exact=True).click()
+    first = page.locator("#jobs li").first
+    first.wait_for()
+    page.locator("#jobs li.done").first.wait_for(timeout=120_000)
+    until(page, "document.querySelector('#curve').dataset.points === '1'")
+    with Store(server.explorer.store, writing=False) as store:
+        assert store.count("dim = 32 AND samples = 300") == 3
+    # A long one runs while another waits; closing the page loses neither.
+    visit(page, f"{server.address}?vocab=512&dim=64&length=256&samples=200000")
+    page.get_by_role("button", name="Measure", exact=True).click()
+    page.locator("#jobs li.running").wait_for()
+    page.select_option("#order select", "curve")
+    page.fill("#dim", "65")
+    page.fill("#length", "4")
+    page.fill("#vocab", "64")
+    page.get_by_role("button", name="Measure", exact=True).click()
+    page.locator("#jobs li.waiting").wait_for()
+    page.locator("#jobs li.running progress").wait_for(timeout=60_000)
+    page.screenshot(path=ARTEFACTS / "measuring.png", full_page=True)
+    page.goto("about:blank")
+    visit(page, f"{server.address}?{SMALL}")
+    assert page.locator("#jobs li.running").count() == 1
+    assert page.locator("#jobs li.waiting").count() == 1
+    page.locator("#jobs li.running").get_by_role("button").click()
+    page.locator("#jobs li.cancelled").wait_for()
+    until(page, "document.querySelectorAll('#jobs li.done').length === 2", 120)
+    visit(page, f"{server.address}?vocab=64&dim=65&length=4")
+    until(page, "document.querySelector('#curve').dataset.points === '7'")
+    assert page.locator("#curve .errorbar").count() == 7
+    page.screenshot(path=ARTEFACTS / "measured.png", full_page=True)
+
+
+def test_a_link_holds_the_whole_state(server: Running, seen: Watched):
+    page = seen.page
+    visit(page, server.address)
+    page.fill("#vocab", "1000")
+    page.fill("#width", "256")
+    page.select_option("#activation", "tanh")
+    page.select_option("#embedding", "sphere")
+    page.select_option("#x", "length")
+    page.fill("#target", "0.75")
+    settle(page)
+    was, link, told = numbers(page), page.url, accuracy_told(page)
+    command = page.locator("#command").inner_text()
+    other = Watched(page.context.browser or pytest.fail("no browser"), 1300, 950)
+    visit(other.page, link)
+    assert numbers(other.page) == was
+    assert accuracy_told(other.page) == told
+    assert other.page.locator("#command").inner_text() == command
+    assert other.page.locator("#map .xtitle").text_content() == "L, length"
+    assert "--embedding sphere" in command
+    assert read_state(dict(one.split("=") for one in link.split("?")[1].split("&"))).target == 0.75
+    other.page.reload()
+    settle(other.page)
+    assert numbers(other.page) == was
+    assert other.errors == []
+    other.page.close()
+
+
+def test_downloads(server: Running, seen: Watched):
+    page = seen.page
+    visit(page, f"{server.address}?{SMALL}")
+    found = {}
+    for name in ("Figure (SVG)", "Map (CSV)", "All data (JSON)", "Command"):
+        with page.expect_download() as download:
+            page.get_by_text(name, exact=True).click()
+        text = Path(download.value.path()).read_text()
+        found[download.value.suggested_filename] = text
+    assert set(found) == {"map.svg", "map.csv", "explorer.json", "map.sh"}
+    assert found["map.svg"].startswith("<svg")
+    assert "recall" in found["map.svg"]
+    assert found["map.csv"].startswith("dim,samples,accuracy")
+    assert json.loads(found["explorer.json"])["state"]["vocab"] == 64
+    assert page.locator("#command").inner_text() in found["map.sh"]
+
+
+def test_keys_alone_will_do(server: Running, seen: Watched):
+    page = seen.page
+    visit(page, f"{server.address}?dim=100&samples=1000")
+    page.locator("#vocab").focus()
+    reached = []
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        here = "document.activeElement"
+        reached.append(page.evaluate(f"{here}.id || {here}.dataset.for || {here}.name"))
+    for name in ("dim", "length", "samples", "width", "embedding", "trigger", "x", "target", "map",
+                 "seeds", "link", "figure", "table", "data", "script"):  # fmt: skip
+        assert name in reached
+    page.locator("input[data-for=length]").focus()
+    before = int(numbers(page)["length"])
+    for _ in range(40):
+        page.keyboard.press("ArrowRight")
+    assert int(numbers(page)["length"]) > before
+    page.locator("#map").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Shift+ArrowUp")
+    settle(page)
+    told = numbers(page)
+    assert int(told["dim"]) == 110
+    assert 1600 <= int(told["samples"]) <= 1700
+    assert page.locator("#under").inner_text().startswith("d = ")
+
+
+def test_narrow_dark_and_wrong(server: Running, browser: Browser):
+    narrow = Watched(browser, 390, 844)
+    page = narrow.page
+    page.emulate_media(color_scheme="dark")
+    visit(page, f"{server.address}?width=512&length=200")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    ink, paper = page.evaluate(
+        "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
+    )
+    assert brightness(ink) > 0.8
+    assert brightness(paper) < 0.2
+    page.screenshot(path=ARTEFACTS / "narrow.png", full_page=True)
+    page.click("#theme")
+    assert page.evaluate("document.documentElement.dataset.theme") == "light"
+    visit(page, f"{server.address}?vocab=1e9")
+    assert "vocab: expected" in page.locator(".complaint").inner_text()
+    page.fill("#dim", "5")  # below its range: said, and not asked for
+    assert page.locator("#under").inner_text().startswith("dim:")
+    visit(page, f"{server.address}?embedding=orthonormal")
+    assert "at least vocab" in page.locator("#told").inner_text()
+    assert narrow.errors == []
+    page.close()
+
+
+def brightness(color: str) -> float:
+    return sum(int(part) for part in re.findall(r"\d+", color)[:3]) / 765
+
+
+def test_the_planner(server: Running, seen: Watched):
+    page = seen.page
+    page.goto(f"{server.address}plan")
+    page.locator("#trade[data-drawn]").wait_for()
+    assert page.locator("#trade .scatterlayer path.point").count() >= 3
+    page.fill("#facts", "500")
+    page.fill("#length", "16")
+    page.get_by_role("button", name="Plan").click()
+    page.locator("td", has_text=re.compile("^500$")).first.wait_for()
+    page.locator("#trade[data-drawn]").wait_for()
+    assert "mnemoscope plan --facts 500 --length 16" in page.locator("pre").inner_text()
+    assert {"theory"} <= set(page.locator(".basis").all_inner_texts())
+    page.screenshot(path=ARTEFACTS / "plan.png", full_page=True)
+    link = page.url
+    assert "facts=500" in link
+    page.goto(link)
+    page.locator("#trade[data-drawn]").wait_for()
+    assert page.locator("td", has_text=re.compile("^500$")).count() >= 3
+    page.fill("#target", "2")
+    page.get_by_role("button", name="Plan").click()
+    page.locator(".complaint").wait_for()
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
