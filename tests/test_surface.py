@@ -83,6 +83,18 @@ def test_orthonormal_embeddings_need_as_many_dimensions_as_tokens():
         assert made.regime[at] == told.regime
 
 
+def test_attention_that_finds_nothing_recalls_nothing():
+    """However well the map would be stored."""
+    base = Retrieval(vocab=256, dim=300, length=800, samples=100, embedding="orthonormal")
+    for more in ({}, {"embedding": "gaussian", "dim": 2000, "length": 1024}):
+        spec = base.replace(**more)
+        told = predict(spec)
+        made = surface(Cells.of(spec.model_dump()))
+        assert told.accuracy is not None
+        assert told.accuracy < 0.02
+        assert made.accuracy[0] == pytest.approx(told.accuracy, abs=0.01)
+
+
 def test_nodes_with_zero_among_them_average_exactly():
     """Radau's rule with k nodes is exact for powers up to 2k - 2."""
     means = np.array([0.3, 2.0, 40.0])

@@ -57,7 +57,10 @@ def surface(cells: Cells, grain: "Grain | None" = None) -> Surface:
     sure = np.stack([n, n + n**2, 0 * n])
     found = kernel(cells, grain.norms_hidden if cells.hidden else grain.norms)
     right = _named(cells, found, everything, 1.0 + 0 * n, 0 * n, sure, grain)
-    errs = np.flatnonzero((won.min(axis=(0, 1)) < SURE) & (right > FEW) & (attended > FEW))
+    errs = won.min(axis=(0, 1)) < SURE
+    matters = (right > FEW) & (attended > FEW)
+    right[errs & ~matters] = 0.0
+    errs = np.flatnonzero(errs & matters)
     if len(errs):
         seed, token, at = np.nonzero(weight[..., errs] > FEW / weight[..., 0].size)
         at = errs[at]

@@ -78,15 +78,19 @@
     wanted = false;
     const pause = next - performance.now();
     if (pause > 0) await new Promise((done) => setTimeout(done, pause));
-    const asked = performance.now();
+    const asked = performance.now(), now = words().toString();
     try {
-      show(await fetchJson(`/map.json?${words()}&moving=1`));
-      map.dataset.took = (performance.now() - asked).toFixed(1);
+      // The fine one may have come first: then this one would only blur it.
+      const told = map.dataset.settled === now ? null : await fetchJson(`/map.json?${now}&moving=1`);
+      if (told && map.dataset.settled !== now) {
+        show(told);
+        map.dataset.took = (performance.now() - asked).toFixed(1);
+      }
     } catch (error) {
       under.textContent = error.message;
     }
-    const now = performance.now();
-    next = Math.max(asked + PACE, now + (now - asked));
+    const done = performance.now();
+    next = Math.max(asked + PACE, done + (done - asked));
     busy = false;
     if (wanted) ask();
   }
@@ -99,8 +103,8 @@
         [fetchJson(`/map.json?${now}`), fetchJson(`/measured.json?${now}`)]);
       if (now !== words().toString()) return;  // it moved on meanwhile
       measured = found.points;
-      show(fine);
       map.dataset.settled = now;
+      show(fine);
     } catch (error) {
       under.textContent = error.message;
     }
@@ -115,20 +119,20 @@
   }
 
   // ---- drawing --------------------------------------------------------------------------------
-  const ticks = (low, high) => {
+  const ticks = (low, high, firsts) => {
     const found = [];
     for (let ten = Math.floor(Math.log10(low)); ten <= Math.ceil(Math.log10(high)); ten++) {
-      for (const first of innerWidth < 640 ? [1] : [1, 2, 5]) {
+      for (const first of firsts) {
         const at = first * 10 ** ten;
         if (at >= low / 1.2 && at <= high * 1.2) found.push(at);
       }
     }
     return { tickvals: found, ticktext: found.map((x) => x.toLocaleString("en")) };
   };
-  const axis = (side, more) => ({ type: "log", title: { text: side.label }, fixedrange: true,
-    gridcolor: palette().line, zeroline: false, automargin: true,
-    range: [Math.log10(side.values[0]), Math.log10(side.values.at(-1))],
-    ...ticks(side.values[0], side.values.at(-1)), ...more });
+  const axis = (side, firsts = innerWidth < 640 ? [1] : [1, 2, 5]) => ({ type: "log",
+    title: { text: side.label }, fixedrange: true, gridcolor: palette().line, zeroline: false,
+    automargin: true, range: [Math.log10(side.values[0]), Math.log10(side.values.at(-1))],
+    ...ticks(side.values[0], side.values.at(-1), firsts) });
 
   // Lines between cells of different regimes, and a place near each region's middle for its name.
   function regions(told) {
@@ -210,7 +214,7 @@
     ];
     const line = (more) => ({ type: "line", line: { color: soft, width: 1, dash: "dot" }, ...more });
     const N = value("samples");
-    Plotly.react(curve, data, figureLayout({ xaxis: axis(side),
+    Plotly.react(curve, data, figureLayout({ xaxis: axis(side, [1]),
       yaxis: { range: [-0.03, 1.03], title: { text: "accuracy" }, gridcolor: palette().line,
         zeroline: false, fixedrange: true },
       shapes: [line({ xref: "paper", x0: 0, x1: 1, y0: told.target, y1: told.target }),
