@@ -7,6 +7,7 @@ import pytest
 
 from mnemoscope.bench import compare, diagram
 from mnemoscope.bench import facts as bench_facts
+from mnemoscope.bench.explorer import time_explorer
 from mnemoscope.cli import main
 from mnemoscope.spec import Retrieval
 
@@ -91,3 +92,11 @@ def test_trainings_are_timed_side_by_side(
     assert told["trainings"] == 12
     assert max(told["steps"]) <= 64
     assert told["ratio"] == pytest.approx(told["seconds"] / told["alone_seconds"])
+
+
+def test_many_visitors_drag_at_once():
+    """Fifty clients, fewer redraws than `bench --explorer` makes: none waits long, none fails."""
+    told = time_explorer(clients=50, redraws=6)
+    assert told["redraws"] == 300
+    assert told["errors"] == 0
+    assert told["worst_ms"] < 2000

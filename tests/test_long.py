@@ -12,6 +12,7 @@ from sweep_driver import jobs, table
 from test_critical import bisection_tokens, covered
 from test_store import SPEC, made
 
+from mnemoscope.bench.explorer import time_explorer
 from mnemoscope.experiments.critical import critical_many, range_about
 from mnemoscope.experiments.drawn import for_critical
 from mnemoscope.experiments.sweep import ThisProcess, sweep
@@ -117,3 +118,12 @@ def test_a_million_records(tmp_path: Path):
             assert took < 1.0
     print(f"{rate:.0f} inserts a second")
     assert rate >= 1000
+
+
+def test_fifty_visitors_drag_at_once():
+    """As `mnemoscope bench --explorer` does, on an otherwise idle machine of two cores."""
+    told = time_explorer()
+    print(f"\n{told}")
+    assert told["errors"] == 0
+    assert told["median_ms"] < 200
+    assert told["worst_ms"] < 2000

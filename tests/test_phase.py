@@ -14,6 +14,7 @@ from mnemoscope.cli import main
 from mnemoscope.experiments.axes import read_axis
 from mnemoscope.experiments.phase import crossing_in_column, phase_diagram
 from mnemoscope.store.trials import Store
+from mnemoscope.theory.predict import predict
 
 BASE: dict[str, Any] = dict(vocab=256, length=32)
 
@@ -100,3 +101,19 @@ def test_bad_requests(
     words = ["phase", "--vocab", "64", "--length", "500", "--store", str(tmp_path / "s.db"), *more]
     assert main(words) == 2
     assert line in capsys.readouterr().err
+
+
+def test_theory_alone_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    words = ["phase", "--vocab", "64", "--length", "8", "--x", "dim=16,64", "--theory",
+             "--y", "samples=100,2000", "--store", str(tmp_path / "none.db")]  # fmt: skip
+    for form in ("svg", "html"):
+        assert main([*words, "--out", str(tmp_path / f"map.{form}"), "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert (tmp_path / f"map.{form}").stat().st_size > 1000
+    assert told["trials"] == 0
+    assert told["accuracy"] == [[None, None], [None, None]]
+    spec = Retrieval(vocab=64, length=8, dim=64, samples=2000)
+    assert told["predicted"][1][1] == pytest.approx(predict(spec).accuracy)
+    assert not (tmp_path / "none.db").exists()
+    assert main(words) == 0
+    assert "nothing was run" in capsys.readouterr().out

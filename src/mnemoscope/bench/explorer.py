@@ -31,18 +31,16 @@ def time_explorer(clients: int = CLIENTS, redraws: int = REDRAWS) -> dict[str, A
     """Start a server, drag, and say how long redraws took, in milliseconds."""
     with tempfile.TemporaryDirectory() as folder:
         words = ["explore", "--no-browser", "--port", "0", "--store", str(Path(folder) / "s.db")]
-        server = subprocess.Popen(
-            [sys.executable, "-m", "mnemoscope", *words], stdout=subprocess.PIPE, text=True
-        )
-        try:
+        program = [sys.executable, "-m", "mnemoscope", *words]
+        with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None
-            found = re.search(r"http://(\S+)/", server.stdout.readline())
-            if found is None:
-                raise RuntimeError("the explorer did not start")
-            return asyncio.run(_drag_all(f"http://{found[1]}/", clients, redraws))
-        finally:
-            server.terminate()
-            server.wait()
+            try:
+                found = re.search(r"http://(\S+)/", server.stdout.readline())
+                if found is None:
+                    raise RuntimeError("the explorer did not start")
+                return asyncio.run(_drag_all(f"http://{found[1]}/", clients, redraws))
+            finally:
+                server.terminate()
 
 
 async def _drag_all(address: str, clients: int, redraws: int) -> dict[str, Any]:
@@ -81,6 +79,7 @@ async def _drag(address: str, number: int, redraws: int) -> tuple[list[float], i
         bad += not (head.startswith("http/1.1 200") and body.startswith(b'{"x"'))
         await asyncio.sleep(max(PACE - times[-1], times[-1]) / 1000)
     writer.close()
+    await writer.wait_closed()
     return times, bad
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import roots_gegenbauer
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.activation import coefficients, power
@@ -170,8 +169,12 @@ def _cosines(d: int) -> Nodes:
     """The cosine between two random directions, density (1 - x^2)^((d-3)/2); 0: no overlap."""
     if d == 0:
         return np.zeros(1), np.ones(1)
-    if not 3 <= d <= 1000:  # close to normal, and past what the roots can be found for
+    if d < 3:  # the density has poles or two points there; theory says that d is too small
         g, weight = normal_nodes(7)
         return g / d**0.5, weight
-    nodes, weight = roots_gegenbauer(7, (d - 2) / 2)
-    return nodes, weight / weight.sum()
+    # Gauss nodes are the eigenvalues of the recurrence of Gegenbauer's polynomials of index
+    # a = (d - 2)/2, whose weight this density is.
+    k, a = np.arange(1, 7), (d - 2) / 2
+    beside = np.sqrt(k * (k + 2 * a - 1) / (4 * (k + a) * (k + a - 1)))
+    nodes, vectors = np.linalg.eigh(np.diag(beside, -1))
+    return nodes, vectors[0] ** 2
