@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from browser import Watched, open_browser
 from explorer_server import Running, running
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Route
 
+from mnemoscope.record import Step, Trial
 from mnemoscope.store.trials import Store
 from mnemoscope.web.state import read_state
 
@@ -243,7 +244,8 @@ def test_downloads(server: Running, seen: Watched):
     assert set(found) == {"map.svg", "map.csv", "explorer.json", "map.sh"}
     assert found["map.svg"].startswith("<svg")
     assert "recall" in found["map.svg"]
-    assert found["map.csv"].startswith("dim,samples,accuracy")
+    assert found["map.csv"].startswith("vocab,dim,length,samples,width")
+    assert "V = 64, L = 4" in found["map.svg"]
     assert json.loads(found["explorer.json"])["state"]["vocab"] == 64
     assert page.locator("#command").inner_text() in found["map.sh"]
 
@@ -262,7 +264,7 @@ def test_keys_alone_will_do(server: Running, seen: Watched):
         assert name in reached
     page.locator("input[data-for=length]").focus()
     before = int(numbers(page)["length"])
-    for _ in range(40):
+    for _ in range(4):
         page.keyboard.press("ArrowRight")
     assert int(numbers(page)["length"]) > before
     page.locator("#map").focus()
@@ -273,7 +275,22 @@ def test_keys_alone_will_do(server: Running, seen: Watched):
     told = numbers(page)
     assert int(told["dim"]) == 110
     assert 1600 <= int(told["samples"]) <= 1700
-    assert page.locator("#under").inner_text().startswith("d = ")
+    # Small numbers move by one at least, and only along the arrow's own axis.
+    visit(page, f"{server.address}?x=length&length=4")
+    page.locator("#map").focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    assert int(numbers(page)["length"]) == 7
+    for _ in range(4):
+        page.keyboard.press("ArrowLeft")
+    assert int(numbers(page)["length"]) == 3
+    visit(page, f"{server.address}?x=width&width=0")
+    assert "no MLP" in page.locator("#under").inner_text()
+    page.locator("#map").focus()
+    page.keyboard.press("ArrowUp")
+    assert int(numbers(page)["width"]) == 0
+    page.keyboard.press("ArrowRight")
+    assert int(numbers(page)["width"]) == 16
 
 
 def test_narrow_dark_and_wrong(server: Running, browser: Browser):
@@ -291,13 +308,98 @@ def test_narrow_dark_and_wrong(server: Running, browser: Browser):
     page.screenshot(path=ARTEFACTS / "narrow.png", full_page=True)
     page.click("#theme")
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
-    visit(page, f"{server.address}?vocab=1e9")
-    assert "vocab: expected" in page.locator(".complaint").inner_text()
+    before = server.explorer.measurements.version
+    page.goto(f"{server.address}?vocab=1e9")
+    assert "vocab: expected" in page.locator("body > .complaint:not(#gone)").inner_text()
     page.fill("#dim", "5")  # below its range: said, and not asked for
-    assert page.locator("#under").inner_text().startswith("dim:")
+    assert page.locator("#wrong").inner_text().startswith("d dimension:")
+    page.get_by_role("button", name="Measure", exact=True).click()
+    page.wait_for_timeout(200)
+    assert server.explorer.measurements.version == before  # nothing is measured under an error
+    page.fill("#dim", "200")
+    settle(page)
+    assert not page.locator("#wrong").is_visible()
+    assert page.locator("body > .complaint:not(#gone)").count() == 0
     visit(page, f"{server.address}?embedding=orthonormal")
     assert "at least vocab" in page.locator("#told").inner_text()
     assert narrow.errors == []
+    page.close()
+
+
+def test_old_answers_are_not_drawn(server: Running, seen: Watched):
+    """One that was held up on its way must not take the place of a newer one."""
+    page = seen.page
+    visit(page, f"{server.address}?vocab=500")
+    held: list[Route] = []
+    page.route("**/map.json?vocab=600&**moving=1", lambda route: held.append(route))
+    page.fill("#vocab", "600")
+    while not held:
+        page.wait_for_timeout(10)
+    page.fill("#vocab", "8000")
+    settle(page)
+    fine = page.evaluate("document.querySelector('#map').data[0].z")
+    held[0].continue_()
+    page.wait_for_timeout(500)
+    assert page.evaluate("document.querySelector('#map').data[0].z") == fine
+
+
+def test_points_of_another_setting_are_not_on_the_curve(server: Running, seen: Watched):
+    spec = read_state({"vocab": 64, "dim": 30, "length": 4, "samples": 300}).spec
+    with Store(server.explorer.store) as store:
+        store.add([Trial(spec, seed, "ok", (Step("V2", 0.5, 1.0, 0.5),)) for seed in range(3)])
+    page = seen.page
+    visit(page, f"{server.address}?vocab=64&dim=30&length=4&samples=300")
+    assert page.locator("#curve").get_attribute("data-points") == "1"
+    page.fill("#samples", "5000")  # the same curve
+    until(page, "Number(document.querySelector('#map').dataset.took) > 0")
+    assert page.locator("#curve").get_attribute("data-points") == "1"
+    page.fill("#dim", "31")
+    until(page, "document.querySelector('#curve').dataset.points === '0'")
+    settle(page)
+    assert page.locator("#curve").get_attribute("data-points") == "0"
+
+
+def test_cancel_buttons_stay_where_they_are(server: Running, seen: Watched):
+    """Progress is put in its place; the button keeps the focus, and a slow press works."""
+    page = seen.page
+    visit(page, f"{server.address}?vocab=512&dim=64&length=256&samples=200000")
+    page.get_by_role("button", name="Measure", exact=True).click()
+    button = page.locator("#jobs li.running button")
+    button.wait_for()
+    button.focus()
+    # Over several polls.
+    page.wait_for_timeout(1800)
+    assert page.evaluate("document.activeElement.id").startswith("cancel-")
+    box = button.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.wait_for_timeout(700)
+    page.mouse.up()
+    page.locator("#jobs li.cancelled").first.wait_for()
+
+
+def test_a_tap_puts_the_cross_there_and_any_contour_is_drawn(server: Running, browser: Browser):
+    page = browser.new_context(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
+    ).new_page()
+    visit(page, f"{server.address}?target=0.555")
+    box = page.locator("#map .nsewdrag").first.bounding_box()
+    assert box is not None
+    page.touchscreen.tap(box["x"] + 0.8 * box["width"], box["y"] + 0.2 * box["height"])
+    settle(page)
+    assert int(numbers(page)["dim"]) > 400
+    assert int(numbers(page)["samples"]) > 50_000
+    page.context.close()
+
+
+def test_a_server_that_is_gone_is_said_to_be(tmp_path: Path, browser: Browser):
+    page = browser.new_page()
+    with running(tmp_path) as server:
+        visit(page, server.address)
+        assert not page.locator("#gone").is_visible()
+    page.fill("#dim", "300")
+    page.locator("#gone").wait_for()
     page.close()
 
 
@@ -325,6 +427,6 @@ def test_the_planner(server: Running, seen: Watched):
     assert page.locator("td", has_text=re.compile("^500$")).count() >= 3
     page.fill("#target", "2")
     page.get_by_role("button", name="Plan").click()
-    page.locator(".complaint").wait_for()
+    page.locator("#answer .complaint").wait_for()
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -10,12 +10,13 @@ from mnemoscope.theory.attention import attention_terms
 from mnemoscope.theory.cells import Cells
 from mnemoscope.theory.predict import map_noise, predict
 from mnemoscope.theory.quadrature import poisson_nodes
-from mnemoscope.theory.surface import _from_zero, log_phi, surface
+from mnemoscope.theory.surface import COARSE, FINER, Grain, _from_zero, log_phi, surface
 
 KINDS = (
     {}, {"trigger": "additive"}, {"embedding": "sphere"},
     {"width": 512, "activation": "hermite3"}, {"width": 300, "activation": "relu"},
     {"width": 128, "activation": "tanh", "trigger": "additive"},
+    {"width": 20, "activation": "hermite3"}, {"width": 50, "activation": "relu"},
 )  # fmt: skip
 
 
@@ -55,21 +56,27 @@ def test_terms_over_arrays_are_those_of_each_setting(kind: dict[str, object]):
         assert noise["interference"][at] == pytest.approx(alone["interference"], rel=close)
 
 
+@pytest.mark.parametrize(("grain", "usual", "worst"), [(COARSE, 0.02, 0.15), (FINER, 0.01, 0.08)])
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_accuracy_is_near_that_of_predict(kind: dict[str, object]):
-    """A picture's precision, measured when the nodes were chosen: 0.005 to 0.02 on average."""
+def test_accuracy_is_near_that_of_predict(
+    kind: dict[str, object], grain: Grain, usual: float, worst: float
+):
+    """A picture's precision: what docs/explore.md says of a map that moves, and of one that rests.
+
+    Over 1,600 other settings the worst were 0.14 and 0.06 when the nodes were chosen.
+    """
     specs = drawn(60, **kind)
-    made = surface(together(specs))
+    made = surface(together(specs), grain)
     told = [predict(spec) for spec in specs]
     exact = np.array([one.accuracy for one in told], float)
     attention = np.array([one.attention_accuracy for one in told], float)
-    assert np.abs(made.accuracy - exact).mean() < 0.015
-    assert np.abs(made.accuracy - exact).max() < 0.15
+    assert np.abs(made.accuracy - exact).mean() < usual
+    assert np.abs(made.accuracy - exact).max() < worst
     assert np.abs(made.attention_accuracy - attention).mean() < 0.02
     same = [a == b.regime for a, b in zip(made.regime.tolist(), told, strict=True)]
     assert np.mean(same) > 0.9
     # Not all of it is 0 or 1, where any rule would do.
-    assert ((exact > 0.05) & (exact < 0.95)).sum() >= 10
+    assert ((exact > 0.02) & (exact < 0.98)).sum() >= 10
 
 
 def test_orthonormal_embeddings_need_as_many_dimensions_as_tokens():

@@ -314,7 +314,7 @@ def _why_none(
         return
     yield "nothing within the budget; the alternatives are what it would take"
     if parameters is not None:
-        yield f"the fewest parameters that will do: {min(one.parameters for one in made):,}"
+        yield f"the fewest parameters among them: {min(one.parameters for one in made):,}"
 
 
 def _check(length: int, target: float, parameters: float | None, tokens: float | None) -> None:

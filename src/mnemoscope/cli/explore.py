@@ -2,6 +2,7 @@
 
 import errno
 import importlib.util
+import signal
 import socket
 import sys
 import threading
@@ -15,7 +16,7 @@ from rich.console import Console
 from mnemoscope.cli.setting import DEVICE, read_option, read_whole
 from mnemoscope.fields import Device, one_of
 from mnemoscope.spec import SpecError
-from mnemoscope.store.schema import connect, default_path
+from mnemoscope.store.schema import NOWHERE, connect, default_path
 
 USUAL_PORT = 8717
 NEEDED = ("starlette", "uvicorn", "plotly", "matplotlib")
@@ -55,6 +56,8 @@ def explore(
     where: Device = "cpu" if name == "cpu" else "gpu" if name == "gpu" else "auto"
     wanted = None if port is None else read_whole("port", port, 0, 65535)
     place = store or default_path()
+    if place == NOWHERE:
+        raise SpecError("store", "expected a file, which measurements go to, got 'none'")
     connect(place, writing=True).close()  # a store that cannot be written is refused now
     serve(host, wanted, place, where, browser=not no_browser)
     return 0
@@ -76,8 +79,9 @@ def listen(host: str, port: int | None) -> socket.socket:
         if port is None and error.errno == errno.EADDRINUSE:
             return listen(host, 0)
         option = "host" if error.errno == errno.EADDRNOTAVAIL else "port"
+        place = f"{host}:{port or USUAL_PORT}"
         raise SpecError(
-            option, f"expected a free place to listen on, got {host}:{port} ({error.strerror})"
+            option, f"expected a free place to listen on, got {place} ({error.strerror})"
         ) from None
     return made
 
@@ -88,7 +92,7 @@ def serve(host: str, port: int | None, store: Path, device: Device, *, browser: 
 
     from mnemoscope.web.app import Explorer
     from mnemoscope.web.diagram import warm_up
-    from mnemoscope.web.guard import is_loopback
+    from mnemoscope.web.guard import EVERYWHERE, is_loopback
 
     ours = listen(host, port)
     at = int(ours.getsockname()[1])
@@ -97,7 +101,8 @@ def serve(host: str, port: int | None, store: Path, device: Device, *, browser: 
         explorer.app(host, at), log_level="warning", access_log=False, lifespan="off",
         server_header=False, timeout_graceful_shutdown=2, h11_max_incomplete_event_size=16384,
     )  # fmt: skip
-    shown = "localhost" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+    named = socket.gethostname() if host in EVERYWHERE else host
+    shown = f"[{named}]" if ":" in named else named
     address = f"http://{shown}:{at}/"
     console = Console(highlight=False)
     if not is_loopback(host):
@@ -110,6 +115,9 @@ def serve(host: str, port: int | None, store: Path, device: Device, *, browser: 
     console.print(f"Mnemoscope is at {address}\nCtrl-C stops it. Measurements go to {store}")
     if browser:
         threading.Timer(0.3, webbrowser.open, [address]).start()
+    # The server hands a signal on when it has stopped; to be ended politely is no reason to leave
+    # the worker behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         uvicorn.Server(config).run(sockets=[ours])
     finally:

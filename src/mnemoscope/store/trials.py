@@ -126,6 +126,18 @@ class Store:
             if isinstance(one, Trial):
                 yield one
 
+    def accuracies(
+        self, where: str, values: Sequence[Any]
+    ) -> Iterator[tuple[str, int, int, float]]:
+        """Retrieval's accuracies alone, with their setting's id, samples and test samples."""
+        with told(self.path):
+            yield from self.connection.execute(
+                "SELECT id, samples, test_samples, accuracy FROM trials JOIN settings "
+                f"ON setting = number WHERE ({where}) AND kind = 'retrieval' AND numerics = ? "
+                "AND accuracy IS NOT NULL ORDER BY samples, seed",
+                (*values, NUMERICS_VERSION),
+            )
+
     def _find(self, where: str, values: Sequence[Any]) -> Iterator[Record]:
         with told(self.path):
             rows = self.connection.execute(

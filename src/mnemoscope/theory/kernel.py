@@ -47,8 +47,8 @@ def kernel(spec: Sizes, norms: int = 3) -> Kernel:
         return _hidden_cells(spec, norms) if spec.hidden else _bare(spec, norms)
     if not spec.width:
         return _bare(spec, norms)
-    return _widened(_features(spec.activation, spec.embedding, spec.trigger, spec.dim, norms),
-                    spec.width, 3)  # fmt: skip
+    found = _features(spec.activation, spec.embedding, spec.trigger, spec.dim, norms)
+    return _widened(found, spec.width)
 
 
 def _bare(spec: Sizes, norms: int) -> Kernel:
@@ -79,7 +79,7 @@ def _hidden_pairs(
     activation: str, embedding: str, trigger: str, norms: int, pairs: tuple[tuple[int, float], ...]
 ) -> Kernel:
     """The kernels of so many pairs of d and m, side by side."""
-    made = [_widened(_features(activation, embedding, trigger, d, norms), m, 2) for d, m in pairs]
+    made = [_widened(_features(activation, embedding, trigger, d, norms), m) for d, m in pairs]
     own, mean, variance = (
         np.stack([getattr(one, name) for one in made], axis=-1)
         for name in ("own", "mean", "variance")
@@ -130,11 +130,11 @@ def _features(name: str, embedding: str, trigger: str, dim: int, norms: int) -> 
     return Features(power(name, square), power(name, square, 4), mean, second, product, weight)
 
 
-def _widened(found: Features, m: float, count: int) -> Kernel:
-    """With m hidden units (B8, B9): the own overlap varies by Var(phi^2)/m, in so many nodes."""
+def _widened(found: Features, m: float) -> Kernel:
+    """With m hidden units (B8, B9): the own overlap varies by Var(phi^2)/m."""
     usual, mean = found.usual, found.mean
     uneven = np.maximum(found.fourth_power - usual**2, 1e-12) / m
-    factor, factor_weight = chi_square_nodes(np.maximum(2 * usual**2 / uneven, 0.5), count)
+    factor, factor_weight = chi_square_nodes(np.maximum(2 * usual**2 / uneven, 0.5), 3)
     factor = factor.T
     own = usual[:, None] * factor
     left = found.second - mean**2

@@ -1,5 +1,6 @@
 """The explorer's addresses, and what answers at each."""
 
+import asyncio
 import hashlib
 import json
 import secrets
@@ -22,7 +23,7 @@ from mnemoscope.spec import SpecError
 from mnemoscope.store.schema import NOWHERE
 from mnemoscope.store.trials import Store
 from mnemoscope.web import diagram, fragments, pages
-from mnemoscope.web.guard import Guard, own_names
+from mnemoscope.web.guard import Guard
 from mnemoscope.web.measured import measured_points
 from mnemoscope.web.measurements import Measurements
 from mnemoscope.web.state import RANGES, State, read_state
@@ -41,6 +42,8 @@ class Explorer:
         self.store = store
         self.measurements = Measurements(store, device)
         self.assets = _read_assets()
+        # Work of a tenth of a second and more is done beside the loop, one piece at a time.
+        self.turn = asyncio.Semaphore(1)
 
     def app(self, host: str, port: int) -> Guard:
         """The pages, behind their guard."""
@@ -54,14 +57,14 @@ class Explorer:
             Route("/measured.json", self.measured),
             Route("/jobs", self.jobs),
             Route("/measure", self.measure, methods=["POST"]),
-            Route("/cancel/{number:int}", self.cancel, methods=["POST"]),
+            Route("/cancel/{number}", self.cancel, methods=["POST"]),
             Route("/map.csv", self.table),
             Route("/map.sh", self.script),
             Route("/explorer.json", self.data),
         ]
         handlers: dict[Any, Any] = {SpecError: _refuse}
         pages_alone = Starlette(routes=routes, exception_handlers=handlers)
-        return Guard(pages_alone, own_names(host, port), self.token)
+        return Guard(pages_alone, host, port, self.token)
 
     async def home(self, request: Request) -> Response:
         """The explorer. A wrong address gets the first visit's page, and is told what is wrong."""
@@ -84,15 +87,22 @@ class Explorer:
         return Response(text, media_type=kind, headers=headers)
 
     async def map(self, request: Request) -> Response:
-        """The diagram. In the loop itself: it takes less time than handing it over would."""
-        moving = request.query_params.get("moving") == "1"
-        made = diagram.as_json(read_state(request.query_params), moving=moving)
+        """The diagram. One that moves is made in the loop itself: handing it over takes longer."""
+        state = read_state(request.query_params)
+        if request.query_params.get("moving") == "1":
+            made = diagram.as_json(state, moving=True)
+        else:
+            made = await self._beside(diagram.as_json, state, moving=False)
         return Response(made, media_type="application/json")
+
+    async def _beside(self, work: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        async with self.turn:
+            return await run_in_threadpool(work, *given, **named)
 
     async def told(self, request: Request) -> Response:
         """Theory's word on the setting."""
         state = read_state(request.query_params)
-        return HTMLResponse(await run_in_threadpool(fragments.told, state, 8))
+        return HTMLResponse(await run_in_threadpool(fragments.told, state))
 
     async def measured(self, request: Request) -> Response:
         """What the store has of the setting's curve."""
@@ -107,12 +117,14 @@ class Explorer:
         return measured_points(spec, self.store)
 
     async def jobs(self, request: Request) -> Response:
-        """The measurements."""
+        """The measurements; to a page that knows which there are, only how far they are."""
+        made = self.measurements
+        if request.query_params.get("known") == made.version:
+            return HTMLResponse(fragments.progress(made), headers={"HX-Reswap": "none"})
         return self._jobs()
 
     def _jobs(self, trouble: str = "") -> Response:
-        made = self.measurements
-        return HTMLResponse(fragments.jobs(made.notes(), made.version, trouble))
+        return HTMLResponse(fragments.jobs(self.measurements, trouble))
 
     async def measure(self, request: Request) -> Response:
         """Order a measurement; what is wrong with it is said beside the others."""
@@ -128,12 +140,16 @@ class Explorer:
 
     async def cancel(self, request: Request) -> Response:
         """Stop a measurement."""
-        self.measurements.cancel(request.path_params["number"])
+        number = request.path_params["number"]
+        if not (number.isascii() and number.isdigit() and len(number) < 10):
+            return PlainTextResponse("no such measurement\n", 404)
+        self.measurements.cancel(int(number))
         return self._jobs()
 
     async def table(self, request: Request) -> Response:
         """The diagram's numbers as a table."""
-        return _file("map.csv", diagram.as_table(read_state(request.query_params)), "text/csv")
+        state = read_state(request.query_params)
+        return _file("map.csv", await self._beside(diagram.as_table, state), "text/csv")
 
     async def script(self, request: Request) -> Response:
         """The command that makes the same diagram."""
@@ -148,24 +164,24 @@ class Explorer:
             "versions": versions(),
             "command": state.command,
             "link": f"/?{state.query}",
-            "predicted": json.loads(diagram.as_json(state, moving=False)),
+            "predicted": json.loads(await self._beside(diagram.as_json, state, moving=False)),
             "measured": await run_in_threadpool(self._points, state),
         }
         return _file("explorer.json", json.dumps(told, allow_nan=False), "application/json")
 
     async def plan_page(self, request: Request) -> Response:
-        """The planner's page. The answer comes with it where the address asks for one."""
-        words = dict(request.query_params)
-        result = await run_in_threadpool(self._answer, words) if words else ""
-        return HTMLResponse(pages.plan_form(words, result, self.token))
+        """The planner's page, which asks for its answer itself."""
+        return HTMLResponse(pages.plan_form(dict(request.query_params), self.token))
 
     async def plan_answer(self, request: Request) -> Response:
         """What a job needs, or what a budget buys."""
         words = dict(request.query_params)
-        return HTMLResponse(await run_in_threadpool(self._answer, words))
+        return HTMLResponse(await self._beside(self._answer, words))
 
     def _answer(self, words: dict[str, str]) -> str:
-        given = {name: words[name].strip() for name in PLAN if words.get(name, "").strip()}
+        # With commas between thousands or without, as the answer itself has them.
+        told_words = {name: words.get(name, "").replace(",", "").strip() for name in PLAN}
+        given = {name: word for name, word in told_words.items() if word}
         try:
             told = {name: _read(name, PLAN[name], value) for name, value in given.items()}
             if "length" not in told:
@@ -189,7 +205,7 @@ class Explorer:
 # What the planner's form may say, and within what bounds.
 PLAN: dict[str, Callable[[Any], Any]] = {
     "facts": whole(2, 2**20),
-    "length": whole(1, 2**16),
+    "length": whole(1, 2**12),
     "target": between(0.001, 0.9999),
     "parameters": between(1, 1e12),
     "tokens": between(1, 1e15),

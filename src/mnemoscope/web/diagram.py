@@ -18,7 +18,7 @@ from mnemoscope.theory.surface import COARSE, FINER, Surface, surface
 from mnemoscope.web.state import RANGES, State, read_state
 
 # Cells across and upwards: while a slider moves, and once it rests.
-MOVING, RESTING = (17, 13), (33, 25)
+MOVING, RESTING = (17, 13), (29, 23)
 CURVE = 41
 # Diagrams that are kept, a few kilobytes each.
 KEPT = 2048
@@ -40,19 +40,16 @@ def draw(state: State, *, moving: bool) -> Drawn:
     x, y, samples = _steps(state.x, columns), _steps("samples", rows), _steps("samples", CURVE)
     across, up = (part.ravel() for part in np.meshgrid(x, y))
     here = state.values[state.x]
-    # In one go while it moves, which is cheaper; a curve that rests is drawn more finely. Where
-    # widths lie across, the cross may be where there is no MLP.
-    together = moving and here
-    if together:
+    grain = COARSE if moving else FINER
+    if here:  # both in one go, which is cheaper
         across = np.concatenate([across, np.full(len(samples), float(here))])
         up = np.concatenate([up, samples])
-    told = surface(state.cells(**{state.x: across, "samples": up}))
+    told = surface(state.cells(**{state.x: across, "samples": up}), grain)
     cells = len(x) * len(y)
     grid = Surface(told.accuracy[:cells], told.attention_accuracy[:cells], told.regime[:cells])
-    if together:
-        return Drawn(x, y, grid, samples, told.accuracy[cells:])
-    grain = COARSE if moving else FINER
-    return Drawn(x, y, grid, samples, surface(state.cells(samples=samples), grain).accuracy)
+    # Where widths lie across, the cross may be where there is no MLP.
+    own = told.accuracy[cells:] if here else surface(state.cells(samples=samples), grain).accuracy
+    return Drawn(x, y, grid, samples, own)
 
 
 def crossing(samples: np.ndarray, accuracy: np.ndarray, target: float) -> float | None:
@@ -70,7 +67,7 @@ def crossing(samples: np.ndarray, accuracy: np.ndarray, target: float) -> float 
 
 def as_json(state: State, *, moving: bool) -> bytes:
     """What the page draws, in one piece."""
-    # N under the cross changes nothing that is drawn, and d nothing of the diagram across d.
+    # N under the cross changes nothing that is drawn.
     values = {**state.values, "samples": RANGES["samples"][0]}
     return _packed(tuple(values.items()), state.target, state.x, moving)
 
@@ -105,31 +102,33 @@ def _packed(values: tuple[tuple[str, Any], ...], target: float, x: str, moving: 
 def as_table(state: State) -> str:
     """The resting diagram as comma-separated values."""
     made = draw(state, moving=False)
-    lines = [f"{state.x},samples,accuracy,attention_accuracy,regime"]
+    lines = [",".join([*state.values, "accuracy", "attention_accuracy", "regime"])]
     told = made.told
     places = [(x, y) for y in made.y for x in made.x]
     for (x, y), accuracy, attention, regime in zip(
         places, told.accuracy, told.attention_accuracy, told.regime, strict=True
     ):
-        numbers = ",".join("" if np.isnan(one) else f"{one:.4f}" for one in (accuracy, attention))
-        lines.append(f"{x:.0f},{y:.0f},{numbers},{regime}")
+        setting = {**state.values, state.x: round(x), "samples": round(y)}
+        numbers = ["" if np.isnan(one) else f"{one:.4f}" for one in (accuracy, attention)]
+        lines.append(",".join([*map(str, setting.values()), *numbers, regime]))
     return "\n".join(lines) + "\n"
 
 
 def formula(state: State, regime: str) -> str:
     """A regime's law in HTML, or nothing where it has none."""
-    order = _lowest_order(state.values["activation"]) if state.values["width"] else None
+    hidden = state.values["width"] or state.x == "width"
+    order = _lowest_order(state.values["activation"]) if hidden else None
     laws = {law.name: law.words for law in (*laws_for(state.values["trigger"], order), OVERLAP)}
     text = laws.get(regime, "").replace(">>", "≫")
     return re.sub(r"([A-Za-z])\^([0-9.]+)", lambda m: f"{m[1]}<sup>{m[2]}</sup>", text)
 
 
 def _law(state: State, name: str) -> dict[str, str]:
-    return {
-        "name": name.replace("_", " "),
-        "words": REGIMES[name],
-        "formula": formula(state, name),
-    }
+    if name == "none":  # what a diagram leaves empty
+        words = "orthonormal embeddings need at least as many dimensions as tokens"
+        return {"name": "no such setting", "words": words, "formula": ""}
+    words = REGIMES[name]
+    return {"name": name.replace("_", " "), "words": words, "formula": formula(state, name)}
 
 
 @lru_cache(maxsize=16)

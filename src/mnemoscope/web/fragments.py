@@ -12,8 +12,11 @@ from mnemoscope.spec import SpecError
 from mnemoscope.theory.bound import bound_samples, coverage_samples
 from mnemoscope.theory.predict import REGIMES, predict
 from mnemoscope.web.diagram import formula
-from mnemoscope.web.measurements import Measurement
+from mnemoscope.web.measurements import Measurement, Measurements
 from mnemoscope.web.state import State
+
+# A bound that no one will reach is not worth its digits.
+BEYOND = 1e12
 
 
 def complaint(error: SpecError) -> str:
@@ -21,72 +24,103 @@ def complaint(error: SpecError) -> str:
     return f'<p class="complaint" role="alert">{escape(str(error))}</p>'
 
 
-def told(state: State, seeds: int) -> str:
+def told(state: State) -> str:
     """Theory's word on the setting under the cross, and the command for the whole map."""
     try:
-        words = _word(state, seeds)
+        words = _word(state)
     except SpecError as error:
         words = complaint(error)
-    command = f'<pre id="command" hx-swap-oob="true">{escape(state.command)}</pre>'
+    command = f'<pre id="command" hx-swap-oob="true">{as_code(state.command)}</pre>'
     return f'<div data-state="{escape(state.query)}">{words}</div>{command}'
 
 
-def _word(state: State, seeds: int) -> str:
+def as_code(command: str) -> str:
+    """A command whose options are not torn apart at the end of a line."""
+    first, *options = escape(command).split(" --")
+    return " ".join([first, *(f'<span class="option">--{one}</span>' for one in options)])
+
+
+def _word(state: State) -> str:
     """`predict`'s own numbers, and the bounds beside them."""
     said = predict(state.spec)
     law = formula(state, said.regime)
     notes = "".join(f"<li>{escape(note)}</li>" for note in said.notes)
-    coverage = coverage_samples(state.spec, state.target)
+    bounds = f"any learner needs at least N = {coverage_samples(state.spec, state.target):,.0f}"
     gradient = bound_samples(state.spec, state.target)
+    if gradient < BEYOND:
+        bounds += f"; one that sees only the first gradient at least N = {gradient:,.0f}"
+    options = state.options()
     rows = (
         ("Predicted accuracy", f"<b>{said.accuracy:.3f}</b> "
          f"({said.low:.3f} to {said.high:.3f} for 95 % of seeds)"),
         ("Attention right", f"{said.attention_accuracy:.3f}"),
         ("Regime", f"<b>{said.regime.replace('_', ' ')}</b>: {REGIMES[said.regime]}"),
         ("Law", f"{law} is what recall needs" if law else ""),
-        (f"For accuracy {state.target:g}", '<span id="crossing"></span>any learner needs '
-         f"N = {coverage:,.0f}" + (f"; from the first gradient alone N = {gradient:,.0f}"
-                                  if gradient < 1e15 else "")),
-        ("On the command line", f"<code>mnemoscope predict {escape(state.options())}</code><br>"
-         f"<code>{escape(state.measure_command(seeds))}</code>"),
+        (f"For accuracy {state.target:g}", f'<span id="crossing"></span>{bounds}'),
+        ("On the command line", f"<code>{as_code(f'mnemoscope predict {options}')}</code><br>"
+         f"<code>{as_code(f'mnemoscope run {options}')}</code>"),
     )  # fmt: skip
     table = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows if value)
     return f"<dl>{table}</dl>" + (f'<ul class="notes">{notes}</ul>' if notes else "")
 
 
-def jobs(notes: Sequence[Measurement], version: str, trouble: str = "") -> str:
+def jobs(made: Measurements, trouble: str = "") -> str:
     """Measurements, the latest first; asks again as long as one is under way."""
-    again = ' hx-get="/jobs" hx-trigger="every 500ms"' if any(not n.over for n in notes) else ""
-    items = "".join(_job(one) for one in notes)
+    notes = made.notes()
+    again = ""
+    if any(not one.over for one in notes):
+        again = f' hx-get="/jobs?known={made.version}" hx-trigger="every 500ms" hx-sync="this:drop"'
+    items = "".join(
+        f'<li class="{one.stage}" data-number="{one.number}"><span>{escape(one.words)}</span> '
+        f"{_bar(one)} {_stand(one)} {_cancel(one)}</li>"
+        for one in notes
+    )
+    told = f"{_finished(made)}<ul>{items}</ul>"
+    return f'{trouble}<div class="jobs" hx-target="#jobs"{again}>{told}</div>'
+
+
+def progress(made: Measurements) -> str:
+    """How far those are that run, put in their places: buttons stay as they are."""
+    again = ' hx-swap-oob="true"'
+    running = [one for one in made.notes() if one.stage == "running"]
+    parts = [_bar(one, again) + _stand(one, again) for one in running]
+    return "".join([_finished(made, again), *parts])
+
+
+def _finished(made: Measurements, more: str = "") -> str:
+    """Tells the page when the store has more to show."""
     return (
-        f'{trouble}<div class="jobs" data-version="{version}" hx-target="#jobs"{again}>'
-        f"<ul>{items}</ul></div>"
+        f'<span id="finished" data-finished="{made.version} {made.finished}"{more} hidden></span>'
     )
 
 
-def _job(one: Measurement) -> str:
+def _bar(one: Measurement, more: str = "") -> str:
+    if one.stage != "running":
+        return ""
+    return (
+        f'<progress id="bar-{one.number}" max="1" value="{one.share:.3f}" aria-label="Progress"'
+        f"{more}></progress>"
+    )
+
+
+def _stand(one: Measurement, more: str = "") -> str:
     total = one.order.trials
-    stand = {
+    words = {
         "waiting": "waiting",
         "running": f"{int(one.done)} of {total} trials" if one.done else "starting",
-        "done": f"{total} trials, kept in the store",
+        "done": one.message,
         "cancelled": f"cancelled; {int(one.done)} of {total} trials kept",
         "failed": one.message,
     }[one.stage]
-    cancel = (
-        f'<button type="button" hx-post="/cancel/{one.number}" '
-        f'aria-label="Cancel measurement {one.number}">Cancel</button>'
-        if not one.over
-        else ""
-    )
-    bar = (
-        f'<progress max="1" value="{one.share:.3f}" aria-label="Progress"></progress>'
-        if one.stage == "running"
-        else ""
-    )
+    return f'<span class="stand" id="stand-{one.number}"{more}>{escape(words)}</span>'
+
+
+def _cancel(one: Measurement) -> str:
+    if one.over:
+        return ""
     return (
-        f'<li class="{one.stage}" data-number="{one.number}"><span>{escape(one.words)}</span> '
-        f'{bar} <span class="stand">{escape(stand)}</span> {cancel}</li>'
+        f'<button type="button" id="cancel-{one.number}" hx-post="/cancel/{one.number}" '
+        f'hx-sync="#jobs:replace" aria-label="Cancel measurement {one.number}">Cancel</button>'
     )
 
 
@@ -98,7 +132,7 @@ def answer(made: Plan, command: str) -> str:
     head = "" if best is None else _best(best)
     return f"""{head}<ul class="notes">{notes}</ul>
 {_table(ways, best)}{_figure(made) if len(ways) > 1 else ""}
-<h2>On the command line</h2><pre>{escape(command)}</pre>"""
+<h2>On the command line</h2><pre>{as_code(command)}</pre>"""
 
 
 def _best(one: Option) -> str:
@@ -135,7 +169,7 @@ def _table(ways: Sequence[Option], best: Option | None) -> str:
         return ""
     rows = "".join(
         f"<tr{' class=best' if one is best else ''}><td>{one.spec.vocab:,}</td>"
-        f"<td>{one.spec.dim:,}</td><td>{one.spec.width or '–'}</td><td>{one.spec.samples:,}</td>"
+        f"<td>{one.spec.dim:,}</td><td>{one.spec.width:,}</td><td>{one.spec.samples:,}</td>"
         f"<td>{one.parameters:,}</td><td>{one.tokens:,}</td><td>{_accuracy(one)}</td>"
         f"<td>{_basis(one)}</td><td>{one.binding.replace('_', ' ')}</td></tr>"
         for one in ways

@@ -3,11 +3,10 @@
 - The Host header must name this server: a foreign name that was made to point here is refused, so
   a page elsewhere cannot read ours through it.
 - What changes something needs the token that our own pages carry, and must not come from another
-  origin.
+  origin. Of what only reads, another site may lead to a page, and have nothing else computed.
 - Requests are small, and answers tell the browser to fetch nothing from elsewhere.
 """
 
-import contextlib
 import hmac
 import ipaddress
 import socket
@@ -19,6 +18,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 TOKEN_HEADER = "x-mnemoscope-token"
 MOST_BYTES, MOST_QUERY = 4096, 2048
+# Hosts that stand for every address of this machine.
+EVERYWHERE = ("0.0.0.0", "::")
+# What a link elsewhere may lead to: both are made without computing anything.
+PAGES = ("/", "/plan")
 HEADERS = {
     # Plotly and htmx set styles; scripts come from this server's files alone.
     "content-security-policy": "default-src 'none'; script-src 'self'; connect-src 'self'; "
@@ -43,13 +46,7 @@ def is_loopback(host: str) -> bool:
 def own_names(host: str, port: int) -> frozenset[str]:
     """The Host headers under which this server may be called."""
     names = {"localhost", "127.0.0.1", "[::1]"}
-    if host in ("0.0.0.0", "::"):  # every address of this machine
-        own = socket.gethostname()
-        names |= {own, socket.getfqdn()}
-        with contextlib.suppress(OSError):
-            names |= {str(found[4][0]) for found in socket.getaddrinfo(own, None)}
-    else:
-        names.add(host)
+    names |= {socket.gethostname(), socket.getfqdn()} if host in EVERYWHERE else {host}
     names = {f"[{name}]" if ":" in name and name[0] != "[" else name for name in names}
     ends = [f":{port}", ""] if port == 80 else [f":{port}"]
     return frozenset(f"{name.lower()}{end}" for name in names for end in ends)
@@ -58,18 +55,14 @@ def own_names(host: str, port: int) -> frozenset[str]:
 class Guard:
     """Checks every request before the pages see it."""
 
-    def __init__(self, app: ASGIApp, names: frozenset[str], token: str) -> None:
-        self.app, self.names, self.token = app, names, token
+    def __init__(self, app: ASGIApp, host: str, port: int, token: str) -> None:
+        self.app, self.token = app, token
+        self.names, self.everywhere = own_names(host, port), host in EVERYWHERE
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer what is wrong with it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
-            return
-        refusal = self.refusal(scope)
-        if refusal is not None:
-            status, words = refusal
-            await PlainTextResponse(words + "\n", status)(scope, receive, send)
             return
 
         async def send_with_headers(message: Message) -> None:
@@ -79,21 +72,41 @@ class Guard:
                     headers[name] = value
             await send(message)
 
+        refusal = self.refusal(scope)
+        if refusal is not None:
+            status, words = refusal
+            await PlainTextResponse(words + "\n", status)(scope, receive, send_with_headers)
+            return
         await self.app(scope, receive, send_with_headers)
+
+    def own_address(self, scope: Scope) -> frozenset[str]:
+        """The address that was called, where all of this machine's are listened on.
+
+        A number that stands for itself: no name can be made to point elsewhere through it.
+        """
+        if not self.everywhere or not scope.get("server"):
+            return frozenset()
+        host, port = scope["server"]
+        return frozenset({f"[{host}]:{port}" if ":" in host else f"{host}:{port}"})
 
     def refusal(self, scope: Scope) -> tuple[int, str] | None:
         """A status and a line for a request that is not answered, or nothing."""
         headers = Headers(scope=scope)
-        if headers.get("host", "").lower() not in self.names:
+        if headers.get("host", "").lower() not in self.names | self.own_address(scope):
             return 421, "expected a request to this server's own name"
         if len(scope["query_string"]) > MOST_QUERY:
             return 414, f"expected at most {MOST_QUERY} characters after the question mark"
+        site = headers.get("sec-fetch-site", "same-origin")
         if scope["method"] in ("GET", "HEAD"):
-            return None
+            # A link elsewhere may open a page; an image or a script elsewhere may not ask for work.
+            page = scope["path"] in PAGES and headers.get("sec-fetch-mode") == "navigate"
+            if site in ("same-origin", "none") or page:
+                return None
+            return 403, "expected a request from this server's own page"
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc.lower() not in self.names:
             return 403, "expected a request from this server's own page"
-        if headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        if site != "same-origin":
             return 403, "expected a request from this server's own page"
         if not hmac.compare_digest(headers.get(TOKEN_HEADER, "").encode(), self.token.encode()):
             return 403, "expected this page's token: load the page again"

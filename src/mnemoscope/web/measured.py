@@ -19,11 +19,16 @@ def measured_points(spec: Retrieval, path: Path) -> list[dict[str, Any]]:
     found: dict[tuple[int, int], list[float]] = defaultdict(list)
     where = " AND ".join(f"{name} = ?" for name in SIZES)
     with Store(path, writing=False) as store:
-        for trial in store.find(where, [getattr(spec, name) for name in SIZES]):
-            own = {"samples": trial.spec.samples, "test_samples": trial.spec.test_samples}
+        known: dict[tuple[int, int], str] = {}
+        for name, samples, draws, accuracy in store.accuracies(
+            where, [getattr(spec, name) for name in SIZES]
+        ):
+            at = (samples, draws)
+            if at not in known:
+                known[at] = spec.replace(samples=samples, test_samples=draws).id
             # Other laws of embeddings, triggers or step sizes are other curves.
-            if trial.accuracy is not None and trial.spec.id == spec.replace(**own).id:
-                found[trial.spec.samples, trial.spec.test_samples].append(trial.accuracy)
+            if name == known[at]:
+                found[at].append(accuracy)
     return [
         {"samples": samples, "seeds": len(values), **mean_interval(values, float(draws)).as_dict()}
         for (samples, draws), values in sorted(found.items())

@@ -12,15 +12,15 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Literal
 
+from mnemoscope.analysis.intervals import Interval
 from mnemoscope.fields import Device
 from mnemoscope.spec import SpecError
+from mnemoscope.web.measured import measured_points
 from mnemoscope.web.worker import Order, serve
 
 Stage = Literal["waiting", "running", "done", "cancelled", "failed"]
 # How many may wait, and how many that are over are still shown.
 MOST_WAITING, SHOWN = 20, 8
-# Tokens that one order may go through in its three passes: some minutes of two cores.
-MOST_TOKENS = 3e9
 SECONDS_BETWEEN_LOOKS = 0.1
 
 
@@ -61,14 +61,7 @@ class Measurements:
         self._thread.start()
 
     def add(self, words: str, order: Order) -> Measurement:
-        """Take an order on, or refuse one that is too large, or one too many."""
-        tokens = sum(3.0 * spec.samples * spec.length for spec in order.specs) * order.seeds
-        if tokens > MOST_TOKENS:
-            raise SpecError(
-                "samples",
-                f"expected at most {MOST_TOKENS:,.0f} tokens in all, got {tokens:,.0f}: the "
-                "command below has no such limit",
-            )
+        """Take an order on, or refuse one too many. The worker refuses what would take too long."""
         with self._changed:
             if sum(one.stage == "waiting" for one in self._all) >= MOST_WAITING:
                 raise SpecError("", f"expected at most {MOST_WAITING} waiting: cancel some first")
@@ -97,9 +90,15 @@ class Measurements:
 
     @property
     def version(self) -> str:
-        """Another word whenever the store may have more to show."""
+        """Another word whenever one comes, goes, or changes its stage."""
         with self._changed:
-            return "-".join(f"{one.number}.{int(one.done)}.{one.stage}" for one in self._all)
+            return "-".join(f"{one.number}.{one.stage}" for one in self._all)
+
+    @property
+    def finished(self) -> int:
+        """How many trials the store has got by now; another number when there is more to show."""
+        with self._changed:
+            return sum(int(one.done) for one in self._all)
 
     def close(self) -> int:
         """Stop the worker; how many orders were not finished."""
@@ -125,9 +124,11 @@ class Measurements:
                 now.stage = "running"
             try:
                 self._run(now)
-            except (OSError, EOFError):  # the worker is gone, as for want of memory
+            except Exception as error:  # the worker is gone, as for want of memory
                 self._end_worker()
-                now.stage, now.message = "failed", "the measuring process ended by itself"
+                gone = isinstance(error, OSError | EOFError)
+                now.message = "the measuring process ended by itself" if gone else str(error)
+                now.stage = "failed"
         self._end_worker()
 
     def _run(self, now: Measurement) -> None:
@@ -149,9 +150,18 @@ class Measurements:
                 return
             else:
                 now.done = float(now.order.trials)
+                now.message = f"{value} trials crashed" if value else self._result(now.order)
                 now.stage = "failed" if value else "done"
-                now.message = f"{value} trials crashed" if value else ""
                 return
+
+    def _result(self, order: Order) -> str:
+        """What a single setting came to."""
+        spec = order.specs[0]
+        if len(order.specs) > 1:
+            return f"{order.trials} trials on the curve, kept in the store"
+        found = [one for one in measured_points(spec, self.store) if one["samples"] == spec.samples]
+        told = Interval(*(found[0][name] for name in ("mean", "low", "high")))
+        return f"accuracy {told} over {found[0]['seeds']} seeds, kept in the store"
 
     def _start_worker(self) -> Connection:
         if self._worker is None or not self._worker[0].is_alive():

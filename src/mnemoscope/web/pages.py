@@ -13,6 +13,19 @@ GLYPH = (
     "cx='8' cy='8' r='6' fill='none' stroke='%230a7' stroke-width='3'/%3E%3C/svg%3E"
 )
 
+WORDS = """<details><summary>What the words mean</summary><dl>
+<dt>m</dt><dd>hidden units of a fixed random MLP before the values; 0 leaves it out</dd>
+<dt>activation</dt><dd>the MLP's; hermite2 and hermite3 are polynomials, and hold the most</dd>
+<dt>embedding</dt><dd>gaussian: random; sphere: random of length one; orthonormal: without overlaps,
+which needs d of V at least</dd>
+<dt>trigger</dt><dd>the vector that marks the informative token: in the keys alone, or added to the
+values too</dd>
+<dt>mean bias, noise, overlap</dt><dd>attention is drawn elsewhere</dd>
+<dt>interference, mlp noise</dt><dd>stored pairs disturb each other</dd>
+<dt>unseen</dt><dd>too few samples to have met every token</dd>
+<dt>dotted lines</dt><dd>the cross' N, and the contour's accuracy</dd>
+</dl></details>"""
+
 
 def frame(title: str, body: str, token: str, *, here: str, script: str) -> str:
     """A whole page."""
@@ -37,6 +50,8 @@ def frame(title: str, body: str, token: str, *, here: str, script: str) -> str:
 <body hx-headers='{{"X-Mnemoscope-Token": "{token}"}}'>
 <header class="top"><h1>Mnemoscope</h1><nav aria-label="Pages">{links}</nav>
 <button type="button" id="theme" aria-label="Light or dark">◐</button></header>
+<p id="gone" class="complaint" role="alert" hidden>The server does not answer. Was it stopped? Start
+<code>mnemoscope explore</code> again: what was finished is kept.</p>
 {body}
 </body>
 </html>
@@ -59,24 +74,26 @@ right.</p><button type="button" id="understood">Understood</button></section>
 {"".join(_choice(name, CHOICES[name], state.values[name]) for name in CHOICES)}
 {_choice("x", ACROSS, state.x, "across the map")}
 <div class="field"><label for="target">contour at accuracy</label>
-<input type="number" id="target" name="target" min="0.01" max="0.99" step="0.01"
- value="{state.target:g}"></div>
+<input type="number" id="target" name="target" min="0.01" max="0.99" step="any" required
+ value="{state.target}"></div>
+{WORDS}
 </form>
 <section class="map" aria-label="Predicted map">
 <div id="map" class="plot" tabindex="0" role="application" aria-roledescription="map"
  aria-label="Predicted accuracy. Arrow keys move the cross."></div>
-<p id="under" aria-live="polite"></p>
+<p id="under"></p>
+<p id="wrong" class="complaint" role="alert" hidden></p>
 </section>
 <section class="beside" aria-label="Accuracy against samples">
 <div id="curve" class="plot low"></div>
-<div id="told" hx-get="/told" hx-trigger="settled from:body" hx-include="#state" aria-live="polite">
-</div>
+<div id="told" aria-live="polite"></div>
 </section>
 <section class="measure" aria-label="Measure">
-<form hx-post="/measure" hx-target="#jobs" hx-include="#state" id="order">
+<form hx-post="/measure" hx-target="#jobs" hx-include="#state" hx-sync="#jobs:replace" id="order">
 <label>measure <select name="what"><option value="point">this setting</option>
-<option value="curve">a curve of seven N</option></select></label>
-<label>seeds <input type="number" name="seeds" value="8" min="1" max="{SEEDS_AT_MOST}"></label>
+<option value="curve">a curve: seven N about the contour</option></select></label>
+<label>seeds <input type="number" name="seeds" value="8" min="1" max="{SEEDS_AT_MOST}" required>
+</label>
 <button type="submit">Measure</button>
 </form>
 <div id="jobs" hx-get="/jobs" hx-trigger="load"></div>
@@ -88,6 +105,7 @@ right.</p><button type="button" id="understood">Understood</button></section>
 <a id="table" class="button" download="map.csv" href="/map.csv">Map (CSV)</a>
 <a id="data" class="button" download="explorer.json" href="/explorer.json">All data (JSON)</a>
 <a id="script" class="button" download="map.sh" href="/map.sh">Command</a></p>
+<p>The command, to which <code>uv run</code> belongs in a copy of the project:</p>
 <pre id="command">{escape(state.command)}</pre>
 </section>
 </main>"""
@@ -102,7 +120,7 @@ def _size(name: str, state: State) -> str:
     described = escape(Retrieval.model_fields[name].description or "")
     return f"""<div class="field size" title="{described}">
 <label for="{name}">{words}</label>
-<input type="number" id="{name}" name="{name}" min="{least}" max="{high}" step="1"
+<input type="number" id="{name}" name="{name}" min="{least}" max="{high}" step="1" required
  value="{state.values[name]}">
 <input type="range" data-for="{name}" min="0" max="1000" step="1" data-low="{low}"
  data-high="{high}"{optional} aria-label="{TITLES[name]}"></div>
@@ -121,8 +139,8 @@ def _choice(name: str, names: tuple[str, ...], chosen: str, label: str = "") -> 
     )
 
 
-def plan_form(words: dict[str, str], result: str, token: str) -> str:
-    """The planner's page, with an answer if its address asks for one."""
+def plan_form(words: dict[str, str], token: str) -> str:
+    """The planner's page; the answer to what its address or its fields say comes a moment later."""
     fields = (
         ("facts", "facts to recall (leave empty to ask what a budget buys)", "10000"),
         ("length", "L: tokens among which each is hidden", "64"),
@@ -139,10 +157,12 @@ def plan_form(words: dict[str, str], result: str, token: str) -> str:
     )
     body = f"""<main class="plan">
 <form id="job" class="controls" action="/plan" hx-get="/plan/answer" hx-target="#answer"
- hx-push-url="false" aria-label="Job">
+ aria-label="Job">
+<p>How large must a model be, and how long must it train, to recall so many facts? Say what the job
+is; or leave the facts empty, give a budget, and see how many it can hold.</p>
 {inputs}<div class="field"><button type="submit">Plan</button></div>
 </form>
-<section id="answer" aria-live="polite" aria-label="Answer"
-{"" if result else ' hx-get="/plan/answer" hx-trigger="load" hx-include="#job"'}>{result}</section>
+<section id="answer" aria-live="polite" aria-label="Answer" hx-get="/plan/answer"
+ hx-trigger="load" hx-include="#job"></section>
 </main>"""
     return frame("Plan", body, token, here="/plan", script="plan.js")

@@ -45,7 +45,7 @@ class State:
     @property
     def query(self) -> str:
         """All of it as the end of an address."""
-        return urlencode({**self.values, "target": f"{self.target:g}", "x": self.x})
+        return urlencode({**self.values, "target": self.target, "x": self.x})
 
     def cells(self, **sizes: Any) -> Cells:
         """The setting with other sizes, many at once."""
@@ -66,16 +66,26 @@ class State:
 
     @property
     def command(self) -> str:
-        """The command that predicts the same diagram, and draws it."""
+        """The command that predicts the same diagram, and draws it; none where all is empty."""
         (left, right), (low, high) = RANGES[self.x], RANGES["samples"]
+        if self.values["embedding"] == "orthonormal":  # only as far as there are settings
+            if self.x == "dim":
+                left = max(left, self.values["vocab"])
+            elif self.x == "vocab":
+                right = min(right, self.values["dim"])
+            if left >= right or (self.x in ("length", "width") and not self.possible):
+                return ""
         return (
             f"mnemoscope phase {self.options(self.x, 'samples')} --x {self.x}={left}:{right}:33 "
             f"--y samples={low}:{high}:25 --target {self.target:g} --theory --out map.svg"
         )
 
-    def measure_command(self, seeds: int) -> str:
-        """The command that measures the setting."""
-        return f"mnemoscope run {self.options()} --seeds {seeds}"
+    @property
+    def possible(self) -> bool:
+        """Whether there is such a setting."""
+        return self.values["embedding"] != "orthonormal" or (
+            self.values["dim"] >= self.values["vocab"]
+        )
 
 
 def read_state(words: Mapping[str, Any]) -> State:

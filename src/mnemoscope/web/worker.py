@@ -4,14 +4,19 @@ Apart from the server, so that pages answer while it computes, and so that an or
 at once. Every trial is in the store as soon as it is done.
 """
 
+import multiprocessing
 import os
 import signal
+import threading
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from mnemoscope.fields import Device
 from mnemoscope.spec import Retrieval, SpecError
+
+# What one order may take, roughly.
+MOST_SECONDS = 900.0
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,7 @@ class Order:
 
 
 def serve(line: Connection, store: Path, device: Device) -> None:
-    """Work on the orders that come, until the line is closed."""
+    """Work on the orders that come, until the line is closed or the server is gone."""
     # The simulator is loaded here and not above: the server starts this process, and has no use for
     # it itself.
     from mnemoscope.numerics import compile_soon, keep_compiled_programs
@@ -36,19 +41,32 @@ def serve(line: Connection, store: Path, device: Device) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server hears it, and ends this process
     if hasattr(os, "nice"):
         os.nice(10)  # pages answer first
+    threading.Thread(target=_end_with_the_server, daemon=True).start()
     compile_soon()
     keep_compiled_programs()
     while True:
         try:
             order: Order = line.recv()
-        except EOFError:
+            line.send(_answer(order, line, store, device))
+        except (EOFError, OSError):
             return
-        try:
-            line.send(("done", work_on(order, line, store, device)))
-        except SpecError as error:
-            line.send(("refused", str(error)))
-        except Exception as error:  # whatever it is, the page says so and the next order is taken
-            line.send(("refused", f"{type(error).__name__}: {error}".splitlines()[0]))
+
+
+def _end_with_the_server() -> None:
+    """Also where it was killed: nobody would hear what comes of it. What is finished is kept."""
+    server = multiprocessing.parent_process()
+    if server is not None:
+        server.join()
+        os._exit(1)
+
+
+def _answer(order: Order, line: Connection, store: Path, device: Device) -> tuple[str, int | str]:
+    try:
+        return "done", work_on(order, line, store, device)
+    except SpecError as error:
+        return "refused", str(error)
+    except Exception as error:  # whatever it is, the page says so and the next order is taken
+        return "refused", f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def work_on(order: Order, line: Connection, store: Path, device: Device) -> int:
@@ -57,6 +75,8 @@ def work_on(order: Order, line: Connection, store: Path, device: Device) -> int:
     Says `("at", done)` on the way, where a trial under way counts by its share.
     """
     from mnemoscope.experiments.sweep import OneByOne, Tally, sweep
+    from mnemoscope.experiments.work import estimate_seconds
+    from mnemoscope.numerics import find_device
     from mnemoscope.simulation import passes
     from mnemoscope.store.trials import Store
 
@@ -74,5 +94,12 @@ def work_on(order: Order, line: Connection, store: Path, device: Device) -> int:
         line.send(("at", whole + min(part, 0.99)))
 
     jobs = [(spec, seed) for spec in order.specs for seed in range(order.seeds)]
+    seconds = estimate_seconds(jobs, find_device(device).platform)
+    if seconds > MOST_SECONDS:
+        raise SpecError(
+            "samples",
+            f"expected at most {MOST_SECONDS / 60:.0f} minutes of work, got about "
+            f"{seconds / 60:,.0f}: `mnemoscope run` has no such limit",
+        )
     with Store(store) as kept:
         return sweep(jobs, kept, OneByOne(device, report=within), on_trial).failed

@@ -1,72 +1,109 @@
 "use strict";
 (() => {
-  const form = document.getElementById("state");
-  const map = document.getElementById("map");
-  const curve = document.getElementById("curve");
-  const under = document.getElementById("under");
   const byId = (id) => document.getElementById(id);
+  const form = byId("state"), map = byId("map"), curve = byId("curve"), under = byId("under");
   // At most one request under way; the next waits PACE milliseconds, or as long as the last one
   // took, so that a server with many visitors is not asked faster than it answers. REST after the
   // last move the fine diagram is asked for, with theory's own word beside it.
   const PACE = 60, REST = 180;
-  let shown = null, measured = [], busy = false, wanted = false, next = 0, resting = null;
+  let shown = null, busy = false, wanted = false, next = 0, resting = null;
+  // The last state that could be shown, as words in an address: what all of the page is about.
+  let words = "";
+  // Measured points, and the setting that they are of: all but N, the contour and the axis.
+  let measured = { of: "", points: [] };
 
-  // ---- the state: in the form, and in the address --------------------------------------------
-  const words = () => new URLSearchParams(new FormData(form));
   const value = (name) => Number(byId(name).value);
+  const settingOf = (text) => {
+    const told = new URLSearchParams(text);
+    for (const name of ["samples", "target", "x"]) told.delete(name);
+    return told.toString();
+  };
 
+  // ---- numbers and sliders ---------------------------------------------------------------------
   // Three digits are finer than a slider's step.
   const rounded = (x) => {
     const ten = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, x))) - 2);
     return Math.round(x / ten) * ten;
   };
-
-  const sliders = [...form.querySelectorAll("input[type=range]")];
-  for (const slider of sliders) {
+  const sliders = new Map();
+  for (const slider of form.querySelectorAll("input[type=range]")) {
+    const name = slider.dataset.for, number = byId(name);
     const low = Number(slider.dataset.low), high = Number(slider.dataset.high);
-    const number = byId(slider.dataset.for);
     const optional = slider.dataset.optional === "1";  // whose left end is 0
-    slider.place = () => {
+    const place = () => {
       const x = Number(number.value);
       const share = Math.log(Math.max(x, low) / low) / Math.log(high / low);
       slider.value = optional && x < low ? 0 : Math.max(optional ? 1 : 0, 1000 * share);
       slider.setAttribute("aria-valuetext", number.value);
     };
+    const set = (x) => {
+      number.value = optional && x < low / 1.05 ? 0 : Math.min(high, Math.max(low, x));
+      place();
+    };
+    // By a tenth or so, and by one at least.
+    const nudge = (factor) => {
+      const x = Number(number.value);
+      const to = rounded((x || low / factor) * factor);
+      set(to === x ? x + Math.sign(factor - 1) : to);
+      moved();
+    };
     slider.addEventListener("input", () => {
-      const share = Number(slider.value) / 1000;
-      const x = rounded(low * (high / low) ** share);
-      number.value = optional && slider.value === "0" ? 0 : Math.min(high, Math.max(low, x));
+      const at = Number(slider.value);
+      const x = at >= 1000 ? high : rounded(low * (high / low) ** (at / 1000));
+      number.value = optional && at === 0 ? 0 : Math.min(high, Math.max(low, x));
       slider.setAttribute("aria-valuetext", number.value);
       moved();
     });
-    slider.place();
+    slider.addEventListener("keydown", (event) => {
+      const way = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key];
+      if (!way) return;
+      event.preventDefault();
+      nudge(1.1 ** way);
+    });
+    place();
+    sliders.set(name, { place, set, nudge });
   }
   form.addEventListener("input", (event) => {
     if (event.target.type === "range") return;
-    for (const slider of sliders) slider.place();
+    for (const slider of sliders.values()) slider.place();
     moved();
   });
   form.addEventListener("submit", (event) => event.preventDefault());
 
-  function moved() {
-    if (!form.checkValidity()) {
-      const wrong = form.querySelector(":invalid");
-      under.textContent = `${wrong.name}: ${wrong.validationMessage}`;
-      return;
-    }
+  const label = (field) => form.querySelector(`label[for=${field.id}]`).textContent.trim();
+
+  function complain(text) {
+    byId("wrong").textContent = text;
+    byId("wrong").hidden = !text;
+  }
+
+  function moved(first = false) {
     byId("activation").closest(".field").hidden = value("width") === 0 && byId("x").value !== "width";
-    history.replaceState(null, "", `/?${words()}`);
+    const wrong = form.querySelector("input:invalid");
+    complain(wrong ? `${label(wrong)}: ${wrong.validationMessage}` : "");
+    if (wrong) return;  // the page stays with what could be shown last
+    // What was wrong with the address is no longer, once something else was chosen.
+    if (!first) document.querySelector("body > .complaint:not(#gone)")?.remove();
+    words = new URLSearchParams(new FormData(form)).toString();
+    history.replaceState(null, "", `/?${words}`);
     for (const [id, address] of [["table", "/map.csv"], ["data", "/explorer.json"], ["script", "/map.sh"]]) {
-      byId(id).href = `${address}?${words()}`;
+      byId(id).href = `${address}?${words}`;
     }
     ask();
     clearTimeout(resting);
     resting = setTimeout(rest, REST);
   }
 
-  // ---- asking ---------------------------------------------------------------------------------
+  // ---- asking ----------------------------------------------------------------------------------
   async function fetchJson(address) {
-    const answer = await fetch(address);
+    let answer;
+    try {
+      answer = await fetch(address);
+    } catch {
+      reachable(false);
+      throw new Error("The server does not answer.");
+    }
+    reachable(true);
     const told = await answer.json();
     if (!answer.ok) throw new Error(told.message);
     return told;
@@ -78,16 +115,18 @@
     wanted = false;
     const pause = next - performance.now();
     if (pause > 0) await new Promise((done) => setTimeout(done, pause));
-    const asked = performance.now(), now = words().toString();
+    const asked = performance.now(), now = words;
     try {
       // The fine one may have come first: then this one would only blur it.
-      const told = map.dataset.settled === now ? null : await fetchJson(`/map.json?${now}&moving=1`);
-      if (told && map.dataset.settled !== now) {
-        show(told);
-        map.dataset.took = (performance.now() - asked).toFixed(1);
+      if (map.dataset.settled !== now) {
+        const told = await fetchJson(`/map.json?${now}&moving=1`);
+        if (map.dataset.settled !== words) {
+          show(told);
+          map.dataset.took = (performance.now() - asked).toFixed(1);
+        }
       }
     } catch (error) {
-      under.textContent = error.message;
+      complain(error.message);
     }
     const done = performance.now();
     next = Math.max(asked + PACE, done + (done - asked));
@@ -96,29 +135,28 @@
   }
 
   async function rest() {
-    htmx.trigger(document.body, "settled");
-    const now = words().toString();
+    const now = words;
+    htmx.ajax("GET", `/told?${now}`, "#told");
     try {
-      const [fine, found] = await Promise.all(
-        [fetchJson(`/map.json?${now}`), fetchJson(`/measured.json?${now}`)]);
-      if (now !== words().toString()) return;  // it moved on meanwhile
-      measured = found.points;
+      const [fine] = await Promise.all([fetchJson(`/map.json?${now}`), look(now)]);
+      if (now !== words) return;  // it moved on meanwhile
       map.dataset.settled = now;
       show(fine);
     } catch (error) {
-      under.textContent = error.message;
+      complain(error.message);
     }
   }
 
-  async function look() {
-    const now = words().toString();
+  let looks = 0;
+  async function look(now) {
+    const turn = ++looks;
     const found = await fetchJson(`/measured.json?${now}`);
-    if (now !== words().toString()) return;
-    measured = found.points;
+    if (turn !== looks) return;  // a later look knows more
+    measured = { of: settingOf(now), points: found.points };
     if (shown) drawCurve();
   }
 
-  // ---- drawing --------------------------------------------------------------------------------
+  // ---- drawing ---------------------------------------------------------------------------------
   const ticks = (low, high, firsts) => {
     const found = [];
     for (let ten = Math.floor(Math.log10(low)); ten <= Math.ceil(Math.log10(high)); ten++) {
@@ -158,21 +196,25 @@
       const far = ([c, r]) => (c - mc) ** 2 + 2 * (r - mr) ** 2;
       return cells.reduce((a, b) => (far(a) <= far(b) ? a : b));
     };
-    const names = [...places].filter(([, cells]) => cells.length > 0.015 * X.length * Y.length)
+    const names = [...places].filter(([, cells]) => cells.length > 0.03 * X.length * Y.length)
       .map(([name, cells]) => {
         const [c, r] = middle(cells);
+        // Near a side, a name leans inwards.
+        const side = (at, count) => (at < 0.15 * count ? 0 : at > 0.85 * count ? 2 : 1);
         return { x: Math.log10(X[c]), y: Math.log10(Y[r]), text: told.laws[told.names[name]].name,
-          showarrow: false, bgcolor: "rgba(255,255,255,0.72)", font: { size: 11, color: "#1b1f24" } };
+          xanchor: ["left", "center", "right"][side(c, X.length)],
+          yanchor: ["bottom", "middle", "top"][side(r, Y.length)], showarrow: false,
+          bgcolor: "rgba(255,255,255,0.72)", font: { size: 11, color: "#1b1f24" } };
       });
     return { x, y, names };
   }
 
-  const cross = () => ({ x: [value(shown.x.field)], y: [value("samples")] });
-
-  function show(told) {
-    shown = told;
+  function figure(told) {
     const lines = regions(told);
-    const { warm } = palette();
+    const cross = { x: [value(told.x.field)], y: [value("samples")] };
+    const mark = (size, width, color) => ({ type: "scatter", mode: "markers", ...cross,
+      hoverinfo: "skip", cliponaxis: false,
+      marker: { symbol: "cross-thin", size, line: { width, color } } });
     const data = [
       { type: "heatmap", x: told.x.values, y: told.y.values, z: told.accuracy, zmin: 0, zmax: 1,
         colorscale: "Viridis", zsmooth: "best", hoverinfo: "none",
@@ -182,46 +224,50 @@
         contours: { start: told.target, end: told.target, size: 1, coloring: "none" },
         line: { color: "#fff", width: 2.5, dash: "dash" } },
       { type: "scatter", mode: "lines", x: lines.x, y: lines.y, hoverinfo: "skip",
-        line: { color: "rgba(0,0,0,0.45)", width: 1 } },
-      { type: "scatter", mode: "markers", ...cross(), hoverinfo: "skip",
-        marker: { symbol: "cross-thin", size: 18, line: { width: 5, color: "#fff" } } },
-      { type: "scatter", mode: "markers", ...cross(), hoverinfo: "skip",
-        marker: { symbol: "cross-thin", size: 16, line: { width: 2.5, color: warm } } },
+        line: { color: "rgba(140,140,140,0.9)", width: 1 } },
+      mark(18, 5, "#fff"), mark(16, 2.5, palette().warm),
     ];
-    Plotly.react(map, data, figureLayout({ xaxis: axis(told.x), yaxis: axis(told.y),
-      showlegend: false, annotations: lines.names, hovermode: "closest" }),
-    { responsive: true, displayModeBar: false });
-    map.dataset.drawn = String(Number(map.dataset.drawn || 0) + 1);
+    const layout = figureLayout({ xaxis: axis(told.x), yaxis: axis(told.y), showlegend: false,
+      annotations: lines.names, hovermode: false, dragmode: false });
+    return { data, layout };
+  }
+
+  function show(told) {
+    shown = told;
+    const { data, layout } = figure(told);
+    Plotly.react(map, data, layout, { responsive: true, displayModeBar: false });
     drawCurve();
-    say(nearest(value(told.x.field), value("samples")));
+    describe(null);
     tellCrossing();
   }
 
   function drawCurve() {
     const told = shown, { accent, warm, soft } = palette();
     const side = { label: "N, samples", values: told.y.values };
+    const points = measured.of === settingOf(words) ? measured.points : [];
     const data = [
       { type: "scatter", mode: "lines", name: "predicted", x: told.curve.samples,
         y: told.curve.accuracy, line: { color: accent, width: 2.5 },
         hovertemplate: "N = %{x:,}<br>predicted %{y:.3f}<extra></extra>" },
-      { type: "scatter", mode: "markers", name: "measured", x: measured.map((one) => one.samples),
-        y: measured.map((one) => one.mean), marker: { color: warm, size: 8 },
+      { type: "scatter", mode: "markers", name: "measured", x: points.map((one) => one.samples),
+        y: points.map((one) => one.mean), marker: { color: warm, size: 8 },
         error_y: { type: "data", symmetric: false, color: warm, thickness: 1.5,
-          array: measured.map((one) => (one.high ?? one.mean) - one.mean),
-          arrayminus: measured.map((one) => one.mean - (one.low ?? one.mean)) },
-        text: measured.map((one) => `${one.seeds} seed${one.seeds > 1 ? "s" : ""}`),
+          array: points.map((one) => (one.high ?? one.mean) - one.mean),
+          arrayminus: points.map((one) => one.mean - (one.low ?? one.mean)) },
+        text: points.map((one) => `${one.seeds} seed${one.seeds > 1 ? "s" : ""}`),
         hovertemplate: "N = %{x:,}<br>measured %{y:.3f}, %{text}<extra></extra>" },
     ];
     const line = (more) => ({ type: "line", line: { color: soft, width: 1, dash: "dot" }, ...more });
     const N = value("samples");
-    Plotly.react(curve, data, figureLayout({ xaxis: axis(side, [1]),
+    Plotly.react(curve, data, figureLayout({ xaxis: axis(side, [1]), hovermode: "closest",
       yaxis: { range: [-0.03, 1.03], title: { text: "accuracy" }, gridcolor: palette().line,
         zeroline: false, fixedrange: true },
+      margin: { l: 62, r: 16, t: 34, b: 46 }, dragmode: false,
       shapes: [line({ xref: "paper", x0: 0, x1: 1, y0: told.target, y1: told.target }),
         line({ yref: "paper", y0: 0, y1: 1, x0: N, x1: N })],
-      legend: { x: 0.02, y: 0.98, bgcolor: "rgba(0,0,0,0)" } }),
+      legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" }, showlegend: true }),
     { responsive: true, displayModeBar: false });
-    curve.dataset.points = String(measured.length);
+    curve.dataset.points = String(points.length);
   }
 
   function tellCrossing() {
@@ -232,22 +278,32 @@
       : `theory: N = ${N.toLocaleString("en")}; `;
   }
 
-  // ---- the regime under the pointer -----------------------------------------------------------
+  // ---- the regime under the pointer ------------------------------------------------------------
   function nearest(x, y) {
     const closest = (values, to) => values.reduce((best, one, at) =>
       (Math.abs(Math.log(one / to)) < Math.abs(Math.log(values[best] / to)) ? at : best), 0);
     return [closest(shown.x.values, x), closest(shown.y.values, y)];
   }
 
-  function say([c, r]) {
+  let said = "";
+  function describe(cell) {
+    if (cell === null) {
+      said = "";
+      under.textContent = byId("x").value === "width" && value("width") === 0
+        ? "The cross has no MLP, m = 0, and so is not on this map."
+        : "Point at the map to read what limits recall there; click to put the cross there.";
+      return;
+    }
+    const [c, r] = cell;
     const law = shown.laws[shown.names[shown.regimes[r][c]]];
     const right = shown.accuracy[r][c];
-    under.replaceChildren();
+    const place = `${shown.x.label.split(",")[0]} = ${shown.x.values[c].toLocaleString("en")}, N = ` +
+      `${shown.y.values[r].toLocaleString("en")}: accuracy ${right === null ? "–" : right.toFixed(2)}, `;
+    if (place + law.name === said) return;
+    said = place + law.name;
     const bold = document.createElement("b");
     bold.textContent = law.name;
-    under.append(`${shown.x.label.split(",")[0]} = ${shown.x.values[c].toLocaleString("en")}, N = ` +
-      `${shown.y.values[r].toLocaleString("en")}: accuracy ${right === null ? "–" : right.toFixed(2)}, `);
-    under.append(bold, `: ${law.words}`);
+    under.replaceChildren(place, bold, `: ${law.words}`);
     if (law.formula) {
       const span = document.createElement("span");
       span.className = "formula";
@@ -258,6 +314,7 @@
 
   // Where the pointer is, in the axes' own numbers.
   function pointed(event) {
+    if (!shown) return null;
     const { xaxis, yaxis } = map._fullLayout;
     const box = map.getBoundingClientRect();
     const x = 10 ** xaxis.p2l(event.clientX - box.left - xaxis._offset);
@@ -266,50 +323,46 @@
     return inside(shown.x, x) && inside(shown.y, y) ? [x, y] : null;
   }
   map.addEventListener("pointermove", (event) => {
-    const at = shown && pointed(event);
-    if (at) say(nearest(...at));
+    const at = pointed(event);
+    if (at) describe(nearest(...at));
   });
-  map.addEventListener("pointerleave", () => {
-    if (shown) say(nearest(value(shown.x.field), value("samples")));
-  });
-  map.addEventListener("click", (event) => {
-    const at = shown && pointed(event);
-    if (at) place(rounded(at[0]), rounded(at[1]));
-  });
-  map.addEventListener("keydown", (event) => {
-    const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
-    if (!step || !shown) return;
-    event.preventDefault();
-    const by = event.shiftKey ? 1.5 : 1.1;
-    place(rounded(value(shown.x.field) * by ** step[0]), rounded(value("samples") * by ** step[1]));
-  });
-
-  function place(x, y) {
-    for (const [name, to] of [[shown.x.field, x], ["samples", y]]) {
-      const number = byId(name);
-      const slider = sliders.find((one) => one.dataset.for === name);
-      const least = Number(slider.dataset.low);
-      // A small number must move by at least one.
-      const was = Number(number.value);
-      number.value = Math.min(Number(number.max), Math.max(least, to));
-      if (to > was && Number(number.value) === was) number.value = Math.min(Number(number.max), was + 1);
-      slider.place();
-    }
+  map.addEventListener("pointerleave", () => { if (shown) describe(null); });
+  // By its two ends, since a tap makes no click there; the second wherever Plotly lets it arrive.
+  let pressed = null;
+  map.addEventListener("pointerdown", (event) => { pressed = [event.clientX, event.clientY]; }, true);
+  window.addEventListener("pointerup", (event) => {
+    const from = pressed, at = from && pointed(event);
+    pressed = null;
+    if (!at || Math.hypot(event.clientX - from[0], event.clientY - from[1]) > 8) return;
+    sliders.get(shown.x.field).set(rounded(at[0]));
+    sliders.get("samples").set(rounded(at[1]));
     moved();
-  }
+  }, true);
+  map.addEventListener("keydown", (event) => {
+    const way = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1 }[event.key];
+    if (!way || !shown) return;
+    event.preventDefault();
+    const name = event.key === "ArrowLeft" || event.key === "ArrowRight" ? shown.x.field : "samples";
+    sliders.get(name).nudge((event.shiftKey ? 1.5 : 1.1) ** way);
+  });
 
-  // ---- measurements: their list is the server's; the curve follows it ---------------------------
-  let version = "";
-  document.body.addEventListener("htmx:afterSettle", () => {
-    const list = document.querySelector("#jobs .jobs");
-    if (list && list.dataset.version !== version) {
-      version = list.dataset.version;
-      look().catch((error) => { under.textContent = error.message; });
+  // ---- measurements: their list is the server's; the curve follows it ----------------------------
+  byId("order").addEventListener("htmx:beforeRequest", (event) => {
+    if (event.target.id === "order" && !form.reportValidity()) event.preventDefault();
+  });
+  let finished = "";
+  const follow = () => {
+    const now = byId("finished")?.dataset.finished ?? "";
+    if (now !== finished) {
+      finished = now;
+      look(words).catch((error) => complain(error.message));
     }
     tellCrossing();
-  });
+  };
+  document.body.addEventListener("htmx:afterSettle", follow);
+  document.body.addEventListener("htmx:oobAfterSwap", follow);
 
-  // ---- taking it along --------------------------------------------------------------------------
+  // ---- taking it along ---------------------------------------------------------------------------
   async function copy(button, text) {
     const name = button.textContent;
     try {
@@ -323,18 +376,27 @@
   }
   byId("link").addEventListener("click", () => copy(byId("link"), location.href));
   byId("figure").addEventListener("click", () => {
-    Plotly.downloadImage(map, { format: "svg", filename: "map", width: 900, height: 620 });
+    if (!shown) return;
+    const { data, layout } = figure(shown);
+    const told = new URLSearchParams(words);
+    const held = [["V", "vocab"], ["d", "dim"], ["L", "length"], ["m", "width"]]
+      .filter(([, name]) => name !== shown.x.field && told.get(name) !== "0")
+      .map(([letter, name]) => `${letter} = ${told.get(name)}`);
+    layout.title = { text: `Predicted accuracy, ${held.join(", ")}; dashed: ${shown.target}`,
+      font: { size: 14 } };
+    layout.margin = { ...layout.margin, t: 44 };
+    Plotly.downloadImage({ data, layout }, { format: "svg", filename: "map", width: 900, height: 640 });
   });
 
-  // ---- the first visit --------------------------------------------------------------------------
+  // ---- the first visit ---------------------------------------------------------------------------
   const welcome = byId("welcome");
   const known = () => { try { return localStorage.getItem("mnemoscope-known"); } catch { return null; } };
-  welcome.hidden = location.search !== "" || known() !== null;
+  welcome.hidden = known() !== null;
   byId("understood").addEventListener("click", () => {
     welcome.hidden = true;
     try { localStorage.setItem("mnemoscope-known", "1"); } catch { /* shown again next time */ }
   });
 
   document.addEventListener("themed", () => { if (shown) show(shown); });
-  moved();
+  moved(true);
 })();

@@ -21,6 +21,11 @@
     });
   });
 
+  // A server that was stopped is said to be gone, until it answers again.
+  window.reachable = (there) => { document.getElementById("gone").hidden = there; };
+  document.addEventListener("htmx:sendError", () => window.reachable(false));
+  document.addEventListener("htmx:afterOnLoad", () => window.reachable(true));
+
   // The colours of figures, from the style sheet.
   window.palette = () => {
     const style = getComputedStyle(root);
