@@ -1,8 +1,8 @@
 """Many people dragging at once: how long the explorer takes to answer each redraw.
 
 The server is a process of its own, as `mnemoscope explore` starts it. A client does what the page
-does: one request under way at a time, the next one after the page's own pace, or after as long as
-the last answer took; every one for a place where the slider was not before.
+does: one request under way at a time, the next after the page's own pace, or after twice as long
+as the last answer took; every one for a place where the slider was not before.
 """
 
 import asyncio
@@ -77,7 +77,7 @@ async def _drag(address: str, number: int, redraws: int) -> tuple[list[float], i
         body = await reader.readexactly(int(length[1])) if length else b""
         times.append(1000 * (time.perf_counter() - began))
         bad += not (head.startswith("http/1.1 200") and body.startswith(b'{"x"'))
-        await asyncio.sleep(max(PACE - times[-1], times[-1]) / 1000)
+        await asyncio.sleep(max(PACE - times[-1], 2 * times[-1]) / 1000)
     writer.close()
     await writer.wait_closed()
     return times, bad

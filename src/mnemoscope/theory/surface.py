@@ -55,7 +55,7 @@ def surface(cells: Cells, grain: "Grain | None" = None) -> Surface:
     n = cells.samples / cells.vocab
     everything = np.arange(len(n))
     sure = np.stack([n, n + n**2, 0 * n])
-    found = kernel(cells, grain.norms_hidden if cells.hidden else grain.norms)
+    found = kernel(cells, grain.norms)
     right = _named(cells, found, everything, 1.0 + 0 * n, 0 * n, sure, grain)
     errs = won.min(axis=(0, 1)) < SURE
     matters = (right > FEW) & (attended > FEW)
@@ -165,20 +165,19 @@ def log_phi(x: np.ndarray) -> np.ndarray:
 class Grain:
     """How many nodes averages are taken with.
 
-    Over seeds, tokens' scores, stored pairs, and norms of queries without an MLP and with one.
+    Over seeds, tokens' scores, stored pairs and queries' norms; and what `Fineness` has.
     """
 
     seeds: int
     scores: int
     stored: int
     norms: int
-    norms_hidden: int
     fineness: Fineness
 
 
 # While a slider moves, and once it rests.
-COARSE = Grain(2, 3, 5, 1, 2, Fineness(others=1, noise=2, label=2, size=1, log_phi=log_phi))
-FINER = Grain(3, 5, 8, 2, 2, Fineness(others=2, noise=3, label=2, size=1, log_phi=log_phi))
+COARSE = Grain(2, 3, 5, 1, Fineness(others=1, noise=2, label=2, size=1, log_phi=log_phi))
+FINER = Grain(3, 5, 8, 2, Fineness(others=2, noise=3, label=2, size=1, log_phi=log_phi))
 
 
 def _regimes(

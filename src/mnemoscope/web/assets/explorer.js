@@ -2,9 +2,9 @@
 (() => {
   const byId = (id) => document.getElementById(id);
   const form = byId("state"), map = byId("map"), curve = byId("curve"), under = byId("under");
-  // At most one request under way; the next waits PACE milliseconds, or as long as the last one
-  // took, so that a server with many visitors is not asked faster than it answers. REST after the
-  // last move the fine diagram is asked for, with theory's own word beside it.
+  // At most one request under way, and one in PACE milliseconds; the next waits twice as long as the
+  // last answer took, so that a server with many visitors is not asked faster than it answers. REST
+  // after the last move the fine diagram is asked for, with theory's own word beside it.
   const PACE = 60, REST = 180;
   let shown = null, busy = false, wanted = false, next = 0, resting = null;
   // The last state that could be shown, as words in an address: what all of the page is about.
@@ -116,10 +116,12 @@
     const pause = next - performance.now();
     if (pause > 0) await new Promise((done) => setTimeout(done, pause));
     const asked = performance.now(), now = words;
+    let answered = asked;
     try {
       // The fine one may have come first: then this one would only blur it.
       if (map.dataset.settled !== now) {
         const told = await fetchJson(`/map.json?${now}&moving=1`);
+        answered = performance.now();
         if (map.dataset.settled !== words) {
           show(told);
           map.dataset.took = (performance.now() - asked).toFixed(1);
@@ -128,8 +130,7 @@
     } catch (error) {
       complain(error.message);
     }
-    const done = performance.now();
-    next = Math.max(asked + PACE, done + (done - asked));
+    next = Math.max(asked + PACE, answered + 2 * (answered - asked));
     busy = false;
     if (wanted) ask();
   }
@@ -274,8 +275,10 @@
     const place = byId("crossing");
     if (!place || !shown) return;
     const N = shown.crossing;
-    place.textContent = N === null ? "theory: not reached on this map; "
-      : `theory: N = ${N.toLocaleString("en")}; `;
+    const said = N === null ? "not reached on this map"
+      : N <= shown.y.values[0] ? `N of ${N.toLocaleString("en")} or fewer`
+        : `N = ${N.toLocaleString("en")}`;
+    place.textContent = `theory: ${said}; `;
   }
 
   // ---- the regime under the pointer ------------------------------------------------------------
