@@ -45,7 +45,7 @@ def frame(title: str, body: str, token: str, *, here: str, script: str) -> str:
 <script src="/assets/theme.js"></script>
 <script src="/assets/htmx.min.js" defer></script>
 <script src="/assets/plotly.min.js" defer></script>
-<script src="/assets/{script}" defer></script>
+<script src="/assets/{script}" type="module"></script>
 </head>
 <body hx-headers='{{"X-Mnemoscope-Token": "{token}"}}'>
 <header class="top"><h1>Mnemoscope</h1><nav aria-label="Pages">{links}</nav>

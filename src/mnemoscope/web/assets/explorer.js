@@ -1,405 +1,309 @@
-"use strict";
-(() => {
-  const byId = (id) => document.getElementById(id);
-  const form = byId("state"), map = byId("map"), curve = byId("curve"), under = byId("under");
-  // At most one request under way, and one in PACE milliseconds; the next waits twice as long as the
-  // last answer took, so that a server with many visitors is not asked faster than it answers. REST
-  // after the last move the fine diagram is asked for, with theory's own word beside it.
-  const PACE = 60, REST = 180;
-  let shown = null, busy = false, wanted = false, next = 0, resting = null;
-  // The last state that could be shown, as words in an address: what all of the page is about.
-  let words = "";
-  // Measured points, and the setting that they are of: all but N, the contour and the axis.
-  let measured = { of: "", points: [] };
+import { curveFigure, mapFigure } from "./figures.js";
 
-  const value = (name) => Number(byId(name).value);
-  const settingOf = (text) => {
-    const told = new URLSearchParams(text);
-    for (const name of ["samples", "target", "x"]) told.delete(name);
-    return told.toString();
-  };
+const byId = (id) => document.getElementById(id);
+const form = byId("state"), map = byId("map"), curve = byId("curve"), under = byId("under");
+// At most one request under way, and one in PACE milliseconds; the next waits twice as long as the
+// last answer took, so that a server with many visitors is not asked faster than it answers. REST
+// after the last move the fine diagram is asked for, with theory's own word beside it.
+const PACE = 60, REST = 180;
+let shown = null, busy = false, wanted = false, next = 0, resting = null;
+// The last state that could be shown, as words in an address: what all of the page is about.
+let words = "";
+// Measured points, and the setting that they are of: all but N, the contour and the axis.
+let measured = { of: "", points: [] };
 
-  // ---- numbers and sliders ---------------------------------------------------------------------
-  // Three digits are finer than a slider's step.
-  const rounded = (x) => {
-    const ten = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, x))) - 2);
-    return Math.round(x / ten) * ten;
+const value = (name) => Number(byId(name).value);
+const settingOf = (text) => {
+  const told = new URLSearchParams(text);
+  for (const name of ["samples", "target", "x"]) told.delete(name);
+  return told.toString();
+};
+
+// ---- numbers and sliders ---------------------------------------------------------------------
+// Three digits are finer than a slider's step.
+const rounded = (x) => {
+  const ten = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, x))) - 2);
+  return Math.round(x / ten) * ten;
+};
+const sliders = new Map();
+for (const slider of form.querySelectorAll("input[type=range]")) {
+  const name = slider.dataset.for, number = byId(name);
+  const low = Number(slider.dataset.low), high = Number(slider.dataset.high);
+  const optional = slider.dataset.optional === "1";  // whose left end is 0
+  const place = () => {
+    const x = Number(number.value);
+    const share = Math.log(Math.max(x, low) / low) / Math.log(high / low);
+    slider.value = optional && x < low ? 0 : Math.max(optional ? 1 : 0, 1000 * share);
+    slider.setAttribute("aria-valuetext", number.value);
   };
-  const sliders = new Map();
-  for (const slider of form.querySelectorAll("input[type=range]")) {
-    const name = slider.dataset.for, number = byId(name);
-    const low = Number(slider.dataset.low), high = Number(slider.dataset.high);
-    const optional = slider.dataset.optional === "1";  // whose left end is 0
-    const place = () => {
-      const x = Number(number.value);
-      const share = Math.log(Math.max(x, low) / low) / Math.log(high / low);
-      slider.value = optional && x < low ? 0 : Math.max(optional ? 1 : 0, 1000 * share);
-      slider.setAttribute("aria-valuetext", number.value);
-    };
-    const set = (x) => {
-      number.value = optional && x < low / 1.05 ? 0 : Math.min(high, Math.max(low, x));
-      place();
-    };
-    // By a tenth or so, and by one at least.
-    const nudge = (factor) => {
-      const x = Number(number.value);
-      const to = rounded((x || low / factor) * factor);
-      set(to === x ? x + Math.sign(factor - 1) : to);
-      moved();
-    };
-    slider.addEventListener("input", () => {
-      const at = Number(slider.value);
-      const x = at >= 1000 ? high : rounded(low * (high / low) ** (at / 1000));
-      number.value = optional && at === 0 ? 0 : Math.min(high, Math.max(low, x));
-      slider.setAttribute("aria-valuetext", number.value);
-      moved();
-    });
-    slider.addEventListener("keydown", (event) => {
-      const way = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key];
-      if (!way) return;
-      event.preventDefault();
-      nudge(1.1 ** way);
-    });
+  const set = (x) => {
+    number.value = optional && x < low / 1.05 ? 0 : Math.min(high, Math.max(low, x));
     place();
-    sliders.set(name, { place, set, nudge });
-  }
-  form.addEventListener("input", (event) => {
-    if (event.target.type === "range") return;
-    for (const slider of sliders.values()) slider.place();
-    moved();
-  });
-  form.addEventListener("submit", (event) => event.preventDefault());
-
-  const label = (field) => form.querySelector(`label[for=${field.id}]`).textContent.trim();
-
-  function complain(text) {
-    byId("wrong").textContent = text;
-    byId("wrong").hidden = !text;
-  }
-
-  function moved(first = false) {
-    byId("activation").closest(".field").hidden = value("width") === 0 && byId("x").value !== "width";
-    const wrong = form.querySelector("input:invalid");
-    complain(wrong ? `${label(wrong)}: ${wrong.validationMessage}` : "");
-    if (wrong) return;  // the page stays with what could be shown last
-    // What was wrong with the address is no longer, once something else was chosen.
-    if (!first) document.querySelector("body > .complaint:not(#gone)")?.remove();
-    words = new URLSearchParams(new FormData(form)).toString();
-    history.replaceState(null, "", `/?${words}`);
-    for (const [id, address] of [["table", "/map.csv"], ["data", "/explorer.json"], ["script", "/map.sh"]]) {
-      byId(id).href = `${address}?${words}`;
-    }
-    ask();
-    clearTimeout(resting);
-    resting = setTimeout(rest, REST);
-  }
-
-  // ---- asking ----------------------------------------------------------------------------------
-  async function fetchJson(address) {
-    let answer;
-    try {
-      answer = await fetch(address);
-    } catch {
-      reachable(false);
-      throw new Error("The server does not answer.");
-    }
-    reachable(true);
-    const told = await answer.json();
-    if (!answer.ok) throw new Error(told.message);
-    return told;
-  }
-
-  async function ask() {
-    if (busy) { wanted = true; return; }
-    busy = true;
-    wanted = false;
-    const pause = next - performance.now();
-    if (pause > 0) await new Promise((done) => setTimeout(done, pause));
-    const asked = performance.now(), now = words;
-    let answered = asked;
-    try {
-      // The fine one may have come first: then this one would only blur it.
-      if (map.dataset.settled !== now) {
-        const told = await fetchJson(`/map.json?${now}&moving=1`);
-        answered = performance.now();
-        if (map.dataset.settled !== words) {
-          show(told);
-          map.dataset.took = (performance.now() - asked).toFixed(1);
-        }
-      }
-    } catch (error) {
-      complain(error.message);
-    }
-    next = Math.max(asked + PACE, answered + 2 * (answered - asked));
-    busy = false;
-    if (wanted) ask();
-  }
-
-  async function rest() {
-    const now = words;
-    htmx.ajax("GET", `/told?${now}`, "#told");
-    try {
-      const [fine] = await Promise.all([fetchJson(`/map.json?${now}`), look(now)]);
-      if (now !== words) return;  // it moved on meanwhile
-      map.dataset.settled = now;
-      show(fine);
-    } catch (error) {
-      complain(error.message);
-    }
-  }
-
-  let looks = 0;
-  async function look(now) {
-    const turn = ++looks;
-    const found = await fetchJson(`/measured.json?${now}`);
-    if (turn !== looks) return;  // a later look knows more
-    measured = { of: settingOf(now), points: found.points };
-    if (shown) drawCurve();
-  }
-
-  // ---- drawing ---------------------------------------------------------------------------------
-  const ticks = (low, high, firsts) => {
-    const found = [];
-    for (let ten = Math.floor(Math.log10(low)); ten <= Math.ceil(Math.log10(high)); ten++) {
-      for (const first of firsts) {
-        const at = first * 10 ** ten;
-        if (at >= low / 1.2 && at <= high * 1.2) found.push(at);
-      }
-    }
-    return { tickvals: found, ticktext: found.map((x) => x.toLocaleString("en")) };
   };
-  const axis = (side, firsts = innerWidth < 640 ? [1] : [1, 2, 5]) => ({ type: "log",
-    title: { text: side.label }, fixedrange: true, gridcolor: palette().line, zeroline: false,
-    automargin: true, range: [Math.log10(side.values[0]), Math.log10(side.values.at(-1))],
-    ...ticks(side.values[0], side.values.at(-1), firsts) });
-
-  // Lines between cells of different regimes, and a place near each region's middle for its name.
-  function regions(told) {
-    const edge = (values, at) => at < 0 ? values[0] : at + 1 >= values.length ? values.at(-1)
-      : Math.sqrt(values[at] * values[at + 1]);
-    const x = [], y = [], places = new Map();
-    const grid = told.regimes, X = told.x.values, Y = told.y.values;
-    grid.forEach((row, r) => row.forEach((name, c) => {
-      if (c + 1 < row.length && row[c + 1] !== name) {
-        x.push(edge(X, c), edge(X, c), null);
-        y.push(edge(Y, r - 1), edge(Y, r), null);
-      }
-      if (r + 1 < grid.length && grid[r + 1][c] !== name) {
-        x.push(edge(X, c - 1), edge(X, c), null);
-        y.push(edge(Y, r), edge(Y, r), null);
-      }
-      if (!places.has(name)) places.set(name, []);
-      places.get(name).push([c, r]);
-    }));
-    const middle = (cells) => {
-      const half = (k) => cells.map((one) => one[k]).sort((a, b) => a - b)[cells.length >> 1];
-      const [mc, mr] = [half(0), half(1)];
-      const far = ([c, r]) => (c - mc) ** 2 + 2 * (r - mr) ** 2;
-      return cells.reduce((a, b) => (far(a) <= far(b) ? a : b));
-    };
-    const names = [...places].filter(([, cells]) => cells.length > 0.03 * X.length * Y.length)
-      .map(([name, cells]) => {
-        const [c, r] = middle(cells);
-        // Near a side, a name leans inwards.
-        const side = (at, count) => (at < 0.15 * count ? 0 : at > 0.85 * count ? 2 : 1);
-        return { x: Math.log10(X[c]), y: Math.log10(Y[r]), text: told.laws[told.names[name]].name,
-          xanchor: ["left", "center", "right"][side(c, X.length)],
-          yanchor: ["bottom", "middle", "top"][side(r, Y.length)], showarrow: false,
-          bgcolor: "rgba(255,255,255,0.72)", font: { size: 11, color: "#1b1f24" } };
-      });
-    return { x, y, names };
-  }
-
-  function figure(told) {
-    const lines = regions(told);
-    const cross = { x: [value(told.x.field)], y: [value("samples")] };
-    const mark = (size, width, color) => ({ type: "scatter", mode: "markers", ...cross,
-      hoverinfo: "skip", cliponaxis: false,
-      marker: { symbol: "cross-thin", size, line: { width, color } } });
-    const data = [
-      { type: "heatmap", x: told.x.values, y: told.y.values, z: told.accuracy, zmin: 0, zmax: 1,
-        colorscale: "Viridis", zsmooth: "best", hoverinfo: "none",
-        colorbar: { thickness: 10, title: { text: "accuracy", side: "right" } } },
-      { type: "contour", x: told.x.values, y: told.y.values, z: told.accuracy, showscale: false,
-        autocontour: false, hoverinfo: "skip", name: `accuracy ${told.target}`,
-        contours: { start: told.target, end: told.target, size: 1, coloring: "none" },
-        line: { color: "#fff", width: 2.5, dash: "dash" } },
-      { type: "scatter", mode: "lines", x: lines.x, y: lines.y, hoverinfo: "skip",
-        line: { color: "rgba(140,140,140,0.9)", width: 1 } },
-      mark(18, 5, "#fff"), mark(16, 2.5, palette().warm),
-    ];
-    const layout = figureLayout({ xaxis: axis(told.x), yaxis: axis(told.y), showlegend: false,
-      annotations: lines.names, hovermode: false, dragmode: false });
-    return { data, layout };
-  }
-
-  function show(told) {
-    shown = told;
-    const { data, layout } = figure(told);
-    Plotly.react(map, data, layout, { responsive: true, displayModeBar: false });
-    drawCurve();
-    describe(null);
-    tellCrossing();
-  }
-
-  function drawCurve() {
-    const told = shown, { accent, warm, soft } = palette();
-    const side = { label: "N, samples", values: told.y.values };
-    const points = measured.of === settingOf(words) ? measured.points : [];
-    const data = [
-      { type: "scatter", mode: "lines", name: "predicted", x: told.curve.samples,
-        y: told.curve.accuracy, line: { color: accent, width: 2.5 },
-        hovertemplate: "N = %{x:,}<br>predicted %{y:.3f}<extra></extra>" },
-      { type: "scatter", mode: "markers", name: "measured", x: points.map((one) => one.samples),
-        y: points.map((one) => one.mean), marker: { color: warm, size: 8 },
-        error_y: { type: "data", symmetric: false, color: warm, thickness: 1.5,
-          array: points.map((one) => (one.high ?? one.mean) - one.mean),
-          arrayminus: points.map((one) => one.mean - (one.low ?? one.mean)) },
-        text: points.map((one) => `${one.seeds} seed${one.seeds > 1 ? "s" : ""}`),
-        hovertemplate: "N = %{x:,}<br>measured %{y:.3f}, %{text}<extra></extra>" },
-    ];
-    const line = (more) => ({ type: "line", line: { color: soft, width: 1, dash: "dot" }, ...more });
-    const N = value("samples");
-    Plotly.react(curve, data, figureLayout({ xaxis: axis(side, [1]), hovermode: "closest",
-      yaxis: { range: [-0.03, 1.03], title: { text: "accuracy" }, gridcolor: palette().line,
-        zeroline: false, fixedrange: true },
-      margin: { l: 62, r: 16, t: 34, b: 46 }, dragmode: false,
-      shapes: [line({ xref: "paper", x0: 0, x1: 1, y0: told.target, y1: told.target }),
-        line({ yref: "paper", y0: 0, y1: 1, x0: N, x1: N })],
-      legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" }, showlegend: true }),
-    { responsive: true, displayModeBar: false });
-    curve.dataset.points = String(points.length);
-  }
-
-  function tellCrossing() {
-    const place = byId("crossing");
-    if (!place || !shown) return;
-    const N = shown.crossing;
-    const said = N === null ? "not reached on this map"
-      : N <= shown.y.values[0] ? `N of ${N.toLocaleString("en")} or fewer`
-        : `N = ${N.toLocaleString("en")}`;
-    place.textContent = `theory: ${said}; `;
-  }
-
-  // ---- the regime under the pointer ------------------------------------------------------------
-  function nearest(x, y) {
-    const closest = (values, to) => values.reduce((best, one, at) =>
-      (Math.abs(Math.log(one / to)) < Math.abs(Math.log(values[best] / to)) ? at : best), 0);
-    return [closest(shown.x.values, x), closest(shown.y.values, y)];
-  }
-
-  let said = "";
-  function describe(cell) {
-    if (cell === null) {
-      said = "";
-      under.textContent = byId("x").value === "width" && value("width") === 0
-        ? "The cross has no MLP, m = 0, and so is not on this map."
-        : "Point at the map to read what limits recall there; click to put the cross there.";
-      return;
-    }
-    const [c, r] = cell;
-    const law = shown.laws[shown.names[shown.regimes[r][c]]];
-    const right = shown.accuracy[r][c];
-    const place = `${shown.x.label.split(",")[0]} = ${shown.x.values[c].toLocaleString("en")}, N = ` +
-      `${shown.y.values[r].toLocaleString("en")}: accuracy ${right === null ? "–" : right.toFixed(2)}, `;
-    if (place + law.name === said) return;
-    said = place + law.name;
-    const bold = document.createElement("b");
-    bold.textContent = law.name;
-    under.replaceChildren(place, bold, `: ${law.words}`);
-    if (law.formula) {
-      const span = document.createElement("span");
-      span.className = "formula";
-      span.innerHTML = law.formula;  // our own words, from the server's table of laws
-      under.append(". Recall needs ", span);
-    }
-  }
-
-  // Where the pointer is, in the axes' own numbers.
-  function pointed(event) {
-    if (!shown) return null;
-    const { xaxis, yaxis } = map._fullLayout;
-    const box = map.getBoundingClientRect();
-    const x = 10 ** xaxis.p2l(event.clientX - box.left - xaxis._offset);
-    const y = 10 ** yaxis.p2l(event.clientY - box.top - yaxis._offset);
-    const inside = (side, at) => at >= side.values[0] / 1.01 && at <= side.values.at(-1) * 1.01;
-    return inside(shown.x, x) && inside(shown.y, y) ? [x, y] : null;
-  }
-  map.addEventListener("pointermove", (event) => {
-    const at = pointed(event);
-    if (at) describe(nearest(...at));
-  });
-  map.addEventListener("pointerleave", () => { if (shown) describe(null); });
-  // By its two ends, since a tap makes no click there; the second wherever Plotly lets it arrive.
-  let pressed = null;
-  map.addEventListener("pointerdown", (event) => { pressed = [event.clientX, event.clientY]; }, true);
-  window.addEventListener("pointerup", (event) => {
-    const from = pressed, at = from && pointed(event);
-    pressed = null;
-    if (!at || Math.hypot(event.clientX - from[0], event.clientY - from[1]) > 8) return;
-    sliders.get(shown.x.field).set(rounded(at[0]));
-    sliders.get("samples").set(rounded(at[1]));
+  // By a tenth or so, and by one at least.
+  const nudge = (factor) => {
+    const x = Number(number.value);
+    const to = rounded((x || low / factor) * factor);
+    set(to === x ? x + Math.sign(factor - 1) : to);
     moved();
-  }, true);
-  map.addEventListener("keydown", (event) => {
-    const way = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1 }[event.key];
-    if (!way || !shown) return;
+  };
+  slider.addEventListener("input", () => {
+    const at = Number(slider.value);
+    const x = at >= 1000 ? high : rounded(low * (high / low) ** (at / 1000));
+    number.value = optional && at === 0 ? 0 : Math.min(high, Math.max(low, x));
+    slider.setAttribute("aria-valuetext", number.value);
+    moved();
+  });
+  slider.addEventListener("keydown", (event) => {
+    const way = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key];
+    if (!way) return;
     event.preventDefault();
-    const name = event.key === "ArrowLeft" || event.key === "ArrowRight" ? shown.x.field : "samples";
-    sliders.get(name).nudge((event.shiftKey ? 1.5 : 1.1) ** way);
+    nudge(1.1 ** way);
   });
+  place();
+  sliders.set(name, { place, set, nudge });
+}
+form.addEventListener("input", (event) => {
+  if (event.target.type === "range") return;
+  for (const slider of sliders.values()) slider.place();
+  moved();
+});
+form.addEventListener("submit", (event) => event.preventDefault());
 
-  // ---- measurements: their list is the server's; the curve follows it ----------------------------
-  byId("order").addEventListener("htmx:beforeRequest", (event) => {
-    if (event.target.id === "order" && !form.reportValidity()) event.preventDefault();
-  });
-  let finished = "";
-  const follow = () => {
-    const now = byId("finished")?.dataset.finished ?? "";
-    if (now !== finished) {
-      finished = now;
-      look(words).catch((error) => complain(error.message));
-    }
-    tellCrossing();
-  };
-  document.body.addEventListener("htmx:afterSettle", follow);
-  document.body.addEventListener("htmx:oobAfterSwap", follow);
+const label = (field) => form.querySelector(`label[for=${field.id}]`).textContent.trim();
 
-  // ---- taking it along ---------------------------------------------------------------------------
-  async function copy(button, text) {
-    const name = button.textContent;
-    try {
-      await navigator.clipboard.writeText(text);
-      button.textContent = "Copied";
-    } catch {
-      button.textContent = text;  // where copying is not allowed, it can be read
-      return;
-    }
-    setTimeout(() => { button.textContent = name; }, 1500);
+function complain(text) {
+  byId("wrong").textContent = text;
+  byId("wrong").hidden = !text;
+}
+
+function moved(first = false) {
+  byId("activation").closest(".field").hidden = value("width") === 0 && byId("x").value !== "width";
+  const wrong = form.querySelector("input:invalid");
+  complain(wrong ? `${label(wrong)}: ${wrong.validationMessage}` : "");
+  if (wrong) return;  // the page stays with what could be shown last
+  // What was wrong with the address is no longer, once something else was chosen.
+  if (!first) document.querySelector("body > .complaint:not(#gone)")?.remove();
+  words = new URLSearchParams(new FormData(form)).toString();
+  history.replaceState(null, "", `/?${words}`);
+  for (const [id, address] of [["table", "/map.csv"], ["data", "/explorer.json"], ["script", "/map.sh"]]) {
+    byId(id).href = `${address}?${words}`;
   }
-  byId("link").addEventListener("click", () => copy(byId("link"), location.href));
-  byId("figure").addEventListener("click", () => {
-    if (!shown) return;
-    const { data, layout } = figure(shown);
-    const told = new URLSearchParams(words);
-    const held = [["V", "vocab"], ["d", "dim"], ["L", "length"], ["m", "width"]]
-      .filter(([, name]) => name !== shown.x.field && told.get(name) !== "0")
-      .map(([letter, name]) => `${letter} = ${told.get(name)}`);
-    layout.title = { text: `Predicted accuracy, ${held.join(", ")}; dashed: ${shown.target}`,
-      font: { size: 14 } };
-    layout.margin = { ...layout.margin, t: 44 };
-    Plotly.downloadImage({ data, layout }, { format: "svg", filename: "map", width: 900, height: 640 });
-  });
+  ask();
+  clearTimeout(resting);
+  resting = setTimeout(rest, REST);
+}
 
-  // ---- the first visit ---------------------------------------------------------------------------
-  const welcome = byId("welcome");
-  const known = () => { try { return localStorage.getItem("mnemoscope-known"); } catch { return null; } };
-  welcome.hidden = known() !== null;
-  byId("understood").addEventListener("click", () => {
-    welcome.hidden = true;
-    try { localStorage.setItem("mnemoscope-known", "1"); } catch { /* shown again next time */ }
-  });
+// ---- asking ----------------------------------------------------------------------------------
+async function fetchJson(address) {
+  let answer;
+  try {
+    answer = await fetch(address);
+  } catch {
+    reachable(false);
+    throw new Error("The server does not answer.");
+  }
+  reachable(true);
+  const told = await answer.json();
+  if (!answer.ok) throw new Error(told.message);
+  return told;
+}
 
-  document.addEventListener("themed", () => { if (shown) show(shown); });
-  moved(true);
-})();
+async function ask() {
+  if (busy) { wanted = true; return; }
+  busy = true;
+  wanted = false;
+  const pause = next - performance.now();
+  if (pause > 0) await new Promise((done) => setTimeout(done, pause));
+  const asked = performance.now(), now = words;
+  let answered = asked;
+  try {
+    // The fine one may have come first: then this one would only blur it.
+    if (map.dataset.settled !== now) {
+      const told = await fetchJson(`/map.json?${now}&moving=1`);
+      answered = performance.now();
+      if (map.dataset.settled !== words) {
+        show(told);
+        map.dataset.took = (performance.now() - asked).toFixed(1);
+      }
+    }
+  } catch (error) {
+    complain(error.message);
+  }
+  next = Math.max(asked + PACE, answered + 2 * (answered - asked));
+  busy = false;
+  if (wanted) ask();
+}
+
+async function rest() {
+  const now = words;
+  htmx.ajax("GET", `/told?${now}`, "#told");
+  try {
+    const [fine] = await Promise.all([fetchJson(`/map.json?${now}`), look(now)]);
+    if (now !== words) return;  // it moved on meanwhile
+    map.dataset.settled = now;
+    show(fine);
+  } catch (error) {
+    complain(error.message);
+  }
+}
+
+let looks = 0;
+async function look(now) {
+  const turn = ++looks;
+  const found = await fetchJson(`/measured.json?${now}`);
+  if (turn !== looks) return;  // a later look knows more
+  measured = { of: settingOf(now), points: found.points };
+  if (shown) drawCurve();
+}
+
+// ---- drawing ---------------------------------------------------------------------------------
+const PLAIN = { responsive: true, displayModeBar: false };
+
+function show(told) {
+  shown = told;
+  const { data, layout } = mapFigure(told, value(told.x.field), value("samples"));
+  Plotly.react(map, data, layout, PLAIN);
+  drawCurve();
+  describe(null);
+  tellCrossing();
+}
+
+function drawCurve() {
+  const points = measured.of === settingOf(words) ? measured.points : [];
+  const { data, layout } = curveFigure(shown, points, value("samples"));
+  Plotly.react(curve, data, layout, PLAIN);
+  curve.dataset.points = String(points.length);
+}
+
+function tellCrossing() {
+  const place = byId("crossing");
+  if (!place || !shown) return;
+  const N = shown.crossing;
+  const said = N === null ? "not reached on this map"
+    : N <= shown.y.values[0] ? `N of ${N.toLocaleString("en")} or fewer`
+      : `N = ${N.toLocaleString("en")}`;
+  place.textContent = `theory: ${said}; `;
+}
+
+// ---- the regime under the pointer ------------------------------------------------------------
+function nearest(x, y) {
+  const closest = (values, to) => values.reduce((best, one, at) =>
+    (Math.abs(Math.log(one / to)) < Math.abs(Math.log(values[best] / to)) ? at : best), 0);
+  return [closest(shown.x.values, x), closest(shown.y.values, y)];
+}
+
+let said = "";
+function describe(cell) {
+  if (cell === null) {
+    said = "";
+    under.textContent = byId("x").value === "width" && value("width") === 0
+      ? "The cross has no MLP, m = 0, and so is not on this map."
+      : "Point at the map to read what limits recall there; click to put the cross there.";
+    return;
+  }
+  const [c, r] = cell;
+  const law = shown.laws[shown.names[shown.regimes[r][c]]];
+  const right = shown.accuracy[r][c];
+  const place = `${shown.x.label.split(",")[0]} = ${shown.x.values[c].toLocaleString("en")}, N = ` +
+    `${shown.y.values[r].toLocaleString("en")}: accuracy ${right === null ? "–" : right.toFixed(2)}, `;
+  if (place + law.name === said) return;
+  said = place + law.name;
+  const bold = document.createElement("b");
+  bold.textContent = law.name;
+  under.replaceChildren(place, bold, `: ${law.words}`);
+  if (law.formula) {
+    const span = document.createElement("span");
+    span.className = "formula";
+    span.innerHTML = law.formula;  // our own words, from the server's table of laws
+    under.append(". Recall needs ", span);
+  }
+}
+
+// Where the pointer is, in the axes' own numbers.
+function pointed(event) {
+  if (!shown) return null;
+  const { xaxis, yaxis } = map._fullLayout;
+  const box = map.getBoundingClientRect();
+  const x = 10 ** xaxis.p2l(event.clientX - box.left - xaxis._offset);
+  const y = 10 ** yaxis.p2l(event.clientY - box.top - yaxis._offset);
+  const inside = (side, at) => at >= side.values[0] / 1.01 && at <= side.values.at(-1) * 1.01;
+  return inside(shown.x, x) && inside(shown.y, y) ? [x, y] : null;
+}
+map.addEventListener("pointermove", (event) => {
+  const at = pointed(event);
+  if (at) describe(nearest(...at));
+});
+map.addEventListener("pointerleave", () => { if (shown) describe(null); });
+// By its two ends, since a tap makes no click there; the second wherever Plotly lets it arrive.
+let pressed = null;
+map.addEventListener("pointerdown", (event) => { pressed = [event.clientX, event.clientY]; }, true);
+window.addEventListener("pointerup", (event) => {
+  const from = pressed, at = from && pointed(event);
+  pressed = null;
+  if (!at || Math.hypot(event.clientX - from[0], event.clientY - from[1]) > 8) return;
+  sliders.get(shown.x.field).set(rounded(at[0]));
+  sliders.get("samples").set(rounded(at[1]));
+  moved();
+}, true);
+map.addEventListener("keydown", (event) => {
+  const way = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1 }[event.key];
+  if (!way || !shown) return;
+  event.preventDefault();
+  const name = event.key === "ArrowLeft" || event.key === "ArrowRight" ? shown.x.field : "samples";
+  sliders.get(name).nudge((event.shiftKey ? 1.5 : 1.1) ** way);
+});
+
+// ---- measurements: their list is the server's; the curve follows it ----------------------------
+byId("order").addEventListener("htmx:beforeRequest", (event) => {
+  if (event.target.id === "order" && !form.reportValidity()) event.preventDefault();
+});
+let finished = "";
+const follow = () => {
+  const now = byId("finished")?.dataset.finished ?? "";
+  if (now !== finished) {
+    finished = now;
+    look(words).catch((error) => complain(error.message));
+  }
+  tellCrossing();
+};
+document.body.addEventListener("htmx:afterSettle", follow);
+document.body.addEventListener("htmx:oobAfterSwap", follow);
+
+// ---- taking it along ---------------------------------------------------------------------------
+async function copy(button, text) {
+  const name = button.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = text;  // where copying is not allowed, it can be read
+    return;
+  }
+  setTimeout(() => { button.textContent = name; }, 1500);
+}
+byId("link").addEventListener("click", () => copy(byId("link"), location.href));
+byId("figure").addEventListener("click", () => {
+  if (!shown) return;
+  const { data, layout } = mapFigure(shown, value(shown.x.field), value("samples"));
+  const told = new URLSearchParams(words);
+  const held = [["V", "vocab"], ["d", "dim"], ["L", "length"], ["m", "width"]]
+    .filter(([, name]) => name !== shown.x.field && told.get(name) !== "0")
+    .map(([letter, name]) => `${letter} = ${told.get(name)}`);
+  layout.title = { text: `Predicted accuracy, ${held.join(", ")}; dashed: ${shown.target}`,
+    font: { size: 14 } };
+  layout.margin = { ...layout.margin, t: 44 };
+  Plotly.downloadImage({ data, layout }, { format: "svg", filename: "map", width: 900, height: 640 });
+});
+
+// ---- the first visit ---------------------------------------------------------------------------
+const welcome = byId("welcome");
+const known = () => { try { return localStorage.getItem("mnemoscope-known"); } catch { return null; } };
+welcome.hidden = known() !== null;
+byId("understood").addEventListener("click", () => {
+  welcome.hidden = true;
+  try { localStorage.setItem("mnemoscope-known", "1"); } catch { /* shown again next time */ }
+});
+
+document.addEventListener("themed", () => { if (shown) show(shown); });
+moved(true);

@@ -1,30 +1,27 @@
-"use strict";
-(() => {
-  function draw() {
-    const place = document.getElementById("trade");
-    if (!place) return;
-    const { data, layout } = JSON.parse(place.dataset.figure);
-    for (const name of Object.keys(layout)) {
-      if (/^[xy]axis/.test(name)) {
-        Object.assign(layout[name], { gridcolor: palette().line, automargin: true, fixedrange: true });
-      }
+function draw() {
+  const place = document.getElementById("trade");
+  if (!place) return;
+  const { data, layout } = JSON.parse(place.dataset.figure);
+  for (const name of Object.keys(layout)) {
+    if (/^[xy]axis/.test(name)) {
+      Object.assign(layout[name], { gridcolor: palette().line, automargin: true, fixedrange: true });
     }
-    // What is black on paper has to be seen in the dark.
-    for (const trace of data) {
-      for (const part of [trace.line, trace.marker, trace.marker && trace.marker.line]) {
-        if (part && part.color === "#000000") part.color = palette().ink;
-      }
-    }
-    Plotly.newPlot(place, data, figureLayout({ ...layout, legend: { orientation: "h", y: -0.2 } }),
-      { responsive: true, displaylogo: false, displayModeBar: false });
-    place.dataset.drawn = "1";
   }
-  const form = document.getElementById("job");
-  document.body.addEventListener("htmx:afterSettle", (event) => {
-    if (event.target.id !== "answer") return;
-    history.replaceState(null, "", `/plan?${new URLSearchParams(new FormData(form))}`);
-    draw();
-  });
-  document.addEventListener("themed", draw);
+  // What is black on paper has to be seen in the dark.
+  for (const trace of data) {
+    for (const part of [trace.line, trace.marker, trace.marker && trace.marker.line]) {
+      if (part && part.color === "#000000") part.color = palette().ink;
+    }
+  }
+  Plotly.newPlot(place, data, figureLayout({ ...layout, legend: { orientation: "h", y: -0.2 } }),
+    { responsive: true, displaylogo: false, displayModeBar: false });
+  place.dataset.drawn = "1";
+}
+const form = document.getElementById("job");
+document.body.addEventListener("htmx:afterSettle", (event) => {
+  if (event.target.id !== "answer") return;
+  history.replaceState(null, "", `/plan?${new URLSearchParams(new FormData(form))}`);
   draw();
-})();
+});
+document.addEventListener("themed", draw);
+draw();
