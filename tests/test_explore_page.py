@@ -185,6 +185,7 @@ def test_a_measurement_to_the_end_and_one_cancelled(server: Running, seen: Watch
     page.get_by_role("button", name="Measure", exact=True).click()
     page.locator("#jobs li.running").wait_for()
     page.select_option("#order select", "curve")
+    page.fill("#order input[name=seeds]", "2")
     page.fill("#dim", "65")
     page.fill("#length", "4")
     page.fill("#vocab", "64")

@@ -4,6 +4,7 @@ import dataclasses
 import importlib.metadata
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 from mnemoscope.fields import Measure
@@ -154,10 +155,16 @@ Record = Trial | Outcome
 def versions() -> dict[str, str]:
     """Versions that a later reader may need to make the same numbers."""
     return {
-        "mnemoscope": importlib.metadata.version("mnemoscope"),
+        "mnemoscope": _version("mnemoscope"),
         "numerics": str(NUMERICS_VERSION),
-        "jax": importlib.metadata.version("jax"),
+        "jax": _version("jax"),
     }
+
+
+@lru_cache
+def _version(package: str) -> str:
+    """Looked up once: a file is read for it, and every trial asks."""
+    return importlib.metadata.version(package)
 
 
 def _how(record: Record) -> dict[str, Any]:
