@@ -2,10 +2,15 @@
 
 import os
 import tempfile
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
+
+if TYPE_CHECKING:
+    from explorer_server import Running
 
 # Commands keep what they compile in the user's cache folder, and trials in the data folder: not in
 # those of whoever runs tests.
@@ -18,6 +23,15 @@ settings.load_profile("compiled")
 
 # Before anything imports the package, so that every annotated function is checked.
 install_import_hook("mnemoscope", "type_checks.check")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Running"]:
+    """An explorer that runs, on a store of its own."""
+    from explorer_server import running
+
+    with running(tmp_path_factory.mktemp("explorer")) as made:
+        yield made
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -24,14 +24,8 @@ SMALL = "vocab=64&dim=32&length=4&samples=300"
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    ARTEFACTS.mkdir(exist_ok=True)
-    with running(tmp_path_factory.mktemp("explorer")) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    ARTEFACTS.mkdir(exist_ok=True)
     with open_browser() as made:
         yield made
 

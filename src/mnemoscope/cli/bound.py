@@ -9,21 +9,13 @@ from rich.console import Console
 
 from mnemoscope.analysis.intervals import Interval, mean_interval
 from mnemoscope.cli.output import Watch, bar, number, print_json
-from mnemoscope.cli.setting import (
-    DEVICE,
-    FIRST_SEED,
-    JSON,
-    Setting,
-    read_device,
-    read_option,
-    read_whole,
-)
+from mnemoscope.cli.setting import DEVICE, FIRST_SEED, JSON, Setting, read_device, read_whole
 from mnemoscope.experiments.collapse import measure_collapse, settings
 from mnemoscope.experiments.decoders import decode, see
 from mnemoscope.fields import Device, between
 from mnemoscope.report.canvas import open_canvas
 from mnemoscope.report.collapse import draw_collapse
-from mnemoscope.spec import Retrieval
+from mnemoscope.spec import Retrieval, read_option
 from mnemoscope.theory.bound import (
     bound_accuracy,
     bound_samples,

@@ -7,20 +7,12 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from mnemoscope.cli.output import number, print_json
-from mnemoscope.cli.setting import (
-    DEVICE,
-    FIRST_SEED,
-    JSON,
-    Setting,
-    read_device,
-    read_option,
-    read_whole,
-)
+from mnemoscope.cli.setting import DEVICE, FIRST_SEED, JSON, Setting, read_device, read_whole
 from mnemoscope.cli.sweeping import CLUSTER, MEASURE, STORE, open_tools, read_ends, read_measure
 from mnemoscope.experiments.critical import Along, Critical, range_about
 from mnemoscope.experiments.critical import critical as find
 from mnemoscope.fields import Measure, between, one_of
-from mnemoscope.spec import LETTERS, Retrieval
+from mnemoscope.spec import LETTERS, Retrieval, read_option
 
 WORDS = {
     "found": "the interval is as narrow as asked for",

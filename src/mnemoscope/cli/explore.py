@@ -13,9 +13,9 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.console import Console
 
-from mnemoscope.cli.setting import DEVICE, read_option, read_whole
+from mnemoscope.cli.setting import DEVICE, read_whole
 from mnemoscope.fields import Device, one_of
-from mnemoscope.spec import SpecError
+from mnemoscope.spec import SpecError, read_option
 from mnemoscope.store.schema import NOWHERE, connect, default_path
 
 USUAL_PORT = 8717

@@ -17,7 +17,6 @@ from mnemoscope.cli.setting import (
     field_option,
     read_device,
     read_given,
-    read_option,
     read_whole,
 )
 from mnemoscope.cli.sweeping import CLUSTER, STORE, open_tools
@@ -30,7 +29,7 @@ from mnemoscope.experiments.facts import (
     learn_facts,
 )
 from mnemoscope.fields import between, one_of
-from mnemoscope.spec import Facts
+from mnemoscope.spec import Facts, read_option
 from mnemoscope.theory.associative import GUIDE_FACTS
 
 

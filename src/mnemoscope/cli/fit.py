@@ -10,15 +10,7 @@ from rich.table import Table
 
 from mnemoscope.cli.critical import read_range
 from mnemoscope.cli.output import deliver
-from mnemoscope.cli.setting import (
-    DEVICE,
-    FIRST_SEED,
-    JSON,
-    Setting,
-    read_device,
-    read_option,
-    read_whole,
-)
+from mnemoscope.cli.setting import DEVICE, FIRST_SEED, JSON, Setting, read_device, read_whole
 from mnemoscope.cli.sweeping import CLUSTER, MEASURE, STORE, open_tools, read_measure
 from mnemoscope.experiments.axes import read_axis
 from mnemoscope.experiments.critical import Along
@@ -27,7 +19,7 @@ from mnemoscope.experiments.fit import fit as find
 from mnemoscope.fields import between, one_of
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.scaling import draw_scaling
-from mnemoscope.spec import LETTERS, SpecError
+from mnemoscope.spec import LETTERS, SpecError, read_option
 
 # About how many trials a search takes, to say beforehand how long a fit will.
 TRIALS_A_POINT = 60

@@ -16,7 +16,6 @@ from mnemoscope.cli.setting import (
     field_option,
     read_device,
     read_given,
-    read_option,
     read_whole,
 )
 from mnemoscope.cli.sweeping import CLUSTER, STORE, open_tools, read_ends
@@ -25,7 +24,7 @@ from mnemoscope.experiments.capacity import Capacities, Capacity, capacity_many,
 from mnemoscope.fields import between, one_of
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.capacity import draw_capacity
-from mnemoscope.spec import Memory, SpecError
+from mnemoscope.spec import Memory, SpecError, read_option
 
 WORDS = {
     "found": "the interval is as narrow as asked for",

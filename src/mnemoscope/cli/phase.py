@@ -8,13 +8,14 @@ from rich.console import Console
 from rich.text import Text
 
 from mnemoscope.cli.output import deliver
-from mnemoscope.cli.setting import DEVICE, Setting, read_device, read_option, read_whole
+from mnemoscope.cli.setting import DEVICE, Setting, read_device, read_whole
 from mnemoscope.cli.sweeping import CLUSTER, STORE, open_tools
 from mnemoscope.experiments.axes import grid, read_axis
 from mnemoscope.experiments.phase import PhaseDiagram, ordered, phase_diagram, predicted_diagram
 from mnemoscope.fields import between
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.phase import draw_phase
+from mnemoscope.spec import read_option
 
 # Fifths of accuracy.
 SHADES = " ░▒▓█"

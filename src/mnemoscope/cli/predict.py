@@ -6,8 +6,9 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from mnemoscope.cli.output import bar, number, print_json
-from mnemoscope.cli.setting import JSON, Setting, read_option
+from mnemoscope.cli.setting import JSON, Setting
 from mnemoscope.fields import between
+from mnemoscope.spec import read_option
 from mnemoscope.theory.critical import SEARCH, Axis, critical_value
 from mnemoscope.theory.predict import REGIMES, Prediction
 from mnemoscope.theory.predict import predict as predict_spec

@@ -5,7 +5,6 @@ wherever it came from.
 """
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,9 +15,8 @@ from pydantic_core import PydanticUndefined
 
 from mnemoscope.fields import FROM_FILE, Device, byte_count, one_of, whole
 from mnemoscope.matrices import keep, read_matrices
-from mnemoscope.spec import Retrieval, Spec, SpecError, read_toml
+from mnemoscope.spec import Retrieval, Spec, SpecError, read_option, read_toml
 
-T = TypeVar("T")
 S = TypeVar("S", bound=Spec)
 
 SETTING = Group("Setting", sort_key=1)
@@ -108,14 +106,6 @@ def take_matrix(values: dict[str, Any]) -> dict[str, Any]:
 def read_given(kind: type[S], options: dict[str, Any]) -> S:
     """A spec of that kind from a command's options, those of them that are its fields and given."""
     return kind.read({k: v for k, v in options.items() if k in kind.model_fields and v is not None})
-
-
-def read_option(option: str, read: Callable[[Any], T], value: Any) -> T:
-    """An option that is not part of the spec; a wrong one is refused by its name."""
-    try:
-        return read(value)
-    except ValueError as error:
-        raise SpecError(option, str(error)) from None
 
 
 def read_whole(option: str, value: str, at_least: int, at_most: int) -> int:

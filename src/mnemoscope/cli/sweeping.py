@@ -17,14 +17,13 @@ from rich.progress import (
 )
 
 from mnemoscope.cli.output import SECONDS_BETWEEN_LINES, Display
-from mnemoscope.cli.setting import read_option
 from mnemoscope.experiments.cluster import open_workers
 from mnemoscope.experiments.sweep import Tally, Workers
 from mnemoscope.experiments.work import estimate_seconds
 from mnemoscope.fields import Device, Measure, one_of, whole
 from mnemoscope.numerics import find_device
 from mnemoscope.record import Job
-from mnemoscope.spec import SpecError
+from mnemoscope.spec import SpecError, read_option
 from mnemoscope.store.trials import Store
 
 STORE = Parameter(

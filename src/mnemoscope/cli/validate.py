@@ -11,7 +11,7 @@ from rich.markdown import Markdown
 
 from mnemoscope.analysis.agreement import Agreement, Compared, judge
 from mnemoscope.cli.output import Watch, print_json
-from mnemoscope.cli.setting import DEVICE, JSON, read_device, read_option, read_whole
+from mnemoscope.cli.setting import DEVICE, JSON, read_device, read_whole
 from mnemoscope.experiments import drawn
 from mnemoscope.experiments.validate import (
     compare_accuracy,
@@ -23,7 +23,7 @@ from mnemoscope.fields import Device, one_of
 from mnemoscope.files import whole_file
 from mnemoscope.numerics import find_device
 from mnemoscope.report.validation import page, section
-from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec import Retrieval, SpecError, read_option
 
 Compare = Callable[[Sequence[Retrieval], int, Device, Callable[[int], None]], Iterator[Compared]]
 

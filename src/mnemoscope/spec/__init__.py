@@ -1,6 +1,6 @@
 """What to run: frozen, validated settings, one kind a file."""
 
-from mnemoscope.spec.base import Spec, SpecError, read_toml
+from mnemoscope.spec.base import Spec, SpecError, read_option, read_toml
 from mnemoscope.spec.facts import Facts, Mixing
 from mnemoscope.spec.flow import Flow
 from mnemoscope.spec.memory import Memory, Method
@@ -32,5 +32,6 @@ __all__ = [
     "SpecError",
     "Then",
     "Trigger",
+    "read_option",
     "read_toml",
 ]

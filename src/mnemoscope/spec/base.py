@@ -3,7 +3,7 @@
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from mnemoscope.fields import nearest
 
 S = TypeVar("S", bound="Spec")
+T = TypeVar("T")
 
 
 class SpecError(ValueError):
@@ -90,6 +91,14 @@ def _as_spec_error(error: ValidationError) -> SpecError:
     if first["type"] == "missing":
         return SpecError(field, "expected a value, got none")
     return SpecError(field, first["msg"].removeprefix("Value error, "))
+
+
+def read_option(option: str, read: Callable[[Any], T], value: Any) -> T:
+    """A value that is not part of a spec; a wrong one is refused by its name."""
+    try:
+        return read(value)
+    except ValueError as error:
+        raise SpecError(option, str(error)) from None
 
 
 def read_toml(path: Path, kind: type[Spec]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from mnemoscope.analysis.plan import plan_budget, plan_job
 from mnemoscope.fields import Device, between, one_of, whole
 from mnemoscope.record import versions
-from mnemoscope.spec import SpecError
+from mnemoscope.spec import SpecError, read_option
 from mnemoscope.store.schema import NOWHERE
 from mnemoscope.store.trials import Store
 from mnemoscope.web import diagram, fragments, pages
@@ -130,8 +130,8 @@ class Explorer:
         """Order a measurement; what is wrong with it is said beside the others."""
         form = dict(parse_qsl((await request.body()).decode("utf-8", "replace")))
         try:
-            seeds = _read("seeds", whole(1, pages.SEEDS_AT_MOST), form.get("seeds", "8"))
-            what = _read("what", one_of("point", "curve"), form.get("what", "point"))
+            seeds = read_option("seeds", whole(1, pages.SEEDS_AT_MOST), form.get("seeds", "8"))
+            what = read_option("what", one_of("point", "curve"), form.get("what", "point"))
             words, order = make_order(read_state(form), what, seeds)
             self.measurements.add(words, order)
         except SpecError as error:
@@ -183,7 +183,7 @@ class Explorer:
         told_words = {name: words.get(name, "").replace(",", "").strip() for name in PLAN}
         given = {name: word for name, word in told_words.items() if word}
         try:
-            told = {name: _read(name, PLAN[name], value) for name, value in given.items()}
+            told = {name: read_option(name, PLAN[name], value) for name, value in given.items()}
             if "length" not in told:
                 raise SpecError("length", "expected a number, got none")
             facts, target = told.pop("facts", None), told.pop("target", 0.95)
@@ -241,13 +241,6 @@ def _read_assets() -> dict[str, tuple[bytes, str, str]]:
         for name, text in found.items()
         if Path(name).suffix in KINDS
     }
-
-
-def _read(name: str, read: Callable[[Any], Any], value: str) -> Any:
-    try:
-        return read(value)
-    except ValueError as error:
-        raise SpecError(name, str(error)) from None
 
 
 def _refuse(request: Request, error: Exception) -> Response:

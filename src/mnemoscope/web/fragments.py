@@ -45,10 +45,8 @@ def _word(state: State) -> str:
     said = predict(state.spec)
     law = formula(state, said.regime)
     notes = "".join(f"<li>{escape(note)}</li>" for note in said.notes)
-    bounds = f"any learner needs at least N = {coverage_samples(state.spec, state.target):,.0f}"
-    gradient = bound_samples(state.spec, state.target)
-    if gradient < BEYOND:
-        bounds += f"; one that sees only the first gradient at least N = {gradient:,.0f}"
+    coverage = coverage_samples(state.spec, state.target)
+    bounds = _bounds(coverage, bound_samples(state.spec, state.target))
     options = state.options()
     rows = (
         ("Predicted accuracy", f"<b>{said.accuracy:.3f}</b> "
@@ -62,6 +60,14 @@ def _word(state: State) -> str:
     )  # fmt: skip
     table = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows if value)
     return f"<dl>{table}</dl>" + (f'<ul class="notes">{notes}</ul>' if notes else "")
+
+
+def _bounds(coverage: float, gradient: float | None) -> str:
+    """What any learner needs, and one that sees only the first gradient."""
+    told = f"any learner needs at least N = {coverage:,.0f}"
+    if gradient is None or gradient >= BEYOND:
+        return told
+    return f"{told}; one that sees only the first gradient at least N = {gradient:,.0f}"
 
 
 def jobs(made: Measurements, trouble: str = "") -> str:
@@ -138,17 +144,13 @@ def answer(made: Plan, command: str) -> str:
 def _best(one: Option) -> str:
     spec, said = one.spec, one.as_dict()
     mlp = f", an MLP of m = {spec.width:,} ({spec.activation})" if spec.width else ""
-    gradient = said["first_gradient_bound"]
-    bounds = f"any learner needs N = {said['coverage_bound']:,.0f}"
-    if gradient is not None:
-        bounds += f"; from the first gradient alone N = {gradient:,.0f}"
     rows = (
         ("Take", f"<b>d = {spec.dim:,}{mlp}, N = {spec.samples:,}</b>"),
         ("That is", f"{one.parameters:,} parameters, {said['bits_per_parameter']:.2f} bits in "
          f"each; {one.tokens:,} training tokens"),
         ("Accuracy", f"{_accuracy(one)} ({_basis(one)})"),
         ("Binding", f"{one.binding.replace('_', ' ')}: {REGIMES[one.binding]}"),
-        ("Bounds", bounds),
+        ("Bounds", _bounds(said["coverage_bound"], said["first_gradient_bound"])),
     )  # fmt: skip
     return "<dl>" + "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in rows) + "</dl>"
 

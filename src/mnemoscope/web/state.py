@@ -7,7 +7,7 @@ from typing import Any, get_args
 from urllib.parse import urlencode
 
 from mnemoscope.fields import between, one_of, whole
-from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec import Retrieval, SpecError, read_option
 from mnemoscope.spec.retrieval import Activation, Embedding, Trigger
 from mnemoscope.theory.cells import Cells
 
@@ -93,18 +93,11 @@ def read_state(words: Mapping[str, Any]) -> State:
     told = {**FIRST, **{name: value for name, value in words.items() if name in FIRST}}
     values: dict[str, Any] = {}
     for name, (low, high) in RANGES.items():
-        values[name] = _read(name, whole(0 if name == "width" else low, high), told)
+        values[name] = read_option(name, whole(0 if name == "width" else low, high), told[name])
     for name, names in CHOICES.items():
-        values[name] = _read(name, one_of(*names), told)
+        values[name] = read_option(name, one_of(*names), told[name])
     least = RANGES["width"][0]
     if 0 < values["width"] < least:
         raise SpecError("width", f"expected 0, or at least {least}, got {values['width']}")
-    target = _read("target", between(0.01, 0.99), told)
-    return State(values, target, _read("x", one_of(*ACROSS), told))
-
-
-def _read(name: str, read: Any, told: Mapping[str, Any]) -> Any:
-    try:
-        return read(told[name])
-    except ValueError as error:
-        raise SpecError(name, str(error)) from None
+    target = read_option("target", between(0.01, 0.99), told["target"])
+    return State(values, target, read_option("x", one_of(*ACROSS), told["x"]))
