@@ -72,7 +72,7 @@ def compare(
 BOUNDS: dict[Precision, float] = {"float64": 1e-9, "float32": 1e-4}
 
 
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=6, deadline=None, derandomize=True)
 @given(
     spec=specs(),
     seed=st.integers(0, 3),

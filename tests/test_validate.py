@@ -30,7 +30,8 @@ def test_settings_are_drawn_within_their_ranges_and_always_the_same():
     assert len({one.id for one in drawn.for_bound(30)}) == 30
 
 
-def test_accuracy_settings_meet_every_regime_and_both_triggers():
+def test_accuracy_settings_meet_every_regime_and_both_triggers(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(drawn, "DRAWS", 400)
     some = drawn.for_accuracy(40)
     regimes = {predict(one).regime for one in some}
     assert regimes >= {"recall", "interference", "mean_bias", "unseen"}

@@ -48,11 +48,15 @@ def for_terms(count: int) -> list[Retrieval]:
     return _take(count, made(), lambda one: one.samples * one.length <= 3e7)
 
 
+# Settings whose regime is looked at before some are taken.
+DRAWS = 3000
+
+
 def for_accuracy(count: int) -> list[Retrieval]:
     """Attention-only settings of both triggers, spread over all regimes.
 
     V in 128..1024, d in 12..V/2, L in 8..256, N/V in 0.7..150, N L at most 6e6, a quarter of them
-    on the sphere. The regimes of 3,000 draws are looked at, with the largest noise of attention
+    on the sphere. The regimes of DRAWS draws are looked at, with the largest noise of attention
     beside each, and drawn from in turn.
     """
 
@@ -69,7 +73,7 @@ def for_accuracy(count: int) -> list[Retrieval]:
                 embedding="sphere" if draw.random() < 0.25 else "gaussian",
             )
 
-    draws = _take(3000, made(), lambda one: one.samples * one.length <= 6e6)
+    draws = _take(DRAWS, made(), lambda one: one.samples * one.length <= 6e6)
     piles: dict[tuple[str, str, str], list[Retrieval]] = {}
     for one in draws:
         noises = attention_terms(one).terms
