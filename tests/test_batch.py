@@ -70,6 +70,17 @@ def test_the_budget_sets_the_batch():
     assert size(100, 10**15) == mnemoscope.batch.MOST_AT_ONCE["cpu"]
 
 
+def test_a_gpu_compiles_few_sizes_of_batch():
+    def size(spec: Retrieval, jobs: int) -> int:
+        room = Room("gpu", 2**37, None)
+        return batch_size(spec, choose_layout(spec, "float32", "gpu"), jobs, "float32", room)
+
+    assert {size(BASE, jobs) for jobs in (1, 3, 8)} == {8}
+    assert size(BASE, 9) == 16
+    large = BASE.replace(vocab=2**14, dim=256)  # where a trial more is felt
+    assert size(large, 1) == 1
+
+
 def test_out_of_memory_halves_the_batch_and_says_so_once(monkeypatch: pytest.MonkeyPatch):
     real = mnemoscope.batch._run_batch
     tried: list[int] = []

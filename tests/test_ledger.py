@@ -117,7 +117,7 @@ def test_the_longest_comes_first_and_what_is_kept_is_left_out(tmp_path: Path):
     studies = load_all(["b-fig5", "b-fig1-right"])
     book.add(Entry("b-fig5", "quick", 1, fingerprint(b_stages.STUDY), {}))
     assert pieces_left(studies, "quick", 2, book) == [
-        ("b-fig1-right", "quick", 0), ("b-fig1-right", "quick", 1), ("b-fig5", "quick", 0),
+        ("b-fig1-right", "quick", (0, 1)), ("b-fig5", "quick", (0,)),
     ]  # fmt: skip
 
 
@@ -127,7 +127,7 @@ def refuse(*words: object) -> None:
 
 def test_what_a_process_refuses_is_told_as_it_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(at_once, "_run", refuse)
-    pieces: list[at_once.Piece] = [("b-fig5", "quick", 0)]
+    pieces: list[at_once.Piece] = [("b-fig5", "quick", (0,))]
     with pytest.raises(SpecError, match="expected another one") as caught:
         list(at_once.run_at_once(pieces, 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
     assert caught.value.field == "device"
@@ -163,6 +163,6 @@ def die(*words: object) -> None:
 
 def test_a_process_that_dies_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(at_once, "_run", die)
-    pieces: list[at_once.Piece] = [("b-fig5", "quick", 0)]
+    pieces: list[at_once.Piece] = [("b-fig5", "quick", (0,))]
     with pytest.raises(SpecError, match="what was finished is kept"):
         list(at_once.run_at_once(pieces, 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))

@@ -82,16 +82,36 @@ def test_tables_by_token_are_attention_position_by_position(mixing: str):
         assert told[row] == pytest.approx(U @ x, rel=1e-4, abs=1e-5)
 
 
-def test_a_head_that_waits_for_one_token_still_has_a_gradient():
-    """Scores of 200 for one subject: sequences without it are mixed by their own scores."""
+def test_a_head_that_looks_at_one_token_alone_has_no_gradient_of_scores():
+    """Not even noise, which Adam would make as large as a gradient."""
+    frozen, weights, keys = drawn(SMALL)
+    sizes = Sizes.of(SMALL)
+    counts = draw_sequences(SMALL, sizes, keys["train"], jnp.arange(64, dtype=jnp.uint32)).counts
+    pull = jax.random.normal(jax.random.key(1), (64, SMALL.outputs))
+    # K = 0 but for a key that scores every subject alike, far above all else.
+    E = frozen.E.at[:, 0].set(jnp.where(jnp.arange(SMALL.tokens) < SMALL.subjects, 1.0, 0.0))
+    E = E.at[-1, 0].set(0.0).at[-1, 1].set(1.0)
+    lone = jnp.zeros_like(weights.K).at[:, 0, 0].set(1.0)
+    steep = weights._replace(K=lone, Q=jnp.zeros_like(weights.Q).at[:, 0, 1].set(400.0))
+
+    def told(key: jax.Array) -> jax.Array:
+        own = frozen._replace(E=E)
+        return jnp.sum(pull * model.logits(SMALL, sizes, own, steep._replace(K=key), counts))
+
+    flat = jax.grad(told)(lone / 400.0)
+    assert float(jnp.abs(flat).max()) > 0.1
+    assert float(jnp.abs(jax.grad(told)(lone)).max()) == 0.0
+
+
+def test_scores_without_bounds_leave_numbers():
     frozen, weights, keys = drawn(SMALL)
     asked = draw_sequences(SMALL, Sizes.of(SMALL), keys["train"], jnp.arange(64, dtype=jnp.uint32))
-    table = model.score_table(SMALL, Sizes.of(SMALL), frozen, weights)
-    scale = 200 / float(jnp.abs(table).max())
-    steep = weights._replace(Q=weights.Q * scale)
     world = World(Sizes.of(SMALL), frozen, draw_facts(SMALL, Sizes.of(SMALL), keys["facts"]), keys)
-    gradient = jax.grad(lambda w: cross_entropy(SMALL, world, w, asked))(steep)
-    assert all(bool(jnp.isfinite(part).all()) for part in gradient)
+    for scale in (1e2, 1e4):
+        steep = weights._replace(Q=weights.Q * scale)
+        loss, gradient = jax.value_and_grad(lambda w: cross_entropy(SMALL, world, w, asked))(steep)
+        assert bool(jnp.isfinite(loss))
+        assert all(bool(jnp.isfinite(part).all()) for part in gradient)
 
 
 def test_parameters_are_those_of_the_arrays():

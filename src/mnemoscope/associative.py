@@ -1,8 +1,8 @@
 """Trials of paper B's associative memories: settings and seeds in, outcomes out.
 
-Memories that differ in seed and, within an eighth of an octave or 32 (on a GPU: an octave), in the
-number of items share a program and run side by side. The same seed has the same first items at
-every N.
+Memories that differ in seed and, within an eighth of an octave or 32 (on a GPU: an octave or half
+of one), in the number of items share a program and run side by side. The same seed has the same
+first items at every N.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,17 @@ from mnemoscope.numerics import Place, Precision, find_device, forget_programs, 
 from mnemoscope.record import Outcome
 from mnemoscope.room import Room
 from mnemoscope.spec import Memory, SpecError
-from mnemoscope.together import Lesson, Rows, School, filled, most_rows, train_together
+from mnemoscope.together import (
+    LEAST_LARGE,
+    LEAST_ON_GPU,
+    Lesson,
+    Rows,
+    School,
+    filled,
+    most_rows,
+    round_up,
+    train_together,
+)
 from mnemoscope.training.associative import accuracy_of, advance, begin, constructed_accuracy
 
 MemoryJob = tuple[Memory, int]
@@ -25,6 +35,8 @@ MemoryJob = tuple[Memory, int]
 CHECK = 32
 # Memories side by side, at most.
 MOST_AT_ONCE = {"cpu": 16, "gpu": 64}
+# Items from which on a GPU, too, has much to do in a step.
+LARGE = 1024
 # A CPU is busy with so many products in a step: what is done beside it gains nothing.
 BUSY = 2**26
 
@@ -36,7 +48,7 @@ def program_of(spec: Memory, platform: str = "cpu") -> Memory:
     """
     items = spec.items
     if platform != "cpu" and spec.embedding != "orthonormal":
-        items = max(64, 1 << (items - 1).bit_length())
+        items = max(64, round_up(items, LARGE))
     elif spec.embedding != "orthonormal":  # which has no room for more rows than dimensions
         step = max(32, 2 ** (items.bit_length() - 4))
         items = -(-items // step) * step
@@ -123,8 +135,10 @@ def _construct(
 def _train(
     program: Memory, jobs: list[MemoryJob], place: Place, precision: Precision
 ) -> list[Outcome]:
-    most = _batch_size(program, place)
-    rows = filled(jobs, place, most)
+    most, least = _batch_size(program, place), LEAST_ON_GPU
+    if program.items > LARGE:
+        least = LEAST_LARGE
+    rows = filled(jobs, place, most, least)
     pairs, state = begin(program, *_drawn(rows))
     lr = jnp.asarray([spec.rate for spec, _ in rows], float)
     last = np.zeros(len(jobs))
@@ -138,5 +152,5 @@ def _train(
 
     lessons = [Lesson(s, seed, s.target, s.most_steps, s.parameters) for s, seed in jobs]
     # All items are in every check: its accuracy is the final one.
-    school = School(go_on, CHECK, lambda rows: last, place, precision, most)
+    school = School(go_on, CHECK, lambda rows: last, place, precision, most, least)
     return train_together(lessons, (pairs, state, lr), school)

@@ -8,6 +8,7 @@ over samples runs to the largest. A trial's result is the same to rounding as wh
 
 import math
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -39,11 +40,16 @@ from mnemoscope.training.streaming import Count, Source
 from mnemoscope.training.three_step import Rates, three_steps, train_in_one_call
 
 Message = Callable[[str], None]
+# Threads run their batches one after the other, and wait for a program that another compiles.
+_turn = threading.Lock()
+_compiling: dict[Any, threading.Lock] = {}
 
 # Trials to a call, at most: more only wait for each other.
 MOST_AT_ONCE = {"cpu": 4, "gpu": 256}
-# Where tables are smaller than this (V^2 d), a short batch is filled up rather than compiled anew.
-CHEAP_TO_FILL = 2**30
+# Where tables are smaller than this (V^2 d), a short batch is filled up rather than compiled anew:
+# to at least so many.
+CHEAP_TO_FILL = {"cpu": 2**30, "gpu": 2**34}
+FILLED = {"cpu": MOST_AT_ONCE["cpu"], "gpu": 8}
 
 
 def simulate_many(
@@ -66,7 +72,10 @@ def simulate_many(
         program = bucket(spec)
         layout = plan_memory(program, precision, room)
         if spec.then != "none" or spec.from_file or not train_in_one_call(spec, layout):
-            done[number] = simulate(spec, seed, precision=precision, device=device, budget=budget)
+            with _turn:
+                done[number] = simulate(
+                    spec, seed, precision=precision, device=device, budget=budget
+                )
         else:
             groups.setdefault((program, layout, spec.embedding), []).append(number)
     for numbers in groups.values():
@@ -76,12 +85,14 @@ def simulate_many(
         for (program, layout, law), numbers in groups.items()
         for size in [batch_size(program, layout, len(numbers), precision, room)]
     ]
-    # Programs of different shape are compiled side by side, while the first ones run.
+    # Programs of different shape are compiled side by side, while the first ones run. What runs may
+    # take all of the memory that was planned with, so that calls from several threads take turns.
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         ready = [pool.submit(compiled, call, jobs[numbers[0]]) for call, numbers in plans]
         for (call, numbers), program in zip(plans, ready, strict=True):
             program.result()
-            done.update(_run_group(call, jobs, numbers, say))
+            with _turn:
+                done.update(_run_group(call, jobs, numbers, say))
     return [done[number] for number in range(len(jobs))]
 
 
@@ -132,7 +143,9 @@ def compiled(call: Call, example: Job) -> Any:
     """The call's program, compiled if it was not yet. Any job of its kind will do as example."""
     spec, _ = example
     # The example only shows shapes: one and the same for all jobs of a call.
-    return _compile_once(call, (call.program.replace(embedding=spec.embedding), 0))
+    shown = call.program.replace(embedding=spec.embedding), 0
+    with _compiling.setdefault((call, shown), threading.Lock()):  # the second to ask waits
+        return _compile_once(call, shown)
 
 
 def bucket(spec: Retrieval) -> Retrieval:
@@ -153,9 +166,9 @@ def batch_size(
     each = sum(needed_bytes(program, layout, precision).values())
     planned = 2**30 if room.planned is None else room.planned
     fits = max(1, min(MOST_AT_ONCE[room.platform], planned // each))
-    if room.platform == "cpu" and program.vocab**2 * program.dim <= CHEAP_TO_FILL:
-        return 2 ** int(math.log2(fits))
-    return min(2 ** int(math.log2(fits)), 2 ** math.ceil(math.log2(jobs)))
+    cheap = program.vocab**2 * program.dim <= CHEAP_TO_FILL[room.platform]
+    least = FILLED[room.platform] if cheap else 1
+    return min(2 ** int(math.log2(fits)), max(least, 2 ** math.ceil(math.log2(jobs))))
 
 
 def _arguments(call: Call, jobs: Sequence[Job]) -> tuple[Any, ...]:

@@ -28,6 +28,8 @@ FactsJob = tuple[Facts, int]
 CHECK = 32
 # Trainings side by side, at most; memory may allow fewer.
 MOST_AT_ONCE = {"cpu": 16, "gpu": 64}
+# A GPU takes a step of these sizes in the time of a smaller one.
+LEAST = {"subjects": 32, "relations": 32, "answers": 8, "noise": 64, "width": 128}
 # Steps of at most so many sequences x tokens x dimensions are cheap beside a compilation.
 SMALL = 2**17
 
@@ -37,7 +39,7 @@ def program_of(spec: Facts, platform: str = "cpu") -> Facts:
 
     Subjects, relations, answers and noise to a quarter of an octave, heads and width to a power of
     two. Where a step is small, and on a GPU, all go up further, so that fewer programs are
-    compiled. What is too much is zero, or never occurs.
+    compiled: on a GPU at least to LEAST. What is too much is zero, or never occurs.
     """
     if spec.method == "constructed":
         return spec.replace(lr=0.01, max_steps=1, target=0.99)
@@ -47,9 +49,9 @@ def program_of(spec: Facts, platform: str = "cpu") -> Facts:
     heads, width = _power_of_two(spec.heads), spec.width and max(8, _power_of_two(spec.width))
     if small:
         heads, width = max(8, heads), width and max(64, width)
-    elif platform != "cpu":
-        width = width and max(128, width)
     sizes |= {"noise": up(spec.noise_tokens), "heads": heads, "width": width}
+    if platform != "cpu":
+        sizes |= {name: sizes[name] and max(size, sizes[name]) for name, size in LEAST.items()}
     return spec.replace(**sizes, lr=0.01, max_steps=1, target=0.99)
 
 

@@ -19,9 +19,9 @@ from mnemoscope.record import Outcome, Status
 from mnemoscope.spec import Spec
 
 # Going on in a smaller batch costs a compilation of about so many seconds.
-COMPILE_SECONDS = 4.0
-# A GPU does so many small trainings in the time of one.
-LEAST_ON_GPU = 8
+COMPILE_SECONDS = {"cpu": 4.0, "gpu": 10.0}
+# A GPU does so many small trainings in the time of one, and so many large ones.
+LEAST_ON_GPU, LEAST_LARGE = 8, 4
 KEPT_CHECKS = 128
 
 # Arrays in any nesting, all with a first axis of one row for each training.
@@ -52,18 +52,25 @@ class School:
     final: Callable[[Rows], np.ndarray]
     place: Place
     precision: Precision
-    # Rows that there is room for.
+    # Rows that there is room for, and rows that there are at least on a GPU.
     most: int
+    least: int = LEAST_ON_GPU
 
 
-def row_count(trainings: int, place: Place, most: int) -> int:
+def row_count(trainings: int, place: Place, most: int, least: int = LEAST_ON_GPU) -> int:
     """How many rows to run for so many trainings, where there is room for `most`.
 
-    A GPU gets powers of two, so that batches of any size share a few compiled programs.
+    A GPU gets 8, 12, 16, 24, 32, ..., so that batches of any size share a few compiled programs.
     """
     if place.platform == "cpu":
         return trainings
-    return max(trainings, min(most, max(LEAST_ON_GPU, 1 << (trainings - 1).bit_length())))
+    return max(trainings, min(most, max(least, round_up(trainings, 8))))
+
+
+def round_up(number: int, halves_above: int) -> int:
+    """The next power of two, or three quarters of it where that is enough, above some number."""
+    octave = 1 << (number - 1).bit_length()
+    return 3 * octave // 4 if halves_above < number <= 3 * octave // 4 else octave
 
 
 def most_rows(fits: int, usual: int, place: Place) -> int:
@@ -72,9 +79,9 @@ def most_rows(fits: int, usual: int, place: Place) -> int:
     return most if place.platform == "cpu" else 1 << (most.bit_length() - 1)
 
 
-def filled(jobs: Sequence[Any], place: Place, most: int) -> list[Any]:
+def filled(jobs: Sequence[Any], place: Place, most: int, least: int = LEAST_ON_GPU) -> list[Any]:
     """The jobs of a batch, the last one repeated until there is one for each row."""
-    return [*jobs, *[jobs[-1]] * (row_count(len(jobs), place, most) - len(jobs))]
+    return [*jobs, *[jobs[-1]] * (row_count(len(jobs), place, most, least) - len(jobs))]
 
 
 def train_together(lessons: Sequence[Lesson], rows: Rows, school: School) -> list[Outcome]:
@@ -82,7 +89,8 @@ def train_together(lessons: Sequence[Lesson], rows: Rows, school: School) -> lis
     outcomes: dict[int, Outcome] = {}
     curves: list[list[dict[str, float]]] = [[] for _ in lessons]
     at = list(range(len(lessons)))
-    size, each = row_count(len(at), school.place, school.most), math.inf
+    size, each = row_count(len(at), school.place, school.most, school.least), math.inf
+    compiling = COMPILE_SECONDS["cpu" if school.place.platform == "cpu" else "gpu"]
     longest = max(lesson.most_steps for lesson in lessons)
     began, taken = time.perf_counter(), 0
     while len(outcomes) < len(lessons):
@@ -117,9 +125,9 @@ def train_together(lessons: Sequence[Lesson], rows: Rows, school: School) -> lis
         # A check may have waited for a compilation: the fastest shows what one takes.
         each = min(each, time.perf_counter() - clock)
         left = [row for row, number in enumerate(at) if number not in outcomes]
-        fewer = row_count(len(left), school.place, school.most)
+        fewer = row_count(len(left), school.place, school.most, school.least)
         saved = each * (longest - taken) / school.check * (1 - fewer / size)
-        if left and 2 * fewer <= size and saved > COMPILE_SECONDS:
+        if left and 2 * fewer <= size and saved > compiling:
             rows = _take(rows, jnp.asarray([*left, *left[-1:] * (fewer - len(left))]))
             at, size, each = [at[row] for row in left], fewer, math.inf
     return [outcomes[number] for number in range(len(lessons))]

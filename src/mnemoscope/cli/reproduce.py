@@ -85,8 +85,9 @@ def reproduce(
     if many > 1:
         say(f"{len(pieces)} to run, {many} at once, each kept when it is done")
         done = run_at_once(pieces, many, where, store or default_path(), book.path)
-        for number, ((name, _, base), seconds) in enumerate(done, 1):
-            say(f"{number} of {len(pieces)} done: {name}, base seed {base}, {seconds:.0f} s")
+        for number, ((name, _, some), seconds) in enumerate(done, 1):
+            seeds = "base seed " + " and ".join(str(base) for base in some)
+            say(f"{number} of {len(pieces)} done: {name}, {seeds}, {seconds:.0f} s")
         book.read()
         claims = book.told(studies, size, several)
     else:
@@ -144,7 +145,7 @@ def show_catalogue(studies: list[Study]) -> None:
         cost = "quick {:g} min, full {:g} min".format(*MINUTES[study.id])
         console.print(f"[bold]{study.id}[/bold]  {study.source}  ({cost})")
         console.print(Padding(study.statement, (0, 0, 0, 4)))
-    console.print("\nMinutes for one base seed: quick on two CPU cores, full on one H200.")
+    console.print("\nMinutes: quick, one base seed on two CPU cores; full, three on one H200.")
 
 
 def show(claims: list[Claim]) -> None:

@@ -90,7 +90,10 @@ def logits(
     values = jnp.einsum("hkd,hke,ve->hvd", weights.O, weights.V, frozen.E)  # O_h V_h e_v
     if program.mixing == "softmax":
         # Sample by sample from its own largest score: a head that waits for one token has scores
-        # far below it in every sequence without that token.
+        # far below it in every sequence without that token. And sample by sample back: where a head
+        # looks at one token alone, its gradient is a difference of equal numbers. Summed over
+        # sequences before they are subtracted, as would be faster, they leave noise, which Adam
+        # makes as large as any gradient.
         mixed = jax.nn.softmax(scores[None] + jnp.log(counts)[:, None, :], axis=-1)
         x = mixed.reshape(len(counts), -1) @ values.reshape(-1, program.dim)
     else:

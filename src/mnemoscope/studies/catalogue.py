@@ -33,33 +33,33 @@ MODULES = {
     "b-bits": "b_bits",
 }
 
-# About what the first base seed takes, in minutes, compilation included: quick on two CPU cores
-# with two studies at once, full on one H200 with ten. What a study costs stands here and not in
-# its file, which decides its numbers.
+# About what a study takes, in minutes, compilation included: quick, one base seed on two CPU cores
+# with two studies at once; full, three base seeds on one H200 with eight. What a study costs stands
+# here and not in its file, which decides its numbers.
 MINUTES = {
-    "a-three-steps": (0.1, 0.2),
-    "a-monotone": (0.8, 0.9),
-    "a-first-gradient": (1.0, 3.0),
-    "a-mean-bias": (1.6, 5.4),
-    "a-gradient-noise": (1.4, 5.4),
-    "a-dimension-and-length": (0.9, 6.1),
-    "a-orthogonal": (0.8, 4.1),
-    "a-bound": (0.3, 7.3),
-    "a-trigger": (0.1, 0.2),
-    "a-first-steps": (0.5, 2.7),
-    "a-width": (1.6, 3.6),
-    "a-activations": (0.7, 1.4),
-    "news-dl": (0.1, 0.1),
-    "q-coupling": (1.3, 4.0),
-    "q-mlp": (1.1, 2.3),
+    "a-three-steps": (0.1, 0.1),
+    "a-monotone": (0.8, 0.4),
+    "a-first-gradient": (1.0, 4.8),
+    "a-mean-bias": (1.6, 1.9),
+    "a-gradient-noise": (1.4, 2.5),
+    "a-dimension-and-length": (0.9, 2.0),
+    "a-orthogonal": (0.8, 1.2),
+    "a-bound": (0.3, 1.4),
+    "a-trigger": (0.1, 0.1),
+    "a-first-steps": (0.5, 2.9),
+    "a-width": (1.6, 2.1),
+    "a-activations": (0.7, 0.5),
+    "news-dl": (0.1, 0.2),
+    "q-coupling": (1.3, 1.8),
+    "q-mlp": (1.1, 0.9),
     "q-beyond": (0.1, 0.1),
-    "q-large-dimension": (0.1, 1.3),
-    "b-fig1-left": (0.9, 7.5),
-    "b-fig1-right": (1.9, 8.0),
-    "b-fig4-left": (1.7, 10.0),
-    "b-fig4-right": (0.5, 8.4),
-    "b-fig5": (0.1, 0.5),
-    "b-bits": (0.6, 2.4),
+    "q-large-dimension": (0.1, 0.5),
+    "b-fig1-left": (0.9, 8.8),
+    "b-fig1-right": (1.9, 16.0),
+    "b-fig4-left": (1.7, 17.0),
+    "b-fig4-right": (0.5, 12.0),
+    "b-fig5": (0.1, 1.8),
+    "b-bits": (0.6, 4.0),
 }
 
 

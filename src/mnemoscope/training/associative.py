@@ -22,7 +22,7 @@ from mnemoscope.models.associative import (
 from mnemoscope.numerics import loops_inside
 from mnemoscope.spec.memory import Memory
 from mnemoscope.training.adamw import adamw
-from mnemoscope.training.side_by_side import take_steps
+from mnemoscope.training.side_by_side import each_alone, over_rows, take_steps
 
 Keys = dict[str, UInt32[Array, "*n 2"]]
 # Items are asked in blocks of at most so many logits.
@@ -87,7 +87,16 @@ def advance(
     program: Memory, steps: int, pairs: Pairs, state: State, lr: Float[Array, "n"]
 ) -> tuple[State, Float[Array, "n"], Float[Array, "n"]]:
     """So many steps of every training, the last one's loss, and accuracy then."""
-    if loops_inside(state, len(lr) * program.items * program.labels * program.dim):
+    go_on = partial(_advance, program, steps)
+    if not program.width or loops_inside(state, len(lr) * _products(program)):
+        return go_on(pairs, state, lr)
+    return each_alone(go_on, pairs, state, lr)
+
+
+def _advance(
+    program: Memory, steps: int, pairs: Pairs, state: State, lr: Float[Array, "n"]
+) -> tuple[State, Float[Array, "n"], Float[Array, "n"]]:
+    if loops_inside(state, len(lr) * _products(program)):
         state, loss = _steps(program, steps, pairs, state, lr)
     else:
         loss = jnp.zeros_like(lr)
@@ -103,10 +112,14 @@ def _steps(
     return take_steps(partial(_step, program), steps, pairs, state, lr)
 
 
+def _products(program: Memory) -> int:
+    return program.items * program.labels * program.dim
+
+
 @partial(jax.jit, static_argnames="program")
 def accuracy_of(program: Memory, pairs: Pairs, weights: Weights) -> Float[Array, "n"]:
     """The share of items that each memory names right."""
-    return jax.vmap(lambda p, w: share_right(program, p, w))(pairs, weights)
+    return over_rows(lambda p, w: share_right(program, p, w), pairs, weights)
 
 
 def _step(

@@ -17,7 +17,7 @@ from mnemoscope.numerics import loops_inside
 from mnemoscope.spec.facts import Facts
 from mnemoscope.tasks.facts import Asked, Sizes, draw_facts, draw_sequences
 from mnemoscope.training.adamw import adamw
-from mnemoscope.training.side_by_side import take_steps
+from mnemoscope.training.side_by_side import each_alone, over_rows, take_steps
 
 Keys = dict[str, UInt32[Array, "*n 2"]]
 
@@ -73,8 +73,16 @@ def advance(
     program: Facts, steps: int, world: World, state: State, lr: Float[Array, "n"]
 ) -> tuple[State, Info]:
     """So many steps of every training, and how it stands then."""
-    products = program.batch * program.heads * program.tokens * program.dim
-    if loops_inside(state, len(lr) * products):
+    go_on = partial(_advance, program, steps)
+    if loops_inside(state, len(lr) * _products(program)):
+        return go_on(world, state, lr)
+    return each_alone(go_on, world, state, lr)
+
+
+def _advance(
+    program: Facts, steps: int, world: World, state: State, lr: Float[Array, "n"]
+) -> tuple[State, Info]:
+    if loops_inside(state, len(lr) * _products(program)):
         state, loss = _steps(program, steps, world, state, lr)
     else:
         loss = jnp.zeros_like(lr)
@@ -100,6 +108,10 @@ def _check(
     program: Facts, world: World, state: State, stream: str
 ) -> tuple[Float[Array, "n"], Float[Array, "n"]]:
     return measure(program, world, state.weights, world.keys[stream])
+
+
+def _products(program: Facts) -> int:
+    return program.batch * program.heads * program.tokens * program.dim
 
 
 def _step(
@@ -144,4 +156,4 @@ def measure(
         kind = world.frozen.E.dtype
         return jnp.mean((named == answer).astype(kind)), jnp.mean(own.astype(kind))
 
-    return jax.vmap(one)(world, weights, key)
+    return over_rows(one, world, weights, key)

@@ -1,9 +1,14 @@
-"""Several steps of several trainings, in one compiled program."""
+"""Several trainings at once: side by side in one compiled program, or one after the other.
+
+XLA's CPU compiler makes slow loops of large matrix products that come in batches, even in a batch
+of one. So large trainings have their steps alone there, as plain products.
+"""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 World = TypeVar("World")
@@ -23,4 +28,26 @@ def take_steps(
         state, losses = jax.lax.scan(lambda state, _: step(world, state, lr), state, length=count)
         return state, losses[-1]
 
-    return jax.vmap(one)(world, state, lr)
+    return over_rows(one, world, state, lr)
+
+
+def over_rows(one: Callable[..., Any], *rows: Any) -> Any:
+    """`one` for every row of the arguments, inside a compiled program."""
+    if _count(rows) > 1:
+        return jax.vmap(one)(*rows)
+    alone = jax.tree.map(lambda part: part[0], rows)
+    return jax.tree.map(lambda part: part[None], one(*alone))
+
+
+def each_alone(program: Callable[..., Any], *rows: Any) -> Any:
+    """What a compiled program makes of every row by itself."""
+
+    def row(number: int) -> Any:
+        return jax.tree.map(lambda part: part[number : number + 1], rows)
+
+    made = [program(*row(number)) for number in range(_count(rows))]
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts), *made)
+
+
+def _count(rows: Any) -> int:
+    return len(jax.tree.leaves(rows)[0])

@@ -1,0 +1,137 @@
+"""Several drivers in threads of one process, whose trials run in common batches.
+
+Searches that differ in their seeds alone ask for the same settings at about the same time. So what
+they hand in waits until all of them wait, and is then cut into batches anew:
+
+    drivers -> desks -> batches of one program each -> threads -> desks -> drivers
+
+A GPU takes three trainings in the time of one, and every program is compiled once. The threads let
+programs compile side by side.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from mnemoscope.experiments.work import MOST_IN_A_BATCH, batches, run_batch
+from mnemoscope.fields import Device
+from mnemoscope.record import AnyJob, Record
+
+# Batches under way at once.
+THREADS = 6
+# A driver may wait for one in another process, which waits for this one: nobody waits for longer.
+PATIENCE_SECONDS = 2.0
+
+
+class _Order:
+    """One batch as a driver handed it in, and what is there of it."""
+
+    def __init__(self, desk: "Desk", jobs: list[AnyJob]) -> None:
+        self.desk, self.jobs = desk, jobs
+        self.found: dict[AnyJob, Record] = {}
+
+
+class Common:
+    """Where the batches of several drivers are run, each of which has a desk of its own."""
+
+    def __init__(self, device: Device, drivers: int, threads: int = THREADS) -> None:
+        self.device: Device = device
+        self.desks = [Desk(self) for _ in range(drivers)]
+        self._open = list(self.desks)
+        self._pool = ThreadPoolExecutor(threads)
+        self._news = threading.Condition()
+        self._pending: list[_Order] = []
+        self._since = 0.0
+        self._running = 0
+
+    def hand_in(self, order: _Order) -> None:
+        """Take an order; it is begun when everybody waits."""
+        with self._news:
+            if not self._pending:
+                self._since = time.monotonic()
+            self._pending.append(order)
+
+    def wait_for(self, desk: "Desk") -> list[_Order]:
+        """What is ready for a desk, at least one order."""
+        with self._news:
+            desk.waits = True
+            while not desk.ready and desk.error is None:
+                self._begin()
+                self._news.wait(PATIENCE_SECONDS)
+            desk.waits = False
+            if desk.error is not None:
+                raise desk.error
+            ready, desk.ready = desk.ready, []
+            return ready
+
+    def leave(self, desk: "Desk") -> None:
+        """A driver that is done; the others need not wait for it."""
+        with self._news:
+            self._open.remove(desk)
+            self._begin()
+
+    def _begin(self) -> None:
+        """Run what was handed in, once nobody has more to hand in."""
+        idle = [desk.waits and not desk.ready for desk in self._open]
+        quiet = all(idle) and not self._running
+        late = not all(idle) and time.monotonic() - self._since > PATIENCE_SECONDS
+        if not self._pending or not (quiet or late):
+            return
+        owners: dict[AnyJob, list[_Order]] = {}
+        for order in self._pending:
+            for job in order.jobs:
+                owners.setdefault(job, []).append(order)
+        self._pending = []
+        for batch in batches(list(owners), MOST_IN_A_BATCH["gpu"]):
+            self._running += 1
+            self._pool.submit(self._run, batch, owners)
+
+    def _run(self, batch: list[AnyJob], owners: dict[AnyJob, list[_Order]]) -> None:
+        error, made = None, []
+        try:
+            made = run_batch(batch, self.device)
+        except BaseException as problem:  # told to those who wait for it
+            error = problem
+        with self._news:
+            self._running -= 1
+            for job, record in zip(batch, made, strict=error is None):
+                for order in owners[job]:
+                    order.found[job] = record
+                    if len(order.found) == len(order.jobs):
+                        order.desk.ready.append(order)
+            if error is not None:
+                for order in {id(one): one for job in batch for one in owners[job]}.values():
+                    order.desk.error = error
+            self._news.notify_all()
+
+
+class Desk:
+    """One driver's workers: what it hands in is run with the others'."""
+
+    together = MOST_IN_A_BATCH["gpu"]
+    at_once = 2**31  # all that it has, so that the others' can join
+
+    def __init__(self, common: Common) -> None:
+        self.waits = False
+        self.ready: list[_Order] = []
+        self.error: BaseException | None = None
+        self._common = common
+        self._under_way = 0
+
+    def leave(self) -> None:
+        """Say that nothing more will come."""
+        self._common.leave(self)
+
+    def submit(self, batch: list[AnyJob]) -> None:
+        """Hand in one batch."""
+        self._under_way += 1
+        self._common.hand_in(_Order(self, batch))
+
+    def collect(self) -> Iterator[tuple[list[AnyJob], list[Record]]]:
+        """Wait for one at least, if any is under way."""
+        if not self._under_way:
+            return
+        for order in self._common.wait_for(self):
+            self._under_way -= 1
+            yield order.jobs, [order.found[job] for job in order.jobs]

@@ -1,0 +1,110 @@
+"""Drivers in threads, whose trials run in common batches."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mnemoscope import Retrieval, SpecError, Trial
+from mnemoscope.experiments import shared_batches
+from mnemoscope.experiments.shared_batches import Common, Desk
+from mnemoscope.experiments.sweep import ThisProcess, Workers, sweep
+from mnemoscope.experiments.work import run_batch
+from mnemoscope.record import AnyJob, Record
+from mnemoscope.store.trials import Store
+
+TOKENS = Retrieval(vocab=32, dim=16, length=4, samples=400)
+
+
+def rounds(seed: int) -> list[list[AnyJob]]:
+    """What a driver asks for, one sweep after the other; seed 2 has one round less."""
+    first: list[AnyJob] = [(TOKENS, seed)]
+    second: list[AnyJob] = [(TOKENS.replace(dim=d), seed) for d in (8, 32)]
+    return [first] if seed == 2 else [first, second]
+
+
+def drive(seed: int, path: Path, workers: Workers) -> dict[tuple[str, int], float | None]:
+    with Store(path) as store:
+        for jobs in rounds(seed):
+            assert sweep(jobs, store, workers).failed == 0
+        kept = list(store.find())
+    return {(one.spec.id, one.seed): one.accuracy for one in kept if one.seed == seed}
+
+
+def in_threads(work: Callable[[Desk, int], None], shared: Common) -> None:
+    def one(desk: Desk, seed: int) -> None:
+        try:
+            work(desk, seed)
+        finally:
+            desk.leave()
+
+    threads = [threading.Thread(target=one, args=(d, k)) for k, d in enumerate(shared.desks)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=120)
+        assert not thread.is_alive()
+
+
+def test_drivers_share_batches_and_find_what_they_would_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    ran: list[list[int]] = []
+
+    def noted(batch: list[AnyJob], device: str) -> list[Record]:
+        ran.append(sorted(seed for _, seed in batch))
+        return run_batch(batch, "cpu")
+
+    monkeypatch.setattr(shared_batches, "run_batch", noted)
+    found: dict[int, dict[tuple[str, int], float | None]] = {}
+
+    def work(desk: Desk, seed: int) -> None:
+        found[seed] = drive(seed, tmp_path / "s.db", desk)
+
+    in_threads(work, Common("cpu", 3))
+    # One setting, and two later on, each in one batch for all who ask for it.
+    assert sorted(ran) == [[0, 1], [0, 1], [0, 1, 2]]
+    for seed in range(3):
+        alone = drive(seed, tmp_path / f"{seed}.db", ThisProcess("cpu"))
+        assert found[seed] == pytest.approx(alone, abs=2 / 64)
+        assert len(alone) == len([job for jobs in rounds(seed) for job in jobs])
+
+
+def test_an_error_reaches_everybody_who_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(batch: list[AnyJob], device: str) -> list[Record]:
+        raise SpecError("device", "expected another one, got this")
+
+    monkeypatch.setattr(shared_batches, "run_batch", refuse)
+    heard: list[int] = []
+
+    def work(desk: Desk, seed: int) -> None:
+        with pytest.raises(SpecError, match="expected another one"):
+            drive(seed, tmp_path / "s.db", desk)
+        heard.append(seed)
+
+    in_threads(work, Common("cpu", 2))
+    assert sorted(heard) == [0, 1]
+
+
+def test_nobody_waits_for_ever_for_a_driver_that_waits_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def quick(batch: list[AnyJob], device: str) -> list[Record]:
+        return [Trial(spec, seed, "ok") for spec, seed in batch if isinstance(spec, Retrieval)]
+
+    monkeypatch.setattr(shared_batches, "run_batch", quick)
+    monkeypatch.setattr(shared_batches, "PATIENCE_SECONDS", 0.2)
+    done = threading.Event()
+
+    def work(desk: Desk, seed: int) -> None:
+        if seed == 0:  # as one whose trials another process has claimed
+            assert done.wait(timeout=60)
+        else:
+            assert drive(seed, tmp_path / "s.db", desk)
+            done.set()
+
+    in_threads(work, Common("cpu", 2))
+    assert done.is_set()
