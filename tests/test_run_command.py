@@ -13,6 +13,7 @@ import pytest
 
 from mnemoscope.cli import main
 from mnemoscope.spec import Retrieval
+from mnemoscope.store.trials import Store
 
 SMALL = ["--vocab", "16", "--dim", "12", "--length", "4", "--samples", "1e3"]
 
@@ -217,16 +218,21 @@ def test_a_size_that_cannot_fit_says_how_much_it_needs(capsys: pytest.CaptureFix
     assert "which needs 712 GB (480 GB for sums by label)" in text
 
 
-def test_ctrl_c_keeps_what_was_finished():
+def test_ctrl_c_keeps_what_was_finished(tmp_path: Path):
     # Whoever runs the tests in the background may have had the interrupt ignored.
     script = (
         "import signal, sys; from mnemoscope.cli import main; "
         "signal.signal(signal.SIGINT, signal.default_int_handler); sys.exit(main(sys.argv[1:]))"
     )
+    store = tmp_path / "s.db"
     words = [sys.executable, "-u", "-c", script, "run", *SMALL, "--seeds", "1e6"]
+    words += ["--store", str(store)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
         try:
-            time.sleep(10)  # long enough to import, compile and finish some seeds
+            with Store(store) as kept:
+                until = time.monotonic() + 60
+                while not kept.count() and time.monotonic() < until:
+                    time.sleep(0.1)
             job.send_signal(signal.SIGINT)
             out, err = job.communicate(timeout=60)
         finally:

@@ -36,6 +36,7 @@ from mnemoscope.record import Job, Trial
 from mnemoscope.room import Room, plan_memory
 from mnemoscope.simulation import judge, read_steps, simulate
 from mnemoscope.spec import Retrieval
+from mnemoscope.stopping import stop_if_asked
 from mnemoscope.training.streaming import Count, Source
 from mnemoscope.training.three_step import Rates, three_steps, train_in_one_call
 
@@ -112,6 +113,7 @@ def _run_group(
                 say(f"out of memory: going on with {call.size} trials at a time")
             continue
         yield from zip(part, trials, strict=True)
+        stop_if_asked()
         numbers = numbers[call.size :]
 
 

@@ -23,6 +23,7 @@ from mnemoscope.numerics import Precision, find_device, numerics
 from mnemoscope.record import Status, Step, Trial
 from mnemoscope.room import Room, plan_memory
 from mnemoscope.spec import Retrieval
+from mnemoscope.stopping import stop_if_asked
 from mnemoscope.training import full, three_step
 from mnemoscope.training.streaming import Count, Progress, Source
 from mnemoscope.training.three_step import Rates, ThreeSteps, train_three_steps
@@ -108,8 +109,9 @@ def _train_on(
                 spec.program(), layout, frozen, test, "softmax", state.parameters.value, w, fresh
             )
             yield _step(spec, name, seen, loss)
+        jax.block_until_ready(after)
+        stop_if_asked()
         if progress is not None and taken < spec.steps:
-            jax.block_until_ready(after)
             progress(1.0)
         state = after
 

@@ -17,6 +17,7 @@ import numpy as np
 from mnemoscope.numerics import Place, Precision
 from mnemoscope.record import Outcome, Status
 from mnemoscope.spec import Spec
+from mnemoscope.stopping import stop_if_asked
 
 # Going on in a smaller batch costs a compilation of about so many seconds.
 COMPILE_SECONDS = {"cpu": 4.0, "gpu": 10.0}
@@ -94,6 +95,7 @@ def train_together(lessons: Sequence[Lesson], rows: Rows, school: School) -> lis
     longest = max(lesson.most_steps for lesson in lessons)
     began, taken = time.perf_counter(), 0
     while len(outcomes) < len(lessons):
+        stop_if_asked()
         clock = time.perf_counter()
         rows, told = school.advance(rows)
         taken += school.check

@@ -17,6 +17,7 @@ from mnemoscope.fields import Device
 from mnemoscope.numerics import find_device
 from mnemoscope.record import AnyJob, Record
 from mnemoscope.spec import Retrieval
+from mnemoscope.stopping import interrupts_held, stop_if_asked
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.trials import Store
 
@@ -80,7 +81,10 @@ class ThisProcess:
         """Run what was taken on."""
         while self._waiting:
             batch = self._waiting.pop(0)
-            yield batch, run_batch(batch, self.device, self.budget)
+            with interrupts_held():
+                made = run_batch(batch, self.device, self.budget)
+            yield batch, made
+            stop_if_asked()  # now that the batch is kept
 
 
 class OneByOne(ThisProcess):
@@ -101,7 +105,10 @@ class OneByOne(ThisProcess):
             ((spec, seed),) = batch = self._waiting.pop(0)
             assert isinstance(spec, Retrieval)
             more = {"device": self.device, "budget": self.budget, "report": self.report}
-            yield batch, list(run_trials(spec, [seed], **more))
+            with interrupts_held():
+                made: list[Record] = [*run_trials(spec, [seed], **more)]
+            yield batch, made
+            stop_if_asked()
 
 
 def sweep(

@@ -14,6 +14,7 @@ from jax import lax
 from jaxtyping import Array, Bool, UInt32
 
 from mnemoscope.layout import Layout
+from mnemoscope.stopping import stop_if_asked
 from mnemoscope.tasks.retrieval import Batch, Drawn, draw, read
 
 Carry = TypeVar("Carry")
@@ -114,7 +115,8 @@ def over_samples(
     for first in range(0, samples, size):
         stop = min(first + size, samples)
         carry = run(carry, Span(jnp.uint32(first), jnp.uint32(stop), jnp.uint32(stop)))
+        jax.block_until_ready(carry)
+        stop_if_asked()
         if progress is not None:
-            jax.block_until_ready(carry)
             progress((stop - first) / samples)
     return carry

@@ -1,0 +1,49 @@
+"""Ctrl-C, answered between two calls of compiled programs.
+
+Python raises KeyboardInterrupt wherever it stands, inside JAX's own code too, which does not always
+survive it: now and then the process dies of a segmentation fault, and what was finished is not
+told. So while trials run, an interrupt is only noted, and raised where nothing is under way.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_asked = False
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Within, an interrupt waits for `stop_if_asked`. A second one does not wait.
+
+    Where somebody else hears interrupts, a cluster's or a server's, they are left to it; so are
+    threads, which never get one.
+    """
+    alone = threading.current_thread() is threading.main_thread()
+    if not alone or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, _note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def stop_if_asked() -> None:
+    """Raise the interrupt that was noted, if there was one."""
+    global _asked
+    if _asked and threading.current_thread() is threading.main_thread():
+        _asked = False
+        raise KeyboardInterrupt
+
+
+def _note(number: int, frame: FrameType | None) -> None:
+    global _asked
+    if _asked:
+        signal.default_int_handler(number, frame)
+    _asked = True
+    os.write(2, b"stopping; Ctrl-C again stops at once\n")  # `print` may be what was interrupted

@@ -1,0 +1,67 @@
+"""An interrupt waits until no compiled program is under way."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mnemoscope.batch import simulate_many
+from mnemoscope.experiments.sweep import ThisProcess, sweep
+from mnemoscope.spec import Facts, Retrieval
+from mnemoscope.stopping import interrupts_held, stop_if_asked
+from mnemoscope.store.trials import Store
+
+LONG = Retrieval(vocab=16, dim=12, length=4, samples=1000, then="adamw", steps=10**6)
+FACTS = Facts(
+    subjects=8, relations=8, answers=4, dim=4, heads=1, head_dim=1, width=0, max_steps=10**6
+)
+MANY = Retrieval(vocab=16, dim=12, length=4, samples=10**9)
+
+
+@pytest.fixture(autouse=True)
+def _as_in_a_terminal() -> Iterator[None]:
+    # Whoever runs the tests in the background may have had interrupts ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_waits_and_the_second_does_not(capfd: pytest.CaptureFixture[str]):
+    with interrupts_held():
+        signal.raise_signal(signal.SIGINT)
+        assert "Ctrl-C again stops at once" in capfd.readouterr().err
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        stop_if_asked()
+    stop_if_asked()  # answered, and forgotten
+
+
+def test_elsewhere_an_interrupt_is_heard_at_once():
+    with interrupts_held():
+        pass
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_who_hears_interrupts_already_goes_on_hearing_them():
+    heard: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    with interrupts_held():
+        signal.raise_signal(signal.SIGINT)
+    assert heard == [signal.SIGINT]
+    stop_if_asked()
+
+
+@pytest.mark.parametrize("spec", [LONG, FACTS, MANY], ids=["after", "facts", "retrieval"])
+def test_work_without_end_stops(spec: Retrieval | Facts, tmp_path: Path):
+    """The interrupt comes while a compiled program runs, and is raised by us, not within JAX."""
+    clock = threading.Timer(3.0, signal.raise_signal, [signal.SIGINT])
+    with Store(tmp_path / "s.db") as store:
+        clock.start()
+        with pytest.raises(KeyboardInterrupt) as caught:
+            sweep([(spec, 0)], store, ThisProcess("cpu"))
+    assert caught.traceback[-1].name == "stop_if_asked"
+    assert simulate_many([(MANY.replace(samples=100), 0)])[0].status == "ok"  # JAX is well
