@@ -13,6 +13,8 @@ import pytest
 
 from mnemoscope import Retrieval, SpecError, Step, Trial
 from mnemoscope.cli import main
+from mnemoscope.record import Outcome
+from mnemoscope.spec import Facts, Memory
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.schema import FORMAT, default_path
 from mnemoscope.store.table import condition, list_settings, open_array, open_frame
@@ -179,6 +181,22 @@ def test_tables_have_labelled_axes(store: Store):
         open_array(store, ["dim"])
 
 
+def test_tables_know_the_fields_of_other_kinds(store: Store):
+    facts = Facts(subjects=4, relations=2, answers=2, dim=8, heads=1, head_dim=8, width=0)
+    steps: dict[str, float | None] = {"accuracy": 0.99, "steps": 640.0, "relation_accuracy": 1.0}
+    store.add([made(), Outcome(facts, 0, "ok", steps), Outcome(facts.replace(lr=0.1), 0, "ok")])
+    store.add([Outcome(Memory(dim=8, items=5), 0, "ok", {"accuracy": 1.0})])
+    assert len(list_settings(store, ["subjects=4"])) == 2
+    assert len(list_settings(store, ["mixing=softmax", f"lr={facts.lr}"])) == 1
+    assert len(list_settings(store, ["lr=0"])) == 1  # the memory's own default
+    assert len(list_settings(store, ["kind=memory"])) == 1
+    assert len(list_settings(store, ["steps_taken>600", "relation-accuracy=1"])) == 1
+    (row,) = open_frame(store, ["kind=facts", "lr=0.1"]).to_dict("records")
+    assert (row["subjects"], row["dim"], row["max_steps"]) == (4, 8, facts.max_steps)
+    assert "items" not in row
+    assert "subjects" not in open_frame(store, ["kind=retrieval"]).columns
+
+
 def test_fast_enough(tmp_path: Path):
     """A thousand writes in a second of computing, each kept on its own; half of it is demanded."""
     with Store(tmp_path / "trials.db") as store:
@@ -198,10 +216,10 @@ def test_two_drivers_share_the_work(tmp_path: Path):
         assert not set(mine) & set(theirs)
         assert len(mine) + len(theirs) == 10
         first.finish([made(seed=seed) for _, seed in mine])
-        second.release(theirs[:1])
-        assert first.take(jobs, 10) == theirs[:1]
-        first.close()
+        second.finish([made(seed=theirs[0][1])])
         second.close()
+        assert first.take(jobs, 10) == theirs[1:]
+        first.close()
         assert one.connection.execute("SELECT count(*) FROM claims").fetchone() == (0,)
 
 

@@ -86,7 +86,7 @@ def reproduce(
         say(f"{len(pieces)} to run, {many} at once, each kept when it is done")
         done = run_at_once(pieces, many, where, store or default_path(), book.path)
         for number, ((name, _, some), seconds) in enumerate(done, 1):
-            seeds = "base seed " + " and ".join(str(base) for base in some)
+            seeds = "base seed" + "s" * (len(some) > 1) + " " + ", ".join(map(str, some))
             say(f"{number} of {len(pieces)} done: {name}, {seeds}, {seconds:.0f} s")
         book.read()
         claims = book.told(studies, size, several)

@@ -24,7 +24,8 @@ store = cyclopts.App(
     help_flags=["--help", "-h"],
 )
 WHERE = Parameter(
-    help="only trials that meet a condition such as vocab=512 or status=crashed; may be repeated",
+    help="only trials that meet a condition such as vocab=512, kind=facts or status=crashed; may "
+    "be repeated",
     negative="",
 )
 JSON = Parameter(negative="", help="print one JSON object instead of a table")

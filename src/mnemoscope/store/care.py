@@ -26,7 +26,7 @@ def export(store: Store, path: Path, words: Sequence[str] = ()) -> int:
             else:
                 # A step size is a number or the word `limit`: text, in a column of one kind.
                 for name in ("eta", "gamma"):
-                    frame[name] = frame[name].astype(str)
+                    frame[name] = frame[name].map(str, na_action="ignore")
                 frame.to_parquet(part, index=False)
     except ImportError:
         raise SpecError(

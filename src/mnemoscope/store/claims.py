@@ -75,15 +75,6 @@ class Claims:
                     (trial.spec.id, trial.seed, NUMERICS_VERSION),
                 )
 
-    def release(self, jobs: Sequence[AnyJob]) -> None:
-        """Let go of jobs without a result."""
-        with told(self.store.path), transaction(self.store.connection):
-            for spec, seed in jobs:
-                self.store.connection.execute(
-                    "DELETE FROM claims WHERE id = ? AND seed = ? AND numerics = ? AND owner = ?",
-                    (spec.id, seed, NUMERICS_VERSION, self.owner),
-                )
-
     def _free(self, key: tuple[str, int, int]) -> bool:
         row = self.store.connection.execute(
             "SELECT owner, host, process, beat FROM claims "

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mnemoscope.spec import SpecError
+from mnemoscope.spec import KINDS, SpecError
 from mnemoscope.store.schema import COLUMNS, FIELDS, METRICS, told
 from mnemoscope.store.trials import Store
 
@@ -12,13 +12,37 @@ if TYPE_CHECKING:
     import xarray
 
 
+# What the trainings of other kinds tell besides METRICS, and where it stands in a record's history.
+OTHER_METRICS = {
+    "steps_taken": "json_extract(history, '$.metrics.steps')",
+    "relation_accuracy": "json_extract(history, '$.metrics.relation_accuracy')",
+}
+
+
+def other_fields() -> dict[str, str]:
+    """Fields that only other kinds than retrieval have, each as an expression of SQL.
+
+    They stand in the canonical JSON, which leaves out what is at its default.
+    """
+    made: dict[str, str] = {}
+    for kind, spec in KINDS.items():
+        for name, field in spec.model_fields.items():
+            if name not in FIELDS:
+                value = f"json_extract(canonical, '$.{name}')"
+                if not field.is_required():
+                    value = f"coalesce({value}, {field.default!r})"
+                made[name] = made.get(name, "CASE kind") + f" WHEN '{kind}' THEN {value}"
+    return {name: f"{value} END" for name, value in made.items()}
+
+
 def condition(words: Sequence[str]) -> tuple[str, list[Any]]:
-    """`vocab=512`, `dim>=64`, `status=ok` and the like as a condition on columns.
+    """`vocab=512`, `kind=facts`, `status=ok` and the like as a condition on columns.
 
     Names are checked against the columns and values are handed to SQLite as values, so that no
     text of the user's becomes part of a statement.
     """
-    known = (*FIELDS, *METRICS, "status", "seed", "id", "numerics", "device", "precision")
+    own = ("kind", *FIELDS, *METRICS, "status", "seed", "id", "numerics", "device", "precision")
+    known = {name: f'"{name}"' for name in own} | other_fields() | OTHER_METRICS
     parts, values = ["1"], []
     for word in words:
         for sign in (">=", "<=", "!=", "=", ">", "<"):
@@ -30,7 +54,7 @@ def condition(words: Sequence[str]) -> tuple[str, list[Any]]:
         name = name.strip().replace("-", "_")
         if name not in known:
             raise SpecError("where", f"expected one of {', '.join(known)}, got {name!r}")
-        parts.append(f'"{name}" {sign} ?')
+        parts.append(f"{known[name]} {sign} ?")
         values.append(_value(value.strip()))
     return " AND ".join(parts), values
 
@@ -62,17 +86,23 @@ def list_settings(store: Store, words: Sequence[str] = (), most: int = 100) -> l
 
 
 def open_frame(store: Store, words: Sequence[str] = ()) -> "pandas.DataFrame":
-    """One row a trial: the whole spec, seed, status, every metric, and how it was computed."""
+    """One row a trial: the whole spec, seed, status, every metric, and how it was computed.
+
+    What only other kinds have makes columns where there are such trials.
+    """
     import pandas
 
     where, values = condition(words)
+    others = other_fields() | OTHER_METRICS
+    also = ", ".join(f'{value} AS "{name}"' for name, value in others.items())
     query = (
-        f"SELECT id, {COLUMNS}, seed, numerics, status, {', '.join(METRICS)}, "
+        f"SELECT id, kind, {COLUMNS}, {also}, seed, numerics, status, {', '.join(METRICS)}, "
         "seconds, message, precision, device, versions, written "
         f"FROM trials JOIN settings ON setting = number WHERE {where} ORDER BY id, numerics, seed"
     )
     with told(store.path):
-        return pandas.read_sql_query(query, store.connection, params=values)
+        frame = pandas.read_sql_query(query, store.connection, params=values)
+    return frame.drop(columns=[*others.keys() & set(frame.columns[frame.isna().all()])])
 
 
 def open_array(
