@@ -5,6 +5,7 @@ import math
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -221,6 +222,21 @@ def test_two_drivers_share_the_work(tmp_path: Path):
         assert first.take(jobs, 10) == theirs[1:]
         first.close()
         assert one.connection.execute("SELECT count(*) FROM claims").fetchone() == (0,)
+
+
+def test_drivers_may_make_a_store_at_the_same_time(tmp_path: Path):
+    """While another one is at it, SQLite refuses the log at once; we wait."""
+    path = tmp_path / "trials.db"
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("CREATE TABLE theirs (number INTEGER)")
+    other.execute("DROP TABLE theirs")
+    clock = threading.Timer(0.5, other.execute, ["COMMIT"])
+    clock.start()
+    with Store(path) as store:
+        assert store.count() == 0
+    clock.join()
+    other.close()
 
 
 def test_a_dead_drivers_claims_fall_to_the_next(tmp_path: Path):

@@ -10,6 +10,7 @@ when a process is killed.
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -117,7 +118,7 @@ def _address(path: Path, writing: bool) -> str:
 
 def _prepare(connection: sqlite3.Connection) -> None:
     """WAL, and the tables if there are none yet; two drivers may come at the same time."""
-    connection.execute("PRAGMA journal_mode = WAL")
+    _write_ahead(connection)
     # A commit survives the death of the process; the last ones may not survive a power cut.
     connection.execute("PRAGMA synchronous = NORMAL")
     with transaction(connection):
@@ -125,6 +126,19 @@ def _prepare(connection: sqlite3.Connection) -> None:
             for statement in filter(str.strip, _TABLES.split(";")):
                 connection.execute(statement)
             connection.execute("INSERT INTO about VALUES ('format', ?)", (str(FORMAT),))
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Who turns the log on needs the file alone for a moment, and SQLite itself does not wait."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
 
 
 def _check_format(connection: sqlite3.Connection, path: Path) -> None:
