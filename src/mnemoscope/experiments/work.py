@@ -92,9 +92,9 @@ def _program_and_work(spec: Spec) -> tuple[str, float]:
     if isinstance(spec, Retrieval):
         return f"{spec.embedding} {bucket(spec).canonical()}", float(spec.samples * spec.length)
     if isinstance(spec, Facts):
-        return factual.program_of(spec, "gpu").canonical(), 0.0
+        # No tokens, but those that are about as hard come together, and end together.
+        return factual.program_of(spec, "gpu").canonical(), spec.facts / spec.parameters
     if isinstance(spec, Memory):
-        # Not so many tokens, but those of about the same size come together.
         return associative.program_of(spec, "gpu").canonical(), float(spec.items)
     return spec.kind, 0.0
 
