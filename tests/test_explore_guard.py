@@ -172,3 +172,11 @@ def test_the_command_refuses_what_is_wrong(tmp_path: Path, capsys: pytest.Captur
     ):
         assert main(["explore", "--no-browser", *words]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_a_gpu_that_is_not_there_is_missed_at_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    assert main(["explore", "--no-browser", "--device", "gpu"]) == 2
+    assert "--device: expected a device that JAX sees (cpu), got 'gpu'" in capsys.readouterr().err

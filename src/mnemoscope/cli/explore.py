@@ -4,6 +4,7 @@ import errno
 import importlib.util
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import webbrowser
@@ -59,8 +60,23 @@ def explore(
     if place == NOWHERE:
         raise SpecError("store", "expected a file, which measurements go to, got 'none'")
     connect(place, writing=True).close()  # a store that cannot be written is refused now
+    if where == "gpu":
+        _look_for_gpu()
     serve(host, wanted, place, where, browser=not no_browser)
     return 0
+
+
+def _look_for_gpu() -> None:
+    """Refuse a GPU that is not there. Looked for here, it would be taken from who measures."""
+    look = (
+        "from mnemoscope.numerics import find_device\n"
+        "from mnemoscope.spec import SpecError\n"
+        "try: find_device('gpu')\n"
+        "except SpecError as error: print(error.message)"
+    )
+    said = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    if said.stdout:
+        raise SpecError("device", said.stdout.strip())
 
 
 def listen(host: str, port: int | None) -> socket.socket:
