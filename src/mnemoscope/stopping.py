@@ -43,7 +43,7 @@ def stop_if_asked() -> None:
 
 def _note(number: int, frame: FrameType | None) -> None:
     global _asked
-    if _asked:
+    _asked = not _asked
+    if not _asked:  # the second one
         signal.default_int_handler(number, frame)
-    _asked = True
     os.write(2, b"stopping; Ctrl-C again stops at once\n")  # `print` may be what was interrupted
