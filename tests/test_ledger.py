@@ -10,12 +10,13 @@ import pytest
 from test_studies import points
 
 from mnemoscope.cli import main
+from mnemoscope.experiments.shared_batches import Desk
 from mnemoscope.experiments.sweep import ThisProcess, sweep
 from mnemoscope.spec import Memory, Retrieval, SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.studies import a_first_steps, at_once, b_facts, b_stages, q_beyond
 from mnemoscope.studies.at_once import pieces_left
-from mnemoscope.studies.base import Bench, Study
+from mnemoscope.studies.base import Bench, Size, Study
 from mnemoscope.studies.catalogue import MODULES, load_all
 from mnemoscope.studies.ledger import Claim, Entry, Ledger, fingerprint, run_studies
 from mnemoscope.studies.means import run_settings
@@ -116,8 +117,11 @@ def test_the_longest_comes_first_and_what_is_kept_is_left_out(tmp_path: Path):
     book = Ledger(tmp_path / "ledger.json")
     studies = load_all(["b-fig5", "b-fig1-right"])
     book.add(Entry("b-fig5", "quick", 1, fingerprint(b_stages.STUDY), {}))
-    assert pieces_left(studies, "quick", 2, book) == [
+    assert pieces_left(studies, "quick", 2, book, side_by_side=True) == [
         ("b-fig1-right", "quick", (0, 1)), ("b-fig5", "quick", (0,)),
+    ]  # fmt: skip
+    assert pieces_left(studies, "quick", 2, book, side_by_side=False) == [
+        ("b-fig1-right", "quick", (0,)), ("b-fig1-right", "quick", (1,)), ("b-fig5", "quick", (0,)),
     ]  # fmt: skip
 
 
@@ -131,6 +135,24 @@ def test_what_a_process_refuses_is_told_as_it_said(tmp_path: Path, monkeypatch: 
     with pytest.raises(SpecError, match="expected another one") as caught:
         list(at_once.run_at_once(pieces, 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
     assert caught.value.field == "device"
+
+
+def test_one_base_seed_that_fails_leaves_the_others_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def measure(study: Study, size: Size, base: int, bench: Bench) -> Entry:
+        if base == 0:
+            raise SpecError("memory", "expected more of it, got this")
+        assert isinstance(bench.workers, Desk)
+        return Entry(study.id, size, base, fingerprint(study), {})
+
+    monkeypatch.setattr(at_once, "measure_one", measure)
+    book = tmp_path / "l.json"
+    with pytest.raises(SpecError, match="expected more of it"):
+        at_once._run(("b-fig5", "quick", (0, 1, 2)), "cpu", tmp_path / "s.db", book, True)
+    kept = Ledger(book)
+    found = [kept.find(b_stages.STUDY, "quick", base) is not None for base in range(3)]
+    assert found == [False, True, True]
 
 
 def test_a_ledger_is_looked_at_before_work_goes_into_it(

@@ -1,6 +1,7 @@
 """Drivers in threads, whose trials run in common batches."""
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,6 +58,7 @@ def test_drivers_share_batches_and_find_what_they_would_alone(
         return run_batch(batch, "cpu")
 
     monkeypatch.setattr(shared_batches, "run_batch", noted)
+    monkeypatch.setattr(shared_batches, "PATIENCE_SECONDS", 60.0)
     found: dict[int, dict[tuple[str, int], float | None]] = {}
 
     def work(desk: Desk, seed: int) -> None:
@@ -69,6 +71,47 @@ def test_drivers_share_batches_and_find_what_they_would_alone(
         alone = drive(seed, tmp_path / f"{seed}.db", ThisProcess("cpu"))
         assert found[seed] == pytest.approx(alone, abs=2 / 64)
         assert len(alone) == len([job for jobs in rounds(seed) for job in jobs])
+
+
+def test_drivers_out_of_step_find_together_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """One driver's first round is longer than the others' patience; later rounds are common."""
+    ran: list[list[tuple[int, int]]] = []
+
+    def slow(batch: list[AnyJob], device: str) -> list[Record]:
+        ran.append(sorted((spec.dim, seed) for spec, seed in batch if isinstance(spec, Retrieval)))
+        time.sleep(0.1 if batch[0][0] == TOKENS else 0.45)
+        return [Trial(spec, seed, "ok") for spec, seed in batch if isinstance(spec, Retrieval)]
+
+    monkeypatch.setattr(shared_batches, "run_batch", slow)
+    monkeypatch.setattr(shared_batches, "PATIENCE_SECONDS", 0.2)
+
+    def work(desk: Desk, seed: int) -> None:
+        first = TOKENS.replace(vocab=64) if seed else TOKENS
+        with Store(tmp_path / "s.db") as store:
+            for spec in (first, *(TOKENS.replace(dim=d) for d in (20, 24, 28))):
+                sweep([(spec, seed)], store, desk)
+
+    in_threads(work, Common("cpu", 2))
+    assert ran[-2:] == [[(24, 0), (24, 1)], [(28, 0), (28, 1)]]
+
+
+def test_what_is_ready_is_kept_before_an_error_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def sometimes(batch: list[AnyJob], device: str) -> list[Record]:
+        if batch[0][0] != TOKENS:
+            raise SpecError("device", "expected another one, got this")
+        return [Trial(spec, seed, "ok") for spec, seed in batch if isinstance(spec, Retrieval)]
+
+    monkeypatch.setattr(shared_batches, "run_batch", sometimes)
+
+    def work(desk: Desk, seed: int) -> None:
+        with Store(tmp_path / "s.db") as store:
+            with pytest.raises(SpecError, match="expected another one"):
+                sweep([(TOKENS, seed), (TOKENS.replace(dim=32), seed)], store, desk)
+            assert store.count() == 1
+
+    in_threads(work, Common("cpu", 1, threads=1))
 
 
 def test_an_error_reaches_everybody_who_waits_for_it(

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from mnemoscope import Trial, batch
 from mnemoscope.batch import simulate_many
 from mnemoscope.experiments.sweep import ThisProcess, sweep
+from mnemoscope.record import Job
 from mnemoscope.spec import Facts, Retrieval
-from mnemoscope.stopping import interrupts_held, stop_if_asked
+from mnemoscope.stopping import Interrupted, handing_on, interrupts_held, stop_if_asked
 from mnemoscope.store.trials import Store
 
 LONG = Retrieval(vocab=16, dim=12, length=4, samples=1000, then="adamw", steps=10**6)
@@ -18,6 +20,7 @@ FACTS = Facts(
     subjects=8, relations=8, answers=4, dim=4, heads=1, head_dim=1, width=0, max_steps=10**6
 )
 MANY = Retrieval(vocab=16, dim=12, length=4, samples=10**9)
+SHORT = MANY.replace(samples=100)
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +61,55 @@ def test_who_hears_interrupts_already_goes_on_hearing_them():
     stop_if_asked()
 
 
+def test_nobody_who_reads_the_line_is_no_trouble(monkeypatch: pytest.MonkeyPatch):
+    def gone(*words: object) -> int:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("mnemoscope.stopping.os.write", gone)
+    with interrupts_held():
+        signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        stop_if_asked()
+
+
+def test_what_was_noted_and_not_answered_is_forgotten():
+    with interrupts_held():
+        signal.raise_signal(signal.SIGINT)
+    # And nobody asked: the work came to its end another way.
+    with interrupts_held():
+        stop_if_asked()
+
+
+def test_an_interrupt_takes_along_what_was_found():
+    with interrupts_held():
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(Interrupted) as caught, handing_on({7: "before"}):
+            stop_if_asked(["now"])
+    assert caught.value.finished == ["now", "before"]
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_what_a_batch_has_finished_is_kept(
+    calls: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Eight trials in two calls, with an interrupt during one of them: four are kept, or all."""
+    made = 0
+
+    def run(call: batch.Call, jobs: list[Job]) -> list[Trial]:
+        nonlocal made
+        made += 1
+        if made == calls:
+            signal.raise_signal(signal.SIGINT)
+        return [Trial(spec, seed, "ok") for spec, seed in jobs]
+
+    monkeypatch.setattr(batch, "_run_batch", run)
+    monkeypatch.setattr(batch, "compiled", lambda call, example: None)
+    with Store(tmp_path / "s.db") as store:
+        with pytest.raises(KeyboardInterrupt):
+            sweep([(SHORT, seed) for seed in range(8)], store, ThisProcess("cpu"))
+        assert store.count() == 4 * calls
+
+
 @pytest.mark.parametrize("spec", [LONG, FACTS, MANY], ids=["after", "facts", "retrieval"])
 def test_work_without_end_stops(spec: Retrieval | Facts, tmp_path: Path):
     """The interrupt comes while a compiled program runs, and is raised by us, not within JAX."""
@@ -67,4 +119,4 @@ def test_work_without_end_stops(spec: Retrieval | Facts, tmp_path: Path):
         with pytest.raises(KeyboardInterrupt) as caught:
             sweep([(spec, 0)], store, ThisProcess("cpu"))
     assert caught.traceback[-1].name == "stop_if_asked"
-    assert simulate_many([(MANY.replace(samples=100), 0)])[0].status == "ok"  # JAX is well
+    assert simulate_many([(SHORT, 0)])[0].status == "ok"  # JAX is well

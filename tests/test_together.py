@@ -21,7 +21,7 @@ from mnemoscope.together import (
 CPU, GPU = (SimpleNamespace(platform=name, device_kind=name) for name in ("cpu", "gpu"))
 
 
-def test_a_gpu_gets_powers_of_two():
+def test_a_gpu_gets_few_sizes_of_batch():
     assert [row_count(n, CPU, 64) for n in (1, 5, 9)] == [1, 5, 9]
     assert [row_count(n, GPU, 64) for n in (1, 5, 9, 16, 17)] == [8, 8, 12, 16, 24]
     assert filled(["a", "b"], CPU, 64) == ["a", "b"]

@@ -17,6 +17,7 @@ from mnemoscope.numerics import Place, Precision, find_device, forget_programs, 
 from mnemoscope.record import Outcome
 from mnemoscope.room import Room
 from mnemoscope.spec import Memory, SpecError
+from mnemoscope.stopping import handing_on
 from mnemoscope.together import (
     LEAST_LARGE,
     LEAST_ON_GPU,
@@ -64,7 +65,7 @@ def recall_many(
     for number, (spec, _) in enumerate(jobs):
         groups.setdefault(program_of(spec, place.platform), []).append(number)
     found: dict[int, Outcome] = {}
-    with numerics(precision, place):
+    with numerics(precision, place), handing_on(found):
         for program, numbers in groups.items():
             forget_programs()
             size = _batch_size(program, place)

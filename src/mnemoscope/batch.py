@@ -36,7 +36,7 @@ from mnemoscope.record import Job, Trial
 from mnemoscope.room import Room, plan_memory
 from mnemoscope.simulation import judge, read_steps, simulate
 from mnemoscope.spec import Retrieval
-from mnemoscope.stopping import stop_if_asked
+from mnemoscope.stopping import handing_on, stop_if_asked
 from mnemoscope.training.streaming import Count, Source
 from mnemoscope.training.three_step import Rates, three_steps, train_in_one_call
 
@@ -73,7 +73,7 @@ def simulate_many(
         program = bucket(spec)
         layout = plan_memory(program, precision, room)
         if spec.then != "none" or spec.from_file or not train_in_one_call(spec, layout):
-            with _turn:
+            with _turn, handing_on(done):
                 done[number] = simulate(
                     spec, seed, precision=precision, device=device, budget=budget
                 )
@@ -92,7 +92,7 @@ def simulate_many(
         ready = [pool.submit(compiled, call, jobs[numbers[0]]) for call, numbers in plans]
         for (call, numbers), program in zip(plans, ready, strict=True):
             program.result()
-            with _turn:
+            with _turn, handing_on(done):
                 done.update(_run_group(call, jobs, numbers, say))
     return [done[number] for number in range(len(jobs))]
 
@@ -102,6 +102,7 @@ def _run_group(
 ) -> Iterator[tuple[int, Trial]]:
     """The jobs of one program, batch by batch; out of memory, by half as many at a time."""
     while numbers:
+        stop_if_asked()
         part = numbers[: call.size]
         try:
             trials = _run_batch(call, [jobs[number] for number in part])
@@ -113,7 +114,6 @@ def _run_group(
                 say(f"out of memory: going on with {call.size} trials at a time")
             continue
         yield from zip(part, trials, strict=True)
-        stop_if_asked()
         numbers = numbers[call.size :]
 
 

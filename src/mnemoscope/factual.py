@@ -19,6 +19,7 @@ from mnemoscope.numerics import Place, Precision, find_device, forget_programs, 
 from mnemoscope.record import Outcome
 from mnemoscope.room import Room
 from mnemoscope.spec import Facts, SpecError
+from mnemoscope.stopping import handing_on
 from mnemoscope.tasks.facts import Sizes, draw_facts
 from mnemoscope.together import Lesson, Rows, School, filled, most_rows, train_together
 from mnemoscope.training.factual import Extent, World, advance, begin, final_accuracy, measure
@@ -76,7 +77,7 @@ def train_many(
     for number, (spec, _) in enumerate(jobs):
         groups.setdefault(program_of(spec, place.platform), []).append(number)
     found: dict[int, Outcome] = {}
-    with numerics(precision, place):
+    with numerics(precision, place), handing_on(found):
         for program, numbers in groups.items():
             forget_programs()
             size = _batch_size(program, place)

@@ -95,7 +95,7 @@ def train_together(lessons: Sequence[Lesson], rows: Rows, school: School) -> lis
     longest = max(lesson.most_steps for lesson in lessons)
     began, taken = time.perf_counter(), 0
     while len(outcomes) < len(lessons):
-        stop_if_asked()
+        stop_if_asked(outcomes.values())
         clock = time.perf_counter()
         rows, told = school.advance(rows)
         taken += school.check

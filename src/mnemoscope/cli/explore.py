@@ -74,9 +74,13 @@ def _look_for_gpu() -> None:
         "try: find_device('gpu')\n"
         "except SpecError as error: print(error.message)"
     )
-    said = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    words = [sys.executable, "-c", look]
+    said = subprocess.run(words, capture_output=True, text=True, check=False)
     if said.stdout:
         raise SpecError("device", said.stdout.strip())
+    if said.returncode:
+        why = said.stderr.strip().splitlines()[-1:]
+        raise SpecError("device", f"expected a GPU that JAX can use, got none: {' '.join(why)}")
 
 
 def listen(host: str, port: int | None) -> socket.socket:

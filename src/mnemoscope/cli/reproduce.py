@@ -17,7 +17,7 @@ from mnemoscope.report.canvas import check_form
 from mnemoscope.report.study import draw_study
 from mnemoscope.spec import SpecError
 from mnemoscope.store.schema import default_path
-from mnemoscope.studies.at_once import pieces_left, run_at_once, usual_number
+from mnemoscope.studies.at_once import on_gpu, pieces_left, run_at_once, usual_number
 from mnemoscope.studies.base import Bench, Size, Study
 from mnemoscope.studies.catalogue import MINUTES, load_all
 from mnemoscope.studies.ledger import Claim, Ledger, run_studies
@@ -76,13 +76,14 @@ def reproduce(
     files = figure_files(studies, out)
     book = Ledger(ledger)
     book.check_place()
-    pieces = pieces_left(studies, size, several, book)
     asked = None if at_once is None else read_whole("at_once", at_once, 1, 64)
     if cluster is not None and asked is not None:
         raise SpecError("at_once", "expected it without --cluster, got both")
     where = read_device(device)
-    many = 1 if cluster is not None else min(len(pieces), asked or usual_number(where))
-    if many > 1:
+    gpu = cluster is None and on_gpu(where)
+    pieces = pieces_left(studies, size, several, book, side_by_side=gpu)
+    many = 1 if cluster is not None else min(len(pieces), asked or usual_number(gpu))
+    if many > 1 or any(len(some) > 1 for _, _, some in pieces):
         say(f"{len(pieces)} to run, {many} at once, each kept when it is done")
         done = run_at_once(pieces, many, where, store or default_path(), book.path)
         for number, ((name, _, some), seconds) in enumerate(done, 1):

@@ -60,7 +60,7 @@ class Common:
                 self._begin()
                 self._news.wait(PATIENCE_SECONDS)
             desk.waits = False
-            if desk.error is not None:
+            if desk.error is not None and not desk.ready:
                 raise desk.error
             ready, desk.ready = desk.ready, []
             return ready
@@ -95,6 +95,7 @@ class Common:
             error = problem
         with self._news:
             self._running -= 1
+            self._since = time.monotonic()  # whoever gets these has its time to ask for more
             for job, record in zip(batch, made, strict=error is None):
                 for order in owners[job]:
                     order.found[job] = record

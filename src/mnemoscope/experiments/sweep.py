@@ -17,7 +17,7 @@ from mnemoscope.fields import Device
 from mnemoscope.numerics import find_device
 from mnemoscope.record import AnyJob, Record
 from mnemoscope.spec import Retrieval
-from mnemoscope.stopping import interrupts_held, stop_if_asked
+from mnemoscope.stopping import Interrupted, interrupts_held, stop_if_asked
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.trials import Store
 
@@ -81,8 +81,12 @@ class ThisProcess:
         """Run what was taken on."""
         while self._waiting:
             batch = self._waiting.pop(0)
-            with interrupts_held():
-                made = run_batch(batch, self.device, self.budget)
+            try:
+                with interrupts_held():
+                    made = run_batch(batch, self.device, self.budget)
+            except Interrupted as stop:
+                yield [(one.spec, one.seed) for one in stop.finished], stop.finished
+                raise
             yield batch, made
             stop_if_asked()  # now that the batch is kept
 

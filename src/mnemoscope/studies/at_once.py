@@ -6,14 +6,15 @@ a large GPU has room for several. What they find is the same: the store hands ev
 
 import multiprocessing
 import os
+import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from mnemoscope.experiments.shared_batches import Common, Desk
-from mnemoscope.experiments.sweep import ThisProcess
+from mnemoscope.experiments.sweep import Tally, ThisProcess
 from mnemoscope.fields import Device
 from mnemoscope.numerics import compile_soon, find_device, keep_compiled_programs
 from mnemoscope.spec import SpecError
@@ -25,19 +26,26 @@ from mnemoscope.studies.ledger import APART, Entry, Ledger, measure_one
 # What processes may take of a GPU between them. More than there is, since few need much at once.
 GPU_SHARE = 2.4
 
+SECONDS_BETWEEN_LINES = 20.0
+
 # A study, and the base seeds that it is to be run with.
 Piece = tuple[str, Size, tuple[int, ...]]
 
 
-def usual_number(device: Device) -> int:
-    """How many studies a device takes at once, if nobody says otherwise.
+def on_gpu(device: Device) -> bool:
+    """Whether studies will run on a GPU, which takes a study's base seeds side by side."""
+    # Looked at here, it must not be taken whole from those that will work on it.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    return find_device(device).platform != "cpu"
+
+
+def usual_number(gpu: bool) -> int:
+    """How many pieces run at once, if nobody says otherwise.
 
     One uses little more than a core while it compiles, and a GPU hardly at all.
     """
-    # Looked at here, a GPU must not be taken whole from those that will work on it.
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     cores = os.cpu_count() or 1
-    return min(2, cores) if find_device(device).platform == "cpu" else max(1, min(10, cores // 2))
+    return max(1, min(10, cores // 2)) if gpu else min(2, cores)
 
 
 def _share_the_machine(processes: int) -> None:
@@ -50,13 +58,19 @@ def _share_the_machine(processes: int) -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", str(cores))
 
 
-def pieces_left(studies: Sequence[Study], size: Size, bases: int, ledger: Ledger) -> list[Piece]:
-    """What the ledger does not have, the longest first, so that no long one is left for the end."""
-    missing = {
-        study.id: tuple(base for base in range(bases) if ledger.find(study, size, base) is None)
-        for study in studies
-    }
-    left: list[Piece] = [(name, size, some) for name, some in missing.items() if some]
+def pieces_left(
+    studies: Sequence[Study], size: Size, bases: int, ledger: Ledger, *, side_by_side: bool
+) -> list[Piece]:
+    """What the ledger does not have, the longest first, so that no long one is left for the end.
+
+    Base seeds of a study are one piece where they run side by side, else one each.
+    """
+    left: list[Piece] = []
+    for study in studies:
+        some = [base for base in range(bases) if ledger.find(study, size, base) is None]
+        parts = [some] if side_by_side else [[base] for base in some]
+        pieces: list[Piece] = [(study.id, size, tuple(part)) for part in parts if part]
+        left += pieces
     return sorted(left, key=lambda piece: -MINUTES[piece[0]][size == "full"])
 
 
@@ -66,8 +80,11 @@ def run_at_once(
     """Each piece when it is done, and its seconds; all are in the ledger then."""
     _share_the_machine(processes)
     context = multiprocessing.get_context("spawn")
+    alone = len(pieces) == 1  # several would talk all at once
     with ProcessPoolExecutor(processes, context) as pool:
-        under_way = {pool.submit(_run, piece, device, store, ledger): piece for piece in pieces}
+        under_way = {
+            pool.submit(_run, piece, device, store, ledger, alone): piece for piece in pieces
+        }
         try:
             for future in as_completed(under_way):
                 yield under_way[future], future.result()
@@ -84,25 +101,47 @@ def run_at_once(
             raise
 
 
-def _run(piece: Piece, device: Device, store: Path, ledger: Path) -> float:
+def _telling(what: str) -> Callable[[Tally, str], None]:
+    """Progress as a line on standard error, now and then."""
+    spoke = time.monotonic()
+
+    def tell(tally: Tally, which: str) -> None:
+        nonlocal spoke
+        if time.monotonic() - spoke >= SECONDS_BETWEEN_LINES:
+            spoke = time.monotonic()
+            there = f"{tally.found + tally.done} of {tally.total}"
+            print(f"{what}: {which}: {there}", file=sys.stderr, flush=True)
+
+    return tell
+
+
+def _run(piece: Piece, device: Device, store: Path, ledger: Path, aloud: bool) -> float:
     name, size, bases = piece
     compile_soon()
     keep_compiled_programs()
     began = time.perf_counter()
-    on_cpu = find_device(device).platform == "cpu"
-    common = None if on_cpu else Common(device, len(bases))
+    shared = len(bases) > 1 or find_device(device).platform != "cpu"
+    common = Common(device, len(bases)) if shared else None
 
     def one(number: int) -> Entry:
         workers = ThisProcess(device) if common is None else common.desks[number]
         try:
             with Store(store) as own:
-                bench = Bench(own, workers, seed=bases[number] * APART)
+                watch = _telling(f"{name}, base seed {bases[number]}") if aloud else None
+                bench = Bench(own, workers, watch, bases[number] * APART)
                 return measure_one(load(name), size, bases[number], bench)
         finally:
             if isinstance(workers, Desk):
                 workers.leave()
 
-    with ThreadPoolExecutor(1 if on_cpu else len(bases)) as pool:
+    errors: list[BaseException] = []
+    with ThreadPoolExecutor(len(bases)) as pool:
         for future in as_completed([pool.submit(one, number) for number in range(len(bases))]):
-            Ledger(ledger).add(future.result())
+            error = future.exception()
+            if error is None:
+                Ledger(ledger).add(future.result())
+            else:
+                errors.append(error)  # told when the others, too, are in the ledger
+    if errors:
+        raise errors[0]
     return time.perf_counter() - began
