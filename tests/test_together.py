@@ -42,7 +42,7 @@ def lessons(count: int) -> list[Lesson]:
     return [Lesson(Memory(items=2, dim=4), seed, 0.5, 100 * count, 1) for seed in range(count)]
 
 
-def run(count: int, place: Any) -> tuple[list[Any], list[int]]:
+def run(count: int, place: Any, **more: Any) -> tuple[list[Any], list[int]]:
     sizes: list[int] = []
 
     def advance(rows: Any) -> tuple[Any, dict[str, np.ndarray]]:
@@ -53,7 +53,7 @@ def run(count: int, place: Any) -> tuple[list[Any], list[int]]:
 
     size = row_count(count, place, 64)
     rows = (jnp.arange(size), jnp.zeros(size))
-    school = School(advance, 100, lambda rows: np.ones(len(rows[0])), place, "float32", 64)
+    school = School(advance, 100, lambda rows: np.ones(len(rows[0])), place, "float32", 64, **more)
     return train_together(lessons(count), rows, school), sizes
 
 
@@ -73,3 +73,9 @@ def test_a_batch_shrinks_and_nobody_is_mistaken(monkeypatch: pytest.MonkeyPatch)
         assert [one.metrics["steps"] for one in made] == [100 * (k + 1) for k in range(20)]
         assert [one.seed for one in made] == list(range(20))
         assert list(dict.fromkeys(sizes)) == expected
+
+
+def test_who_needs_no_other_program_leaves_at_once():
+    made, sizes = run(5, CPU, apart=lambda rows: rows > 2)
+    assert [one.metrics["steps"] for one in made] == [100, 200, 300, 400, 500]
+    assert sizes == [5, 4, 3, 3, 3]

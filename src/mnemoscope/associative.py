@@ -29,7 +29,7 @@ from mnemoscope.together import (
     round_up,
     train_together,
 )
-from mnemoscope.training.associative import accuracy_of, advance, begin, constructed_accuracy
+from mnemoscope.training.associative import accuracy_of, advance, apart, begin, constructed_accuracy
 
 MemoryJob = tuple[Memory, int]
 # Steps between two looks at accuracy, as in the authors' experiments.
@@ -153,5 +153,8 @@ def _train(
 
     lessons = [Lesson(s, seed, s.target, s.most_steps, s.parameters) for s, seed in jobs]
     # All items are in every check: its accuracy is the final one.
-    school = School(go_on, CHECK, lambda rows: last, place, precision, most, least)
+    school = School(
+        go_on, CHECK, lambda rows: last, place, precision, most, least,
+        lambda rows: apart(program, lr, rows),
+    )  # fmt: skip
     return train_together(lessons, (pairs, state, lr), school)

@@ -22,7 +22,15 @@ from mnemoscope.spec import Facts, SpecError
 from mnemoscope.stopping import handing_on
 from mnemoscope.tasks.facts import Sizes, draw_facts
 from mnemoscope.together import Lesson, Rows, School, filled, most_rows, train_together
-from mnemoscope.training.factual import Extent, World, advance, begin, final_accuracy, measure
+from mnemoscope.training.factual import (
+    Extent,
+    World,
+    advance,
+    apart,
+    begin,
+    final_accuracy,
+    measure,
+)
 
 FactsJob = tuple[Facts, int]
 # Steps between two looks at accuracy.
@@ -169,6 +177,7 @@ def _train(
         return np.asarray(final_accuracy(program, *rows[:2]))
 
     lessons = [Lesson(s, seed, s.target, s.max_steps, s.parameters) for s, seed in jobs]
-    return train_together(
-        lessons, (world, state, lr), School(go_on, CHECK, final, place, precision, most)
+    school = School(
+        go_on, CHECK, final, place, precision, most, apart=lambda rows: apart(program, lr, rows)
     )
+    return train_together(lessons, (world, state, lr), school)

@@ -1,7 +1,8 @@
 """Trainings side by side, until each has its outcome.
 
 Each stops at the first check at which its accuracy reaches its target, or at its last step. When
-most of a batch is done, the rest goes on in a smaller one.
+most of a batch is done, the rest goes on in a smaller one; where trainings have their steps one by
+one, whoever is done leaves at once.
 """
 
 import math
@@ -56,6 +57,8 @@ class School:
     # Rows that there is room for, and rows that there are at least on a GPU.
     most: int
     least: int = LEAST_ON_GPU
+    # Whether so many rows have their steps one by one, so that one less needs no other program.
+    apart: Callable[[int], bool] = lambda rows: False
 
 
 def row_count(trainings: int, place: Place, most: int, least: int = LEAST_ON_GPU) -> int:
@@ -129,7 +132,8 @@ def train_together(lessons: Sequence[Lesson], rows: Rows, school: School) -> lis
         left = [row for row, number in enumerate(at) if number not in outcomes]
         fewer = row_count(len(left), school.place, school.most, school.least)
         saved = each * (longest - taken) / school.check * (1 - fewer / size)
-        if left and 2 * fewer <= size and saved > compiling:
+        free = fewer < size and school.apart(fewer)
+        if left and (free or (2 * fewer <= size and saved > compiling)):
             rows = _take(rows, jnp.asarray([*left, *left[-1:] * (fewer - len(left))]))
             at, size, each = [at[row] for row in left], fewer, math.inf
     return [outcomes[number] for number in range(len(lessons))]

@@ -88,9 +88,14 @@ def advance(
 ) -> tuple[State, Float[Array, "n"], Float[Array, "n"]]:
     """So many steps of every training, the last one's loss, and accuracy then."""
     go_on = partial(_advance, program, steps)
-    if not program.width or loops_inside(state, len(lr) * _products(program)):
-        return go_on(pairs, state, lr)
-    return each_alone(go_on, pairs, state, lr)
+    if apart(program, lr, len(lr)):
+        return each_alone(go_on, pairs, state, lr)
+    return go_on(pairs, state, lr)
+
+
+def apart(program: Memory, lr: Float[Array, "n"], rows: int) -> bool:
+    """Whether so many trainings, where `lr` is, have their steps one by one."""
+    return bool(program.width) and not loops_inside(lr, rows * _products(program))
 
 
 def _advance(

@@ -74,9 +74,14 @@ def advance(
 ) -> tuple[State, Info]:
     """So many steps of every training, and how it stands then."""
     go_on = partial(_advance, program, steps)
-    if loops_inside(state, len(lr) * _products(program)):
-        return go_on(world, state, lr)
-    return each_alone(go_on, world, state, lr)
+    if apart(program, lr, len(lr)):
+        return each_alone(go_on, world, state, lr)
+    return go_on(world, state, lr)
+
+
+def apart(program: Facts, lr: Float[Array, "n"], rows: int) -> bool:
+    """Whether so many trainings, where `lr` is, have their steps one by one."""
+    return not loops_inside(lr, rows * _products(program))
 
 
 def _advance(
