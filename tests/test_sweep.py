@@ -4,6 +4,8 @@ import random
 import subprocess
 import sys
 import time
+import weakref
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -104,6 +106,32 @@ def test_what_fails_in_a_batch_is_recorded_as_a_crash(monkeypatch: pytest.Monkey
     monkeypatch.setattr(work, "simulate_many", fail)
     (found,) = run_batch([(SPEC, 0)], "cpu")
     assert (found.status, found.message) == ("crashed", "RuntimeError: no such thing")
+
+
+def test_a_batch_that_fails_is_tried_by_halves(monkeypatch: pytest.MonkeyPatch):
+    """One bad trial, and no room for more than four at once; what was held is let go of before."""
+    from mnemoscope.experiments import work
+
+    class Array:
+        pass
+
+    held: list[weakref.ref[Array]] = []
+    sizes: list[int] = []
+
+    def run(jobs: Sequence[Job], **more: object) -> list[Trial]:
+        assert all(one() is None for one in held)
+        sizes.append(len(jobs))
+        mine = Array()
+        held.append(weakref.ref(mine))
+        if len(jobs) > 4 or any(seed == 5 for _, seed in jobs):
+            raise RuntimeError("RESOURCE_EXHAUSTED")
+        return [Trial(spec, seed, "ok") for spec, seed in jobs]
+
+    monkeypatch.setattr(work, "simulate_many", run)
+    found = run_batch([(SPEC, seed) for seed in range(8)], "cpu")
+    assert [one.seed for one in found] == list(range(8))
+    assert [one.seed for one in found if one.status == "crashed"] == [5]
+    assert sizes == [8, 4, 4, 2, 1, 1, 2]
 
 
 def test_killed_drivers_lose_nothing_and_two_share_the_rest(tmp_path: Path):

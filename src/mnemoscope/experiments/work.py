@@ -23,22 +23,20 @@ TOKENS_IN_A_BATCH = 2e9
 def run_batch(
     jobs: Sequence[AnyJob], device: Device = "auto", budget: int | None = None
 ) -> list[Record]:
-    """The trials of a batch. What fails is tried alone, and kept as crashed if it fails again."""
+    """The trials of a batch. If it fails, it is tried by halves; what fails alone has crashed."""
     try:
         return _run_together(jobs, device, budget)
     except SpecError:
         raise
-    except Exception:
-        found: list[Record] = []
-        for spec, seed in jobs:
-            try:
-                found += _run_together([(spec, seed)], device, budget)
-            except SpecError:
-                raise
-            except Exception as error:
-                reason = f"{type(error).__name__}: {error}".splitlines()[0]
-                found.append(crashed(spec, seed, reason, find_device(device).device_kind))
-        return found
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+    # Out here the error is gone, and with it the arrays that it held: memory may be what was short.
+    if len(jobs) == 1:
+        return [crashed(*jobs[0], reason, find_device(device).device_kind)]
+    half = len(jobs) // 2
+    return [
+        record for part in (jobs[:half], jobs[half:]) for record in run_batch(part, device, budget)
+    ]
 
 
 def _run_together(jobs: Sequence[AnyJob], device: Device, budget: int | None) -> list[Record]:
