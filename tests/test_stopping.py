@@ -1,13 +1,15 @@
 """An interrupt waits until no compiled program is under way."""
 
+import math
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from mnemoscope import Trial, batch
+from mnemoscope import Trial, batch, stopping
 from mnemoscope.batch import simulate_many
 from mnemoscope.experiments.sweep import ThisProcess, sweep
 from mnemoscope.record import Job
@@ -24,7 +26,9 @@ SHORT = MANY.replace(samples=100)
 
 
 @pytest.fixture(autouse=True)
-def _as_in_a_terminal() -> Iterator[None]:
+def _as_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(stopping, "SAME_PRESS_SECONDS", 0.0)
+    monkeypatch.setattr(stopping, "_pressed", -math.inf)
     # Whoever runs the tests in the background may have had interrupts ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
@@ -43,6 +47,19 @@ def test_an_interrupt_waits_and_the_second_does_not(capfd: pytest.CaptureFixture
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     stop_if_asked()
+
+
+def test_one_press_may_come_twice(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(stopping, "SAME_PRESS_SECONDS", 0.3)
+    with interrupts_held():
+        for _ in range(3):
+            signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        stop_if_asked()
+    signal.raise_signal(signal.SIGINT)  # what was finished is told meanwhile
+    time.sleep(0.4)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
 
 
 def test_elsewhere_an_interrupt_is_heard_at_once():

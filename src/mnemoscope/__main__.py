@@ -2,6 +2,6 @@
 
 import sys
 
-from mnemoscope.cli import main
+from mnemoscope.cli import program
 
-sys.exit(main())
+sys.exit(program())

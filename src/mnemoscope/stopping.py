@@ -5,15 +5,22 @@ survive it: now and then the process dies of a segmentation fault, and what was 
 told. So while trials run, an interrupt is only noted, and raised where nothing is under way.
 """
 
+import math
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
+# One press may be heard twice: from the terminal, and handed on by the program that started us.
+SAME_PRESS_SECONDS = 1.0
+
+_held = False
 _asked = False
+_pressed = -math.inf
 
 
 class Interrupted(KeyboardInterrupt):
@@ -31,17 +38,20 @@ def interrupts_held() -> Iterator[None]:
     Where somebody else hears interrupts, a cluster's or a server's, they are left to it; so are
     threads, which never get one.
     """
-    global _asked
+    global _held, _asked
     alone = threading.current_thread() is threading.main_thread()
-    if not alone or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if not alone or signal.getsignal(signal.SIGINT) not in (signal.default_int_handler, _hear):
         yield
         return
     _asked = False  # what was noted before, and not answered, came to its end another way
-    signal.signal(signal.SIGINT, _note)
+    signal.signal(signal.SIGINT, _hear)
+    _held = True
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _held = False
+        if not _asked:  # else the same press may still come a second time
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def stop_if_asked(finished: Iterable[Any] = ()) -> None:
@@ -62,11 +72,16 @@ def handing_on(found: Mapping[Any, Any]) -> Iterator[None]:
         raise
 
 
-def _note(number: int, frame: FrameType | None) -> None:
-    global _asked
-    _asked = not _asked
-    if not _asked:  # the second one
+def _hear(number: int, frame: FrameType | None) -> None:
+    global _asked, _pressed
+    now = time.monotonic()
+    if now - _pressed < SAME_PRESS_SECONDS:
+        return
+    _pressed = now
+    if not _held or _asked:
+        _asked = False
         signal.default_int_handler(number, frame)
+    _asked = True
     with suppress(OSError):  # whoever read it may have been stopped as well
         # Not `print`, which may be what was interrupted.
         os.write(2, b"stopping; Ctrl-C again stops at once\n")

@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import signal
 import sys
 
 import cyclopts
@@ -46,6 +47,13 @@ def make_app(called: str) -> cyclopts.App:
         more = {} if name == called else {"help": line}
         app.command(f"mnemoscope.cli.{name}:{name}", **more)
     return app
+
+
+def program() -> int:
+    """What is called `mnemoscope`. After its last word an interrupt has nothing left to stop."""
+    status = main()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return status
 
 
 def main(words: list[str] | None = None) -> int:
