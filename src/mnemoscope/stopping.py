@@ -1,8 +1,8 @@
 """Ctrl-C, answered between two calls of compiled programs.
 
-Python raises KeyboardInterrupt wherever it stands, inside JAX's own code too, which does not always
-survive it: now and then the process dies of a segmentation fault, and what was finished is not
-told. So while trials run, an interrupt is only noted, and raised where nothing is under way.
+Python raises KeyboardInterrupt wherever it stands, inside JAX's own code too, which is not made for
+it: a process that was interrupted there may die of a segmentation fault, and what was finished is
+not told. So while trials run, an interrupt is only noted, and raised where nothing is under way.
 """
 
 import math

@@ -120,8 +120,7 @@ def _run(piece: Piece, device: Device, store: Path, ledger: Path, aloud: bool) -
     compile_soon()
     keep_compiled_programs()
     began = time.perf_counter()
-    shared = len(bases) > 1 or find_device(device).platform != "cpu"
-    common = Common(device, len(bases)) if shared else None
+    common = Common(device, len(bases)) if len(bases) > 1 or on_gpu(device) else None
 
     def one(number: int) -> Entry:
         workers = ThisProcess(device) if common is None else common.desks[number]
