@@ -18,7 +18,7 @@ from mnemoscope.factual import _keys, program_of, train_many
 from mnemoscope.models import factual as model
 from mnemoscope.store.care import verify
 from mnemoscope.store.trials import Store
-from mnemoscope.tasks.facts import Sizes, draw_facts, draw_sequences
+from mnemoscope.tasks.facts import Sizes, count_tokens, draw_facts, draw_sequences
 from mnemoscope.training.factual import Extent, Info, World, advance, begin, cross_entropy
 from mnemoscope.training.flow import Weights, _loss, _population, _sequences
 
@@ -39,12 +39,21 @@ def drawn(spec: Facts) -> tuple[model.Frozen, model.Weights, dict[str, jax.Array
     return model.draw_frozen(spec, keys), model.draw_weights(spec, keys, heads, width), keys
 
 
+@pytest.fixture(params=["tokens", "places"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attention over all tokens, and over the places of a sequence."""
+    if request.param == "places":
+        monkeypatch.setattr(model, "MANY_SCORES", 0)
+        monkeypatch.setattr(model, "MANY_TOKENS", 0)
+    assert model.by_place(SMALL) == (request.param == "places")
+
+
 def test_sequences_are_as_the_task_says():
     _, _, keys = drawn(SMALL)
     asked = draw_sequences(
         SMALL, Sizes.of(SMALL), keys["train"], jnp.arange(4000, dtype=jnp.uint32)
     )
-    counts = np.asarray(asked.counts)
+    counts = np.asarray(count_tokens(asked.tokens, SMALL.tokens))
     S, R = 4, 3
     assert (counts.sum(axis=1) == SMALL.length).all()
     assert (counts[:, :S].sum(axis=1) == 1).all()
@@ -62,16 +71,16 @@ def test_sequences_are_as_the_task_says():
 
 
 @pytest.mark.parametrize("mixing", ["softmax", "linear"])
-def test_tables_by_token_are_attention_position_by_position(mixing: str):
+@pytest.mark.usefixtures("way")
+def test_the_model_is_attention_position_by_position(mixing: str):
     """The same model again, in plain loops over tokens in their places."""
     spec = SMALL.replace(mixing=mixing)
     frozen, weights, keys = drawn(spec)
     asked = draw_sequences(spec, Sizes.of(spec), keys["train"], jnp.arange(5, dtype=jnp.uint32))
-    told = np.asarray(model.logits(spec, Sizes.of(spec), frozen, weights, asked.counts), np.float64)
+    told = np.asarray(model.logits(spec, Sizes.of(spec), frozen, weights, asked.tokens), np.float64)
     E, U = (np.asarray(part, np.float64) for part in frozen)
     Q, K, V, O, W1, b, W2 = (np.asarray(part, np.float64) for part in weights)  # noqa: E741
-    for row, counts in enumerate(np.asarray(asked.counts)):
-        tokens = np.repeat(np.arange(spec.tokens), counts.astype(int))
+    for row, tokens in enumerate(np.asarray(asked.tokens)):
         x = np.zeros(spec.dim)
         for h in range(spec.heads):
             scores = np.array([K[h] @ E[t] @ (Q[h] @ E[-1]) for t in tokens]) / 2.0
@@ -82,11 +91,12 @@ def test_tables_by_token_are_attention_position_by_position(mixing: str):
         assert told[row] == pytest.approx(U @ x, rel=1e-4, abs=1e-5)
 
 
+@pytest.mark.usefixtures("way")
 def test_a_head_that_looks_at_one_token_alone_has_no_gradient_of_scores():
     """Not even noise, which Adam would make as large as a gradient."""
     frozen, weights, keys = drawn(SMALL)
     sizes = Sizes.of(SMALL)
-    counts = draw_sequences(SMALL, sizes, keys["train"], jnp.arange(64, dtype=jnp.uint32)).counts
+    tokens = draw_sequences(SMALL, sizes, keys["train"], jnp.arange(64, dtype=jnp.uint32)).tokens
     pull = jax.random.normal(jax.random.key(1), (64, SMALL.outputs))
     # K = 0 but for a key that scores every subject alike, far above all else.
     E = frozen.E.at[:, 0].set(jnp.where(jnp.arange(SMALL.tokens) < SMALL.subjects, 1.0, 0.0))
@@ -96,13 +106,14 @@ def test_a_head_that_looks_at_one_token_alone_has_no_gradient_of_scores():
 
     def told(key: jax.Array) -> jax.Array:
         own = frozen._replace(E=E)
-        return jnp.sum(pull * model.logits(SMALL, sizes, own, steep._replace(K=key), counts))
+        return jnp.sum(pull * model.logits(SMALL, sizes, own, steep._replace(K=key), tokens))
 
     flat = jax.grad(told)(lone / 400.0)
     assert float(jnp.abs(flat).max()) > 0.1
     assert float(jnp.abs(jax.grad(told)(lone)).max()) == 0.0
 
 
+@pytest.mark.usefixtures("way")
 def test_scores_without_bounds_leave_numbers():
     frozen, weights, keys = drawn(SMALL)
     asked = draw_sequences(SMALL, Sizes.of(SMALL), keys["train"], jnp.arange(64, dtype=jnp.uint32))
@@ -313,7 +324,7 @@ def test_capacity_in_facts(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     words = [
         "facts", "--capacity", "equal", "--dim", "8", "--heads", "2", "--head-dim", "4", "--width",
         "8", "--length", "5", "--batch", "64", "--test-samples", "256", "--max-steps", "512",
-        "--rates", "1e-2", "--seeds", "2", "--store", str(tmp_path / "s.db"), "--json",
+        "--rates", "1e-6,1e-2", "--seeds", "2", "--store", str(tmp_path / "s.db"), "--json",
     ]  # fmt: skip
     assert main(words) == 0
     told = json.loads(capsys.readouterr().out)
@@ -324,5 +335,12 @@ def test_capacity_in_facts(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     reached = {one["subjects"] for one in told["trials"] if one["status"] == "ok"}
     assert max(each) >= min(reached) ** 2
     assert all(one["status"] in ("ok", "unreached") for one in told["trials"])
+    # The faster rate is tried first, and the other only where it was not enough.
+    tried: dict[tuple[int, int], dict[float, str]] = {}
+    for one in told["trials"]:
+        tried.setdefault((one["subjects"], one["seed"]), {})[one["lr"]] = one["status"]
+    for made in tried.values():
+        assert set(made) == ({1e-2} if made[1e-2] == "ok" else {1e-2, 1e-6})
+    assert {"ok", "unreached"} == {made[1e-2] for made in tried.values()}
     assert main([*words[:2], "most", *words[3:]]) == 2
     assert "expected one of equal, sqrt, own" in capsys.readouterr().err

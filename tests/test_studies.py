@@ -81,7 +81,9 @@ def test_verdicts_go_either_way():
 @pytest.mark.parametrize(("power", "verdict"), [(1.0, "supported"), (0.5, "refuted")])
 def test_the_rules_of_growth(power: float, verdict: str):
     numbers = {"points": points(power), "fit": fit_growth(points(power), log=False)}
-    assert b_facts.judge(numbers).verdict == verdict
+    # Whatever the series beside it does.
+    for other in (None, fit_growth(points(0.2), log=False)):
+        assert b_facts.judge({**numbers, "few_fit": other}).verdict == verdict
     assert b_linear_memory.judge(numbers).verdict == verdict
     both = {"own_fit": numbers["fit"], "few_fit": numbers["fit"]}
     assert b_mlp_memory.judge(both).verdict == verdict
@@ -229,7 +231,7 @@ def test_a_quick_study_runs_draws_and_is_kept(tmp_path: Path, capsys: pytest.Cap
 def test_figures_are_drawn_from_numbers_alone():
     fit = fit_growth(points(1.0), log=False)
     for module, numbers in (
-        (b_facts, {"points": points(1.0), "fit": fit}),
+        (b_facts, {"points": points(1.0), "few": points(0.5), "fit": fit}),
         (b_linear_memory, {"trained": points(1.0), "hebbian": points(0.9), "fit": fit}),
         (b_mlp_memory, {"own": points(1.0), "few": points(1.0), "own_fit": fit, "few_fit": None}),
         (b_trade_off, {"accuracy": [[0.1, 0.9], [0.8, 1]], "heads": [1, 2], "widths": [1, 8]}),

@@ -14,7 +14,7 @@ import numpy as np
 from mnemoscope.fields import Device
 from mnemoscope.keys import named_key, normal
 from mnemoscope.models.constructed import write_weights
-from mnemoscope.models.factual import Weights, draw_frozen
+from mnemoscope.models.factual import Weights, attended, by_place, draw_frozen
 from mnemoscope.numerics import Place, Precision, find_device, forget_programs, numerics
 from mnemoscope.record import Outcome
 from mnemoscope.room import Room
@@ -98,9 +98,13 @@ def train_many(
 
 
 def needed_bytes(program: Facts) -> int:
-    """About what a training holds while a step runs: attention by sample, head and token."""
-    B, H, V = program.batch, program.heads, program.tokens
-    return 4 * (6 * B * H * V + 8 * H * V * program.dim + 4 * B * (program.outputs + V))
+    """About what a training holds while a step runs: attention by sample, head, and what it weighs.
+
+    Beside it are tables by token, or, place by place, what was embedded and what heads have seen.
+    """
+    B, H, V, d, T = program.batch, program.heads, program.tokens, program.dim, program.length
+    beside = B * d * (2 * T + 4 * H) if by_place(program) else 8 * H * V * d
+    return 4 * (6 * B * H * attended(program) + beside + 4 * B * (program.outputs + V))
 
 
 def _batch_size(program: Facts, place: Place) -> int:

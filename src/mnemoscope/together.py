@@ -21,7 +21,7 @@ from mnemoscope.spec import Spec
 from mnemoscope.stopping import stop_if_asked
 
 # Going on in a smaller batch costs a compilation of about so many seconds.
-COMPILE_SECONDS = {"cpu": 4.0, "gpu": 10.0}
+COMPILE_SECONDS = 4.0
 # A GPU does so many small trainings in the time of one, and so many large ones.
 LEAST_ON_GPU, LEAST_LARGE = 8, 4
 KEPT_CHECKS = 128
@@ -94,7 +94,6 @@ def train_together(lessons: Sequence[Lesson], rows: Rows, school: School) -> lis
     curves: list[list[dict[str, float]]] = [[] for _ in lessons]
     at = list(range(len(lessons)))
     size, each = row_count(len(at), school.place, school.most, school.least), math.inf
-    compiling = COMPILE_SECONDS["cpu" if school.place.platform == "cpu" else "gpu"]
     longest = max(lesson.most_steps for lesson in lessons)
     began, taken = time.perf_counter(), 0
     while len(outcomes) < len(lessons):
@@ -133,7 +132,7 @@ def train_together(lessons: Sequence[Lesson], rows: Rows, school: School) -> lis
         fewer = row_count(len(left), school.place, school.most, school.least)
         saved = each * (longest - taken) / school.check * (1 - fewer / size)
         free = fewer < size and school.apart(fewer)
-        if left and (free or (2 * fewer <= size and saved > compiling)):
+        if left and (free or (2 * fewer <= size and saved > COMPILE_SECONDS)):
             rows = _take(rows, jnp.asarray([*left, *left[-1:] * (fewer - len(left))]))
             at, size, each = [at[row] for row in left], fewer, math.inf
     return [outcomes[number] for number in range(len(lessons))]

@@ -18,6 +18,7 @@ from mnemoscope.theory.associative import BEST_LINEAR, HEBBIAN_ALL, expected_ite
 
 Progress = Callable[[Tally, str], None]
 # What to run to learn whether a seed manages so many: it does if one of the trials meets the aim.
+# The first is made first, and the others only where it was not enough.
 Tries = Callable[[int], Sequence[Spec]]
 
 
@@ -53,18 +54,28 @@ class _Hunt:
         return [job for place in self.asked for job in self.at(place)]
 
     def at(self, place: Place) -> list[AnyJob]:
-        """The trials of one place."""
+        """The trials of one place that are to be made next; none if it can be answered."""
+        made = self.trials.get(place, ())
+        if self.answer(made):
+            return []
         value, seed = place
-        return [(spec, self.first + seed) for spec in self.question.tries(value)]
+        tries = self.question.tries(value)
+        part = tries[len(made) :] if made else tries[:1]
+        return [(spec, self.first + seed) for spec in part]
 
-    def answer(self, told: Mapping[tuple[str, int], Outcome]) -> None:
-        """Hand over the outcomes, and hear what it wants next."""
-        answers: dict[Place, bool | None] = {}
+    def answer(self, made: Sequence[Outcome]) -> bool | None:
+        """One that meets the aim is enough; a crash among the others leaves it open."""
+        met = [one.meets(self.question.aim) for one in made]
+        return True if True in met else None if None in met else False
+
+    def hear(self, told: Mapping[tuple[str, int], Outcome]) -> None:
+        """Take the outcomes of what it wanted, and make up what it wants next."""
         for place in self.asked:
-            self.trials[place] = made = tuple(told[spec.id, k] for spec, k in self.at(place))
-            met = [one.meets(self.question.aim) for one in made]
-            # One that meets the aim is enough; a crash among the others leaves it open.
-            answers[place] = True if True in met else None if None in met else False
+            made = tuple(told[spec.id, seed] for spec, seed in self.at(place))
+            self.trials[place] = self.trials.get(place, ()) + made
+        if self.jobs():
+            return  # somewhere the first was not enough
+        answers = {place: self.answer(self.trials[place]) for place in self.asked}
         try:
             self.asked = self.search.send(answers)
         except StopIteration as end:
@@ -93,7 +104,7 @@ def find_limits(
         for spec in dict.fromkeys(spec for spec, _ in jobs):
             told |= {(spec.id, seed): one for seed, one in store.outcomes(spec).items()}
         for hunt in open_hunts:
-            hunt.answer(told)
+            hunt.hear(told)
         open_hunts = [hunt for hunt in open_hunts if hunt.found is None]
     return [Sought(hunt.found, hunt.trials) for hunt in hunts if hunt.found is not None]
 

@@ -146,9 +146,10 @@ def facts_capacity_many(
         with Store() as own:
             return facts_capacity_many(specs, scaling, rates=rates, store=own, **more)
     power = 1 / 1.5 if scaling == "sqrt" else 1 / 2
+    fastest = sorted(rates, reverse=True)  # where it reaches the target, the others are not asked
     questions = [
         Question(
-            lambda n, spec=spec: [grown(spec, scaling, n).replace(lr=lr) for lr in rates],
+            lambda n, spec=spec: [grown(spec, scaling, n).replace(lr=lr) for lr in fastest],
             spec.target,
             guess=max(2.0, (BEGIN * GUIDE_FACTS * spec.parameters) ** power),
         )

@@ -7,7 +7,8 @@ r"""Paper B's one-layer transformer, with frozen embeddings, asked from the last
     logits   u_a^T x over all R D answers
 
 c_v is how often token v is in the sequence. Since embeddings are frozen and there are no positions,
-scores and values are tables by token, made once a step: nothing is multiplied position by position.
+scores and values are tables by token, made once a step. Where there are far more tokens than places
+in a sequence, and many heads, attention is over the places instead.
 """
 
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from jaxtyping import Array, Float, UInt32
 
 from mnemoscope.keys import normal
 from mnemoscope.spec.facts import Facts
-from mnemoscope.tasks.facts import Sizes
+from mnemoscope.tasks.facts import Sizes, count_tokens
 
 
 class Frozen(NamedTuple):
@@ -74,31 +75,68 @@ def draw_weights(
     )  # fmt: skip
 
 
-def score_table(
-    program: Facts, sizes: Sizes, frozen: Frozen, weights: Weights
-) -> Float[Array, "H V"]:
-    """s_h(v) for every head and token."""
-    query = weights.Q @ frozen.E[sizes.end]
-    return jnp.einsum("hk,hkd,vd->hv", query, weights.K, frozen.E) / program.head_dim**0.5
+# From so many heads x tokens on, and so many tokens for a place of a sequence, sequences are gone
+# through place by place: attention to tokens that are not there costs more than tables save.
+MANY_SCORES, MANY_TOKENS = 4096, 4
+
+
+def by_place(program: Facts) -> bool:
+    """Whether attention is over the places of a sequence, rather than over all tokens."""
+    H, V, T = program.heads, program.tokens, program.length
+    return program.mixing == "softmax" and H * V >= MANY_SCORES and V >= MANY_TOKENS * T
+
+
+def attended(program: Facts) -> int:
+    """What a head weighs in one sequence: its places, or all tokens."""
+    return program.length if by_place(program) else program.tokens
 
 
 def logits(
-    program: Facts, sizes: Sizes, frozen: Frozen, weights: Weights, counts: Float[Array, "B V"]
+    program: Facts, sizes: Sizes, frozen: Frozen, weights: Weights, tokens: UInt32[Array, "B T"]
 ) -> Float[Array, "B A"]:
     """u_a^T x for every answer; those past the setting's own are never named."""
-    scores = score_table(program, sizes, frozen, weights)
-    values = jnp.einsum("hkd,hke,ve->hvd", weights.O, weights.V, frozen.E)  # O_h V_h e_v
-    if program.mixing == "softmax":
-        # Sample by sample from its own largest score: a head that waits for one token has scores
-        # far below it in every sequence without that token. And sample by sample back: where a head
-        # looks at one token alone, its gradient is a difference of equal numbers. Summed over
-        # sequences before they are subtracted, as would be faster, they leave noise, which Adam
-        # makes as large as any gradient.
-        mixed = jax.nn.softmax(scores[None] + jnp.log(counts)[:, None, :], axis=-1)
-        x = mixed.reshape(len(counts), -1) @ values.reshape(-1, program.dim)
-    else:
-        x = counts @ jnp.einsum("hv,hvd->vd", scores, values)
+    query = weights.Q @ frozen.E[sizes.end] / program.head_dim**0.5
+    keys = jnp.einsum("hk,hkd->hd", query, weights.K)  # s_h(v) = keys_h^T e_v
+    mix = _mix_places if by_place(program) else _mix_tokens
+    x = mix(program, frozen, weights, keys, tokens)
     if program.width:
         x = x + jax.nn.relu(x @ weights.W1.T + weights.b) @ weights.W2
     there = jnp.arange(program.outputs, dtype=jnp.uint32) < sizes.outputs
     return jnp.where(there, x @ frozen.U.T, -jnp.inf)
+
+
+# Both below go sample by sample from its own largest score: a head that waits for one token has
+# scores far below it in every sequence without that token. And sample by sample back: where a head
+# looks at one token alone, its gradient is a difference of equal numbers. Summed over sequences
+# before they are subtracted, as would be faster, they leave noise, which Adam makes as large as any
+# gradient.
+
+
+def _mix_tokens(
+    program: Facts, frozen: Frozen, weights: Weights, keys: Float[Array, "H d"],
+    tokens: UInt32[Array, "B T"],
+) -> Float[Array, "B d"]:  # fmt: skip
+    """sum_h sum_v a_h(v) O_h V_h e_v, with scores and values as tables by token."""
+    counts = count_tokens(tokens, program.tokens)
+    scores = keys @ frozen.E.T
+    values = jnp.einsum("hkd,hke,ve->hvd", weights.O, weights.V, frozen.E)  # O_h V_h e_v
+    if program.mixing == "linear":
+        return counts @ jnp.einsum("hv,hvd->vd", scores, values)
+    mixed = jax.nn.softmax(scores[None] + jnp.log(counts)[:, None, :], axis=-1)
+    return mixed.reshape(len(counts), -1) @ values.reshape(-1, program.dim)
+
+
+def _mix_places(
+    program: Facts, frozen: Frozen, weights: Weights, keys: Float[Array, "H d"],
+    tokens: UInt32[Array, "B T"],
+) -> Float[Array, "B d"]:  # fmt: skip
+    """The same as sum_h O_h V_h sum_t a_h(t) e_t, over the places t of each sequence.
+
+    A table of scores looked up here would have its gradient summed by token, in no certain order
+    on a GPU; embeddings are frozen, so that a product with them has none of that.
+    """
+    embedded = frozen.E[tokens]
+    mixed = jax.nn.softmax(jnp.einsum("hd,btd->bht", keys, embedded), axis=-1)
+    seen = jnp.einsum("bht,btd->bhd", mixed, embedded)
+    values = jnp.einsum("bhd,hkd->bhk", seen, weights.V)
+    return values.reshape(len(tokens), -1) @ weights.O.reshape(-1, program.dim)

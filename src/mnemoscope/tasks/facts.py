@@ -1,13 +1,13 @@
 """The factual-recall task: facts, and sequences that ask for them.
 
 Tokens are numbered: subjects 0..S-1, relations S..S+R-1, then noise, the end token last. With
-S = 2, R = 1, two noise tokens and T = 5, the sequence (noise 3, subject 1, noise 4, relation 2,
-end 5) becomes the counts (0, 1, 1, 1, 1, 1).
+S = 2, R = 1, two noise tokens and T = 5, the sequence (subject 1, relation 2, noise 4, noise 4,
+end 5) has the counts (0, 1, 1, 0, 2, 1).
 
 Arrays may have room for more tokens and answers than a setting has; what is too much never occurs.
 
-The model has no positions: what a sequence says is how often each token is in it. So a sequence is
-made as counts, and where subject and relation stand among the T - 1 places need not be drawn.
+The model has no positions: what a sequence says is how often each token is in it. So where subject
+and relation stand among the T - 1 places need not be drawn: they come first.
 """
 
 from typing import NamedTuple
@@ -47,9 +47,9 @@ class Sizes(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """Sequences as counts of tokens, and the fact that each asks for."""
+    """Sequences of tokens, and the fact that each asks for."""
 
-    counts: Float[Array, "B V"]
+    tokens: UInt32[Array, "B T"]
     subject: UInt32[Array, "B"]
     relation: UInt32[Array, "B"]
 
@@ -72,8 +72,12 @@ def draw_sequences(
     words = random_words(key, rows, program.length - 1)
     subject, relation = below(words[:, 0], S), below(words[:, 1], R)
     noise = below(words[:, 2:], sizes.noise) + S + R
-    at = lax.iota(jnp.int32, len(rows))
-    counts = jnp.zeros((len(rows), program.tokens))
-    counts = counts.at[at[:, None], noise].add(1.0)
-    counts = counts.at[at, subject].add(1.0).at[at, relation + S].add(1.0)
-    return Asked(counts.at[:, sizes.end].add(1.0), subject, relation)
+    first = jnp.stack([subject, relation + S], axis=1)
+    end = jnp.broadcast_to(sizes.end, (len(rows), 1))
+    return Asked(jnp.concatenate([first, noise, end], axis=1), subject, relation)
+
+
+def count_tokens(tokens: UInt32[Array, "B T"], V: int) -> Float[Array, "B {V}"]:
+    """How often each of V tokens is in a sequence."""
+    at = lax.iota(jnp.int32, len(tokens))
+    return jnp.zeros((len(tokens), V)).at[at[:, None], tokens].add(1.0)

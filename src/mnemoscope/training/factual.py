@@ -12,7 +12,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int32, UInt32
 
-from mnemoscope.models.factual import Frozen, Weights, draw_frozen, draw_weights, logits
+from mnemoscope.models.factual import (
+    Frozen,
+    Weights,
+    attended,
+    draw_frozen,
+    draw_weights,
+    logits,
+)
 from mnemoscope.numerics import loops_inside
 from mnemoscope.spec.facts import Facts
 from mnemoscope.tasks.facts import Asked, Sizes, draw_facts, draw_sequences
@@ -116,7 +123,7 @@ def _check(
 
 
 def _products(program: Facts) -> int:
-    return program.batch * program.heads * program.tokens * program.dim
+    return program.batch * program.heads * attended(program) * program.dim
 
 
 def _step(
@@ -137,7 +144,7 @@ def _step(
 def cross_entropy(program: Facts, world: World, weights: Weights, asked: Asked) -> Float[Array, ""]:
     """-ln p(a*(s, r)), averaged over the sequences."""
     told = jax.nn.log_softmax(
-        logits(program, world.sizes, world.frozen, weights, asked.counts), axis=-1
+        logits(program, world.sizes, world.frozen, weights, asked.tokens), axis=-1
     )
     answer = world.facts[asked.subject, asked.relation]
     return -jnp.mean(jnp.take_along_axis(told, answer[:, None], axis=1))
@@ -154,7 +161,7 @@ def measure(
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
         rows = jnp.arange(program.test_samples, dtype=jnp.uint32)
         asked = draw_sequences(program, world.sizes, key, rows)
-        told = logits(program, world.sizes, world.frozen, weights, asked.counts)
+        told = logits(program, world.sizes, world.frozen, weights, asked.tokens)
         named = jnp.argmax(told, axis=1).astype(jnp.uint32)
         answer = world.facts[asked.subject, asked.relation]
         own = named // world.sizes.answers == asked.relation

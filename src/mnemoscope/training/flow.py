@@ -25,7 +25,7 @@ from jaxtyping import Array, Float, UInt32
 
 from mnemoscope.keys import named_key, normal
 from mnemoscope.spec.flow import Flow
-from mnemoscope.tasks.facts import Sizes, draw_sequences
+from mnemoscope.tasks.facts import Sizes, count_tokens, draw_sequences
 
 # Steps to a compiled call, between words of progress.
 SEGMENT = 512
@@ -117,7 +117,8 @@ def _sequences(
     """The fresh sequences of one step."""
     rows = number * jnp.uint32(program.batch) + jnp.arange(program.batch, dtype=jnp.uint32)
     asked = draw_sequences(program, Sizes.of(program), key, rows)
-    return asked.counts, asked.subject.astype(int), asked.relation.astype(int)
+    counts = count_tokens(asked.tokens, program.tokens)
+    return counts, asked.subject.astype(int), asked.relation.astype(int)
 
 
 def _loss(
