@@ -12,11 +12,11 @@ import pytest
 from fake_workers import FakeWorkers
 from sweep_driver import jobs, table
 
-from mnemoscope import Retrieval, SpecError, Trial
+from mnemoscope import Facts, Retrieval, SpecError, Trial
 from mnemoscope.experiments.axes import Axis, grid, read_axis
 from mnemoscope.experiments.sweep import ThisProcess, sweep
 from mnemoscope.experiments.work import batches, estimate_seconds, run_batch
-from mnemoscope.record import Job
+from mnemoscope.record import AnyJob, Job
 from mnemoscope.store.trials import Store
 
 SPEC = Retrieval(vocab=64, dim=32, length=4, samples=500)
@@ -67,6 +67,20 @@ def test_batches_share_a_program_and_grow_no_larger_than_told():
     assert {job for batch in cut for job in batch} == set(todo)
     assert {len(batch) for batch in cut} <= set(range(1, 9))
     assert all(len({spec.model_dump()["dim"] > 32 for spec, _ in batch}) == 1 for batch in cut)
+
+
+def test_large_trainings_come_in_small_batches_the_easier_first():
+    """A GPU has enough to do with a few of them, and what has ended is kept sooner."""
+    large = Facts(subjects=32, relations=32, answers=8, dim=32, heads=16, head_dim=8)
+    todo: list[AnyJob] = [(large.replace(width=m), k) for m in (1, 16, 64) for k in range(30)]
+    cut = list(batches(todo, 128))
+    assert [len(batch) for batch in cut] == [16, 16, 16, 16, 16, 10]
+    assert {job for batch in cut for job in batch} == set(todo)
+    widths = [spec.model_dump()["width"] for batch in cut for spec, _ in batch]
+    assert widths == sorted(widths, reverse=True)
+    small: list[AnyJob] = [(large.replace(heads=2), k) for k in range(80)]
+    assert [len(batch) for batch in batches(small, 128)] == [64, 16]
+    assert [len(batch) for batch in batches(small, 8)] == [8] * 10
 
 
 def test_days_of_work_are_seen_coming():

@@ -21,7 +21,15 @@ from mnemoscope.room import Room
 from mnemoscope.spec import Facts, SpecError
 from mnemoscope.stopping import handing_on
 from mnemoscope.tasks.facts import Sizes, draw_facts
-from mnemoscope.together import Lesson, Rows, School, filled, most_rows, train_together
+from mnemoscope.together import (
+    LEAST_ON_GPU,
+    Lesson,
+    Rows,
+    School,
+    filled,
+    most_rows,
+    train_together,
+)
 from mnemoscope.training.factual import (
     Extent,
     World,
@@ -30,13 +38,16 @@ from mnemoscope.training.factual import (
     begin,
     final_accuracy,
     measure,
+    products,
 )
 
 FactsJob = tuple[Facts, int]
 # Steps between two looks at accuracy.
 CHECK = 32
-# Trainings side by side, at most; memory may allow fewer.
+# Trainings side by side, at most, and products in a step from which on more of them gain nothing on
+# a GPU: they would only end later, all at once. Memory may allow fewer.
 MOST_AT_ONCE = {"cpu": 16, "gpu": 64}
+BUSY = 1.25e9
 # A GPU takes a step of these sizes in the time of a smaller one.
 LEAST = {"subjects": 32, "relations": 32, "answers": 8, "noise": 64, "width": 128}
 # Steps of at most so many sequences x tokens x dimensions are cheap beside a compilation.
@@ -115,7 +126,17 @@ def _batch_size(program: Facts, place: Place) -> int:
             "batch", f"expected few enough sequences for the memory that is free, got "
             f"{program.batch:,} ({needed_bytes(program) / 1e9:.1f} GB)",
         )  # fmt: skip
-    return most_rows(fits, MOST_AT_ONCE["cpu" if place.platform == "cpu" else "gpu"], place)
+    return most_rows(fits, enough_rows(program, place.platform), place)
+
+
+def enough_rows(program: Facts, platform: str) -> int:
+    """How many trainings of a program run side by side where there is room; a power of two."""
+    if platform == "cpu":
+        return MOST_AT_ONCE["cpu"]
+    rows = MOST_AT_ONCE["gpu"]
+    while rows > LEAST_ON_GPU and rows * products(program) > BUSY:
+        rows //= 2
+    return rows
 
 
 def _keys(spec: Facts, seed: int) -> dict[str, np.ndarray]:

@@ -18,8 +18,9 @@ from mnemoscope.experiments.work import MOST_IN_A_BATCH, batches, run_batch
 from mnemoscope.fields import Device
 from mnemoscope.record import AnyJob, Record
 
-# Batches under way at once.
-THREADS = 6
+# Batches under way at once. They compile side by side, but take turns on a GPU: the more there are,
+# the later each ends, and what has not ended is lost when the driver is stopped.
+THREADS = 3
 # A driver may wait for one in another process, which waits for this one: nobody waits for longer.
 PATIENCE_SECONDS = 2.0
 

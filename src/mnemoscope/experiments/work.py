@@ -6,6 +6,7 @@ not for every task.
 
 import os
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from mnemoscope import associative, factual
 from mnemoscope.batch import bucket, simulate_many
@@ -60,41 +61,50 @@ def crashed(spec: Spec, seed: int, reason: str, device: str = "cpu") -> Record:
 
 def batches(jobs: Sequence[AnyJob], most: int) -> Iterator[list[AnyJob]]:
     """Jobs cut into batches of at most so many, of one program each and about the same work."""
-    known: dict[str, tuple[str, float]] = {}
+    known: dict[str, _Place] = {}
 
-    def order(job: AnyJob) -> tuple[str, float]:
+    def place(job: AnyJob) -> _Place:
         spec, _ = job
         if spec.id not in known:  # a sweep has many seeds of few specs
-            known[spec.id] = _program_and_work(spec)
+            known[spec.id] = _place(spec)
         return known[spec.id]
 
     batch: list[AnyJob] = []
-    tokens = 0.0
-    for job in sorted(jobs, key=order):
-        program, work = order(job)
-        full = len(batch) >= most or tokens + work > TOKENS_IN_A_BATCH
-        if batch and (full or order(batch[0])[0] != program):
+    taken = 0.0
+    for job in sorted(jobs, key=place):
+        program, _, share = place(job)
+        full = len(batch) >= most or taken + share > 1
+        if batch and (full or place(batch[0]).program != program):
             yield batch
-            batch, tokens = [], 0.0
+            batch, taken = [], 0.0
         batch.append(job)
-        tokens += work
+        taken += share
     if batch:
         yield batch
 
 
-def _program_and_work(spec: Spec) -> tuple[str, float]:
-    """What is compiled for a setting, and how many tokens it goes through.
+class _Place(NamedTuple):
+    """Where a job comes among others: what is compiled for it, how long it takes beside others of
+    that program, and what share of a batch it fills."""
 
-    Trainings stop when they are done, and gain from running side by side: they are not cut.
-    """
+    program: str
+    length: float
+    share: float
+
+
+def _place(spec: Spec) -> _Place:
     if isinstance(spec, Retrieval):
-        return f"{spec.embedding} {bucket(spec).canonical()}", float(spec.samples * spec.length)
+        tokens = float(spec.samples * spec.length)
+        program = f"{spec.embedding} {bucket(spec).canonical()}"
+        return _Place(program, tokens, tokens / TOKENS_IN_A_BATCH)
     if isinstance(spec, Facts):
-        # No tokens, but those that are about as hard come together, and end together.
-        return factual.program_of(spec, "gpu").canonical(), spec.facts / spec.parameters
-    if isinstance(spec, Memory):
-        return associative.program_of(spec, "gpu").canonical(), float(spec.items)
-    return spec.kind, 0.0
+        # Those that are about as hard come together, and end together.
+        program = factual.program_of(spec, "gpu")
+        hard = spec.facts / spec.parameters
+        return _Place(program.canonical(), hard, 1 / factual.enough_rows(program, "gpu"))
+    if isinstance(spec, Memory):  # gains from running side by side: not cut
+        return _Place(associative.program_of(spec, "gpu").canonical(), float(spec.items), 0.0)
+    return _Place(spec.kind, 0.0, 0.0)
 
 
 def estimate_seconds(jobs: Sequence[Job], platform: str) -> float:

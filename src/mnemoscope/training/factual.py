@@ -88,13 +88,13 @@ def advance(
 
 def apart(program: Facts, lr: Float[Array, "n"], rows: int) -> bool:
     """Whether so many trainings, where `lr` is, have their steps one by one."""
-    return not loops_inside(lr, rows * _products(program))
+    return not loops_inside(lr, rows * products(program))
 
 
 def _advance(
     program: Facts, steps: int, world: World, state: State, lr: Float[Array, "n"]
 ) -> tuple[State, Info]:
-    if loops_inside(state, len(lr) * _products(program)):
+    if loops_inside(state, len(lr) * products(program)):
         state, loss = _steps(program, steps, world, state, lr)
     else:
         loss = jnp.zeros_like(lr)
@@ -122,7 +122,8 @@ def _check(
     return measure(program, world, state.weights, world.keys[stream])
 
 
-def _products(program: Facts) -> int:
+def products(program: Facts) -> int:
+    """About so many products are in a step."""
     return program.batch * program.heads * attended(program) * program.dim
 
 
