@@ -35,7 +35,7 @@ def test_base_seeds_have_to_agree(tmp_path: Path):
         def measure(size: str, bench: Bench) -> dict[str, Any]:
             asked.append(bench.seed)
             told = points(1.0 if bench.seed == 0 else 0.5)
-            return {"points": told, "fit": fit_growth(told, log=False), "few_fit": None}
+            return {"points": told, "fit": fit_growth(told, log=False), "few": []}
 
         study = b_facts.STUDY
         fake = type(study)(**{**vars(study), "measure": measure})
@@ -52,7 +52,7 @@ def test_base_seeds_have_to_agree(tmp_path: Path):
 
 def test_the_larger_size_speaks(tmp_path: Path):
     book = Ledger(tmp_path / "ledger.json")
-    numbers = {"points": points(1.0), "fit": fit_growth(points(1.0), log=False), "few_fit": None}
+    numbers = {"points": points(1.0), "fit": fit_growth(points(1.0), log=False), "few": []}
     for size in ("quick", "full"):
         book.add(Entry("b-fig4-left", size, 0, "x", numbers))
     (claim,) = book.claims(load_all())
@@ -87,7 +87,7 @@ def ask(specs: list[Memory], bench: Bench) -> None:
 
 def test_several_write_to_one_ledger(tmp_path: Path):
     first, second = Ledger(tmp_path / "ledger.json"), Ledger(tmp_path / "ledger.json")
-    numbers = {"points": [], "fit": None, "few_fit": None}
+    numbers = {"points": [], "fit": None, "few": []}
     first.add(Entry("b-fig4-left", "quick", 0, "x", numbers))
     second.add(Entry("b-fig4-left", "quick", 1, "x", numbers))  # which has not seen the first's
     assert len(Ledger(tmp_path / "ledger.json").entries) == 2

@@ -40,12 +40,13 @@ def drawn(spec: Facts) -> tuple[model.Frozen, model.Weights, dict[str, jax.Array
 
 
 @pytest.fixture(params=["tokens", "places"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Attention over all tokens, and over the places of a sequence."""
     if request.param == "places":
         monkeypatch.setattr(model, "MANY_SCORES", 0)
         monkeypatch.setattr(model, "MANY_TOKENS", 0)
     assert model.by_place(SMALL) == (request.param == "places")
+    return request.param
 
 
 def test_sequences_are_as_the_task_says():
@@ -71,10 +72,12 @@ def test_sequences_are_as_the_task_says():
 
 
 @pytest.mark.parametrize("mixing", ["softmax", "linear"])
-@pytest.mark.usefixtures("way")
-def test_the_model_is_attention_position_by_position(mixing: str):
+def test_the_model_is_attention_position_by_position(mixing: str, way: str):
     """The same model again, in plain loops over tokens in their places."""
     spec = SMALL.replace(mixing=mixing)
+    if mixing == "linear" and way == "places":
+        assert not model.by_place(spec)  # which is a sum over tokens anyway
+        return
     frozen, weights, keys = drawn(spec)
     asked = draw_sequences(spec, Sizes.of(spec), keys["train"], jnp.arange(5, dtype=jnp.uint32))
     told = np.asarray(model.logits(spec, Sizes.of(spec), frozen, weights, asked.tokens), np.float64)
@@ -141,7 +144,10 @@ def test_room_that_is_not_asked_for_changes_nothing():
     assert (wide.subjects, wide.relations, wide.heads, wide.width) == (16, 8, 8, 64)
     assert wide.tokens > spec.tokens
     ends = []
-    for program in (spec, wide, program_of(spec, "gpu")):
+    large = program_of(spec, "gpu")
+    many = large.replace(heads=32)
+    assert [model.by_place(one) for one in (spec, wide, large, many)] == [False, False, False, True]
+    for program in (spec, wide, large, many):
         keys = {name: jnp.asarray(key)[None] for name, key in _keys(spec, 3).items()}
         sizes = jax.tree.map(lambda part: part[None], Sizes.of(spec))
         extent = Extent(jnp.asarray([3]), jnp.asarray([5]))

@@ -48,6 +48,7 @@ def points(power: float) -> list[dict[str, Any]]:
         made.append({
             "dim": dim, "width": dim, "size": dim * dim, "stored": stored,
             "low": stored / 1.05, "high": stored * 1.05, "status": "found",
+            "steps": 3 * dim,
         })  # fmt: skip
     return made
 
@@ -82,8 +83,12 @@ def test_verdicts_go_either_way():
 def test_the_rules_of_growth(power: float, verdict: str):
     numbers = {"points": points(power), "fit": fit_growth(points(power), log=False)}
     # Whatever the series beside it does.
-    for other in (None, fit_growth(points(0.2), log=False)):
-        assert b_facts.judge({**numbers, "few_fit": other}).verdict == verdict
+    for other in (points(0.2), points(0.2)[:3], []):
+        beside = {"few": other, "few_fit": fit_growth(other, log=False)}
+        told = b_facts.judge({**numbers, **beside})
+        assert told.verdict == verdict
+        assert ("too few limits" in told.measured) == (len(other) == 3)
+        assert "slowest success took 96 steps" in told.measured
     assert b_linear_memory.judge(numbers).verdict == verdict
     both = {"own_fit": numbers["fit"], "few_fit": numbers["fit"]}
     assert b_mlp_memory.judge(both).verdict == verdict

@@ -21,15 +21,7 @@ from mnemoscope.room import Room
 from mnemoscope.spec import Facts, SpecError
 from mnemoscope.stopping import handing_on
 from mnemoscope.tasks.facts import Sizes, draw_facts
-from mnemoscope.together import (
-    LEAST_ON_GPU,
-    Lesson,
-    Rows,
-    School,
-    filled,
-    most_rows,
-    train_together,
-)
+from mnemoscope.together import Lesson, Rows, School, filled, most_rows, train_together
 from mnemoscope.training.factual import (
     Extent,
     World,
@@ -38,16 +30,16 @@ from mnemoscope.training.factual import (
     begin,
     final_accuracy,
     measure,
-    products,
 )
 
 FactsJob = tuple[Facts, int]
 # Steps between two looks at accuracy.
 CHECK = 32
-# Trainings side by side, at most, and products in a step from which on more of them gain nothing on
-# a GPU: they would only end later, all at once. Memory may allow fewer.
+# Trainings side by side, at most; memory may allow fewer.
 MOST_AT_ONCE = {"cpu": 16, "gpu": 64}
-BUSY = 1.25e9
+# With so many products in a step, and so many trainings, a GPU is busy: more would only end later,
+# all at once.
+BUSY, SOME = 2**31, 16
 # A GPU takes a step of these sizes in the time of a smaller one.
 LEAST = {"subjects": 32, "relations": 32, "answers": 8, "noise": 64, "width": 128}
 # Steps of at most so many sequences x tokens x dimensions are cheap beside a compilation.
@@ -114,8 +106,8 @@ def needed_bytes(program: Facts) -> int:
     Beside it are tables by token, or, place by place, what was embedded and what heads have seen.
     """
     B, H, V, d, T = program.batch, program.heads, program.tokens, program.dim, program.length
-    beside = B * d * (2 * T + 4 * H) if by_place(program) else 8 * H * V * d
-    return 4 * (6 * B * H * attended(program) + beside + 4 * B * (program.outputs + V))
+    beside = B * d * (2 * T + 4 * H) if by_place(program) else 8 * H * V * d + 4 * B * V
+    return 4 * (6 * B * H * attended(program) + beside + 4 * B * program.outputs)
 
 
 def _batch_size(program: Facts, place: Place) -> int:
@@ -133,8 +125,11 @@ def enough_rows(program: Facts, platform: str) -> int:
     """How many trainings of a program run side by side where there is room; a power of two."""
     if platform == "cpu":
         return MOST_AT_ONCE["cpu"]
+    times = 2 if by_place(program) else 1  # for scores, and for what is seen
+    attention, mlp = times * program.heads * attended(program), 2 * program.width
+    products = program.batch * program.dim * (attention + mlp + program.outputs)
     rows = MOST_AT_ONCE["gpu"]
-    while rows > LEAST_ON_GPU and rows * products(program) > BUSY:
+    while rows > SOME and rows * products > BUSY:
         rows //= 2
     return rows
 

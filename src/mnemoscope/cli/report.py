@@ -1,5 +1,7 @@
 """`mnemoscope report`: what `reproduce` found, as one page, and as figures for a paper."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -51,7 +53,8 @@ def report(
             raise SpecError("figures", f"expected a folder that is there, got {str(figures)!r}")
         files = {claim.study.id: figures / f"{claim.study.id}.{form}" for claim in claims}
         for claim in claims:
-            draw_study(claim.study.draw, claim.entries[0].numbers, files[claim.study.id])
+            with _of_the_study(claim):
+                draw_study(claim.study.draw, claim.entries[0].numbers, files[claim.study.id])
         if json:
             print_json({"path": str(figures), "files": [str(path) for path in files.values()]})
         else:
@@ -72,17 +75,26 @@ def report(
     return 0
 
 
+@contextmanager
+def _of_the_study(claim: Claim) -> Iterator[None]:
+    """Say so where a study cannot make anything of numbers that an older one left."""
+    try:
+        yield
+    except SpecError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        raise SpecError(
+            "ledger", f"expected numbers of {claim.study.id} as it is now, got others: run "
+            f"`mnemoscope reproduce {claim.study.id} --{claim.size}` again",
+        ) from None  # fmt: skip
+
+
 def show(claim: Claim) -> Exhibit:
     """A claim with its figure in both forms and the records it rests on."""
     study = claim.study
     stale = any(entry.print != fingerprint(study) for entry in claim.entries)
-    try:
+    with _of_the_study(claim):
         svg, plotly = both_forms(study.draw, claim.entries[0].numbers, study.id)
         told = claim.as_dict()
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
-        raise SpecError(
-            "ledger", f"expected numbers of {study.id} as it is now, got others: run `mnemoscope "
-            f"reproduce {study.id} --{claim.size}` again",
-        ) from None  # fmt: skip
     records = {"study": study.id, "entries": [entry.as_dict() for entry in claim.entries]}
     return Exhibit(told, svg, plotly, records, stale)

@@ -56,26 +56,26 @@ class _Hunt:
     def at(self, place: Place) -> list[AnyJob]:
         """The trials of one place that are to be made next; none if it can be answered."""
         made = self.trials.get(place, ())
-        if self.answer(made):
+        if self.settle(made):
             return []
         value, seed = place
         tries = self.question.tries(value)
         part = tries[len(made) :] if made else tries[:1]
         return [(spec, self.first + seed) for spec in part]
 
-    def answer(self, made: Sequence[Outcome]) -> bool | None:
+    def settle(self, made: Sequence[Outcome]) -> bool | None:
         """One that meets the aim is enough; a crash among the others leaves it open."""
         met = [one.meets(self.question.aim) for one in made]
         return True if True in met else None if None in met else False
 
-    def hear(self, told: Mapping[tuple[str, int], Outcome]) -> None:
-        """Take the outcomes of what it wanted, and make up what it wants next."""
+    def answer(self, told: Mapping[tuple[str, int], Outcome]) -> None:
+        """Hand over the outcomes, and hear what it wants next."""
         for place in self.asked:
             made = tuple(told[spec.id, seed] for spec, seed in self.at(place))
             self.trials[place] = self.trials.get(place, ()) + made
         if self.jobs():
             return  # somewhere the first was not enough
-        answers = {place: self.answer(self.trials[place]) for place in self.asked}
+        answers = {place: self.settle(self.trials[place]) for place in self.asked}
         try:
             self.asked = self.search.send(answers)
         except StopIteration as end:
@@ -104,7 +104,7 @@ def find_limits(
         for spec in dict.fromkeys(spec for spec, _ in jobs):
             told |= {(spec.id, seed): one for seed, one in store.outcomes(spec).items()}
         for hunt in open_hunts:
-            hunt.hear(told)
+            hunt.answer(told)
         open_hunts = [hunt for hunt in open_hunts if hunt.found is None]
     return [Sought(hunt.found, hunt.trials) for hunt in hunts if hunt.found is not None]
 

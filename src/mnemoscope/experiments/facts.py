@@ -136,7 +136,8 @@ def facts_capacity_many(
 ) -> list[FactsCapacity]:
     """How many facts each model holds; subjects, relations, answers and lr of the specs are free.
 
-    A seed manages a number of subjects if it reaches the target with one of the learning rates.
+    A seed manages a number of subjects if it reaches the target with one of the learning rates, the
+    largest of which is tried before the others.
     What it takes more is as for `find_limits`, whose tolerance is in subjects.
     """
     if scaling not in get_args(Scaling):
@@ -146,10 +147,10 @@ def facts_capacity_many(
         with Store() as own:
             return facts_capacity_many(specs, scaling, rates=rates, store=own, **more)
     power = 1 / 1.5 if scaling == "sqrt" else 1 / 2
-    fastest = sorted(rates, reverse=True)  # where it reaches the target, the others are not asked
+    fastest_first = sorted(rates, reverse=True)
     questions = [
         Question(
-            lambda n, spec=spec: [grown(spec, scaling, n).replace(lr=lr) for lr in fastest],
+            lambda n, spec=spec: [grown(spec, scaling, n).replace(lr=lr) for lr in fastest_first],
             spec.target,
             guess=max(2.0, (BEGIN * GUIDE_FACTS * spec.parameters) ** power),
         )

@@ -21,6 +21,8 @@ from mnemoscope.record import AnyJob, Record
 # Batches under way at once. They compile side by side, but take turns on a GPU: the more there are,
 # the later each ends, and what has not ended is lost when the driver is stopped.
 THREADS = 3
+# A driver hands in so many at once, and gets them back together, when all of them are there.
+IN_AN_ORDER = 8
 # A driver may wait for one in another process, which waits for this one: nobody waits for longer.
 PATIENCE_SECONDS = 2.0
 
@@ -111,7 +113,7 @@ class Common:
 class Desk:
     """One driver's workers: what it hands in is run with the others'."""
 
-    together = MOST_IN_A_BATCH["gpu"]
+    together = IN_AN_ORDER
     at_once = 2**31  # all that it has, so that the others' can join
 
     def __init__(self, common: Common) -> None:

@@ -61,20 +61,20 @@ def crashed(spec: Spec, seed: int, reason: str, device: str = "cpu") -> Record:
 
 def batches(jobs: Sequence[AnyJob], most: int) -> Iterator[list[AnyJob]]:
     """Jobs cut into batches of at most so many, of one program each and about the same work."""
-    known: dict[str, _Place] = {}
+    known: dict[str, _Rank] = {}
 
-    def place(job: AnyJob) -> _Place:
+    def rank(job: AnyJob) -> _Rank:
         spec, _ = job
         if spec.id not in known:  # a sweep has many seeds of few specs
-            known[spec.id] = _place(spec)
+            known[spec.id] = _rank(spec)
         return known[spec.id]
 
     batch: list[AnyJob] = []
     taken = 0.0
-    for job in sorted(jobs, key=place):
-        program, _, share = place(job)
+    for job in sorted(jobs, key=rank):
+        program, _, share = rank(job)
         full = len(batch) >= most or taken + share > 1
-        if batch and (full or place(batch[0]).program != program):
+        if batch and (full or rank(batch[0]).program != program):
             yield batch
             batch, taken = [], 0.0
         batch.append(job)
@@ -83,7 +83,7 @@ def batches(jobs: Sequence[AnyJob], most: int) -> Iterator[list[AnyJob]]:
         yield batch
 
 
-class _Place(NamedTuple):
+class _Rank(NamedTuple):
     """Where a job comes among others: what is compiled for it, how long it takes beside others of
     that program, and what share of a batch it fills."""
 
@@ -92,19 +92,19 @@ class _Place(NamedTuple):
     share: float
 
 
-def _place(spec: Spec) -> _Place:
+def _rank(spec: Spec) -> _Rank:
     if isinstance(spec, Retrieval):
         tokens = float(spec.samples * spec.length)
         program = f"{spec.embedding} {bucket(spec).canonical()}"
-        return _Place(program, tokens, tokens / TOKENS_IN_A_BATCH)
+        return _Rank(program, tokens, tokens / TOKENS_IN_A_BATCH)
     if isinstance(spec, Facts):
         # Those that are about as hard come together, and end together.
         program = factual.program_of(spec, "gpu")
         hard = spec.facts / spec.parameters
-        return _Place(program.canonical(), hard, 1 / factual.enough_rows(program, "gpu"))
+        return _Rank(program.canonical(), hard, 1 / factual.enough_rows(program, "gpu"))
     if isinstance(spec, Memory):  # gains from running side by side: not cut
-        return _Place(associative.program_of(spec, "gpu").canonical(), float(spec.items), 0.0)
-    return _Place(spec.kind, 0.0, 0.0)
+        return _Rank(associative.program_of(spec, "gpu").canonical(), float(spec.items), 0.0)
+    return _Rank(spec.kind, 0.0, 0.0)
 
 
 def estimate_seconds(jobs: Sequence[Job], platform: str) -> float:

@@ -21,6 +21,10 @@ from mnemoscope.keys import normal
 from mnemoscope.spec.facts import Facts
 from mnemoscope.tasks.facts import Sizes, count_tokens
 
+# From so many heads x tokens on, and so many tokens for a place of a sequence, sequences are gone
+# through place by place: attention to tokens that are not there costs more than tables save.
+MANY_SCORES, MANY_TOKENS = 4096, 4
+
 
 class Frozen(NamedTuple):
     """Embeddings of tokens and of answers, N(0, I/d), never trained."""
@@ -75,11 +79,6 @@ def draw_weights(
     )  # fmt: skip
 
 
-# From so many heads x tokens on, and so many tokens for a place of a sequence, sequences are gone
-# through place by place: attention to tokens that are not there costs more than tables save.
-MANY_SCORES, MANY_TOKENS = 4096, 4
-
-
 def by_place(program: Facts) -> bool:
     """Whether attention is over the places of a sequence, rather than over all tokens."""
     H, V, T = program.heads, program.tokens, program.length
@@ -96,29 +95,30 @@ def logits(
 ) -> Float[Array, "B A"]:
     """u_a^T x for every answer; those past the setting's own are never named."""
     query = weights.Q @ frozen.E[sizes.end] / program.head_dim**0.5
-    keys = jnp.einsum("hk,hkd->hd", query, weights.K)  # s_h(v) = keys_h^T e_v
+    wanted = jnp.einsum("hk,hkd->hd", query, weights.K)  # s_h(v) = wanted_h^T e_v
     mix = _mix_places if by_place(program) else _mix_tokens
-    x = mix(program, frozen, weights, keys, tokens)
+    x = mix(program, frozen, weights, wanted, tokens)
     if program.width:
         x = x + jax.nn.relu(x @ weights.W1.T + weights.b) @ weights.W2
     there = jnp.arange(program.outputs, dtype=jnp.uint32) < sizes.outputs
     return jnp.where(there, x @ frozen.U.T, -jnp.inf)
 
 
-# Both below go sample by sample from its own largest score: a head that waits for one token has
-# scores far below it in every sequence without that token. And sample by sample back: where a head
-# looks at one token alone, its gradient is a difference of equal numbers. Summed over sequences
-# before they are subtracted, as would be faster, they leave noise, which Adam makes as large as any
-# gradient.
+# Softmax goes sample by sample from its own largest score, both below: a head that waits for one
+# token has scores far below it in every sequence without that token. And sample by sample back:
+# where a head looks at one token alone, its gradient is a difference of equal numbers. Summed over
+# sequences before they are subtracted, as would be faster, they leave noise, which Adam makes as
+# large as any gradient. (Place by place that holds for a token that stands once, as subject,
+# relation and end do.)
 
 
 def _mix_tokens(
-    program: Facts, frozen: Frozen, weights: Weights, keys: Float[Array, "H d"],
+    program: Facts, frozen: Frozen, weights: Weights, wanted: Float[Array, "H d"],
     tokens: UInt32[Array, "B T"],
 ) -> Float[Array, "B d"]:  # fmt: skip
     """sum_h sum_v a_h(v) O_h V_h e_v, with scores and values as tables by token."""
     counts = count_tokens(tokens, program.tokens)
-    scores = keys @ frozen.E.T
+    scores = wanted @ frozen.E.T
     values = jnp.einsum("hkd,hke,ve->hvd", weights.O, weights.V, frozen.E)  # O_h V_h e_v
     if program.mixing == "linear":
         return counts @ jnp.einsum("hv,hvd->vd", scores, values)
@@ -127,7 +127,7 @@ def _mix_tokens(
 
 
 def _mix_places(
-    program: Facts, frozen: Frozen, weights: Weights, keys: Float[Array, "H d"],
+    program: Facts, frozen: Frozen, weights: Weights, wanted: Float[Array, "H d"],
     tokens: UInt32[Array, "B T"],
 ) -> Float[Array, "B d"]:  # fmt: skip
     """The same as sum_h O_h V_h sum_t a_h(t) e_t, over the places t of each sequence.
@@ -136,7 +136,7 @@ def _mix_places(
     on a GPU; embeddings are frozen, so that a product with them has none of that.
     """
     embedded = frozen.E[tokens]
-    mixed = jax.nn.softmax(jnp.einsum("hd,btd->bht", keys, embedded), axis=-1)
+    mixed = jax.nn.softmax(jnp.einsum("hd,btd->bht", wanted, embedded), axis=-1)
     seen = jnp.einsum("bht,btd->bhd", mixed, embedded)
     values = jnp.einsum("bhd,hkd->bhk", seen, weights.V)
     return values.reshape(len(tokens), -1) @ weights.O.reshape(-1, program.dim)

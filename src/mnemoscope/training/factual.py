@@ -88,13 +88,13 @@ def advance(
 
 def apart(program: Facts, lr: Float[Array, "n"], rows: int) -> bool:
     """Whether so many trainings, where `lr` is, have their steps one by one."""
-    return not loops_inside(lr, rows * products(program))
+    return not loops_inside(lr, rows * _products(program))
 
 
 def _advance(
     program: Facts, steps: int, world: World, state: State, lr: Float[Array, "n"]
 ) -> tuple[State, Info]:
-    if loops_inside(state, len(lr) * products(program)):
+    if loops_inside(state, len(lr) * _products(program)):
         state, loss = _steps(program, steps, world, state, lr)
     else:
         loss = jnp.zeros_like(lr)
@@ -122,8 +122,8 @@ def _check(
     return measure(program, world, state.weights, world.keys[stream])
 
 
-def products(program: Facts) -> int:
-    """About so many products are in a step."""
+def _products(program: Facts) -> int:
+    """Of attention, which is most of a step where steps are large."""
     return program.batch * program.heads * attended(program) * program.dim
 
 
