@@ -137,6 +137,27 @@ def test_what_a_process_refuses_is_told_as_it_said(tmp_path: Path, monkeypatch: 
     assert caught.value.field == "device"
 
 
+def note(piece: at_once.Piece, *words: object) -> float:
+    """Run in a process of its own: which piece it was, and how it stands."""
+    _, _, ledger, _, ahead = words
+    if not ahead:
+        at_once._stand_back()
+        at_once._stand_back()  # as for a second piece in the same process
+    told = [os.nice(0), os.environ.get("CUDA_MPS_CLIENT_PRIORITY")]
+    Path(str(ledger)).with_name(piece[0]).write_text(json.dumps(told))
+    return 0.0
+
+
+def test_the_longest_go_ahead_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(at_once, "_run", note)
+    names = ["b-fig4-left", "b-fig1-right", "b-fig5"]
+    pieces: list[at_once.Piece] = [(name, "full", (0,)) for name in names]
+    list(at_once.run_at_once(pieces, 3, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
+    own = os.nice(0)
+    told = [json.loads((tmp_path / name).read_text()) for name in names]
+    assert told == [[own, None], [own, None], [max(own, 10), "1"]]
+
+
 def test_one_base_seed_that_fails_leaves_the_others_theirs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -149,7 +170,7 @@ def test_one_base_seed_that_fails_leaves_the_others_theirs(
     monkeypatch.setattr(at_once, "measure_one", measure)
     book = tmp_path / "l.json"
     with pytest.raises(SpecError, match="expected more of it"):
-        at_once._run(("b-fig5", "quick", (0, 1, 2)), "cpu", tmp_path / "s.db", book, True)
+        at_once._run(("b-fig5", "quick", (0, 1, 2)), "cpu", tmp_path / "s.db", book, True, True)
     kept = Ledger(book)
     found = [kept.find(b_stages.STUDY, "quick", base) is not None for base in range(3)]
     assert found == [False, True, True]
@@ -170,6 +191,8 @@ def test_a_ledger_is_looked_at_before_work_goes_into_it(
     (tmp_path / "l.json").write_text(json.dumps({"format": 1, "entries": [entry]}))
     page = str(tmp_path / "p.html")
     assert main(["report", "--ledger", str(tmp_path / "l.json"), "--out", page]) == 2
+    assert "expected numbers of b-fig5 as it is now" in capsys.readouterr().err
+    assert main(["report", "--ledger", str(tmp_path / "l.json"), "--figures", str(tmp_path)]) == 2
     assert "expected numbers of b-fig5 as it is now" in capsys.readouterr().err
 
 
