@@ -37,8 +37,8 @@ FactsJob = tuple[Facts, int]
 CHECK = 32
 # Trainings side by side, at most; memory may allow fewer.
 MOST_AT_ONCE = {"cpu": 16, "gpu": 64}
-# With so many products in a step, and so many trainings, a GPU is busy: more would only end later,
-# all at once.
+# With so much work in a step (about as many products), and so many trainings, a GPU is busy: more
+# would only end later, all at once.
 BUSY, SOME = 2**31, 16
 # A GPU takes a step of these sizes in the time of a smaller one.
 LEAST = {"subjects": 32, "relations": 32, "answers": 8, "noise": 64, "width": 128}
@@ -106,7 +106,8 @@ def needed_bytes(program: Facts) -> int:
     Beside it are tables by token, or, place by place, what was embedded and what heads have seen.
     """
     B, H, V, d, T = program.batch, program.heads, program.tokens, program.dim, program.length
-    beside = B * d * (2 * T + 4 * H) if by_place(program) else 8 * H * V * d + 4 * B * V
+    tables = 8 * H * V * program.head_dim + 4 * B * V
+    beside = B * d * (2 * T + 4 * H) if by_place(program) else tables
     return 4 * (6 * B * H * attended(program) + beside + 4 * B * program.outputs)
 
 
@@ -127,9 +128,9 @@ def enough_rows(program: Facts, platform: str) -> int:
         return MOST_AT_ONCE["cpu"]
     times = 2 if by_place(program) else 1  # for scores, and for what is seen
     attention, mlp = times * program.heads * attended(program), 2 * program.width
-    products = program.batch * program.dim * (attention + mlp + program.outputs)
+    work = program.batch * program.dim * (attention + mlp + program.outputs)
     rows = MOST_AT_ONCE["gpu"]
-    while rows > SOME and rows * products > BUSY:
+    while rows > SOME and rows * work > BUSY:
         rows //= 2
     return rows
 

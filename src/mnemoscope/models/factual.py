@@ -116,14 +116,15 @@ def _mix_tokens(
     program: Facts, frozen: Frozen, weights: Weights, wanted: Float[Array, "H d"],
     tokens: UInt32[Array, "B T"],
 ) -> Float[Array, "B d"]:  # fmt: skip
-    """sum_h sum_v a_h(v) O_h V_h e_v, with scores and values as tables by token."""
+    """sum_h O_h sum_v a_h(v) V_h e_v, with scores and values as tables by token."""
     counts = count_tokens(tokens, program.tokens)
     scores = wanted @ frozen.E.T
-    values = jnp.einsum("hkd,hke,ve->hvd", weights.O, weights.V, frozen.E)  # O_h V_h e_v
+    values = jnp.einsum("hkd,vd->hvk", weights.V, frozen.E)
     if program.mixing == "linear":
-        return counts @ jnp.einsum("hv,hvd->vd", scores, values)
-    mixed = jax.nn.softmax(scores[None] + jnp.log(counts)[:, None, :], axis=-1)
-    return mixed.reshape(len(counts), -1) @ values.reshape(-1, program.dim)
+        return counts @ jnp.einsum("hv,hvk,hkd->vd", scores, values, weights.O)
+    mixed = jax.nn.softmax(scores[:, None, :] + jnp.log(counts), axis=-1)
+    seen = jnp.einsum("hbv,hvk->hbk", mixed, values)
+    return jnp.einsum("hbk,hkd->bd", seen, weights.O)
 
 
 def _mix_places(

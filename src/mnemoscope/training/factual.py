@@ -88,13 +88,13 @@ def advance(
 
 def apart(program: Facts, lr: Float[Array, "n"], rows: int) -> bool:
     """Whether so many trainings, where `lr` is, have their steps one by one."""
-    return not loops_inside(lr, rows * _products(program))
+    return not loops_inside(lr, rows * _size(program))
 
 
 def _advance(
     program: Facts, steps: int, world: World, state: State, lr: Float[Array, "n"]
 ) -> tuple[State, Info]:
-    if loops_inside(state, len(lr) * _products(program)):
+    if loops_inside(state, len(lr) * _size(program)):
         state, loss = _steps(program, steps, world, state, lr)
     else:
         loss = jnp.zeros_like(lr)
@@ -122,8 +122,8 @@ def _check(
     return measure(program, world, state.weights, world.keys[stream])
 
 
-def _products(program: Facts) -> int:
-    """Of attention, which is most of a step where steps are large."""
+def _size(program: Facts) -> int:
+    """How large a step is: what heads weigh, by dimension. Where steps are large that is most."""
     return program.batch * program.heads * attended(program) * program.dim
 
 
