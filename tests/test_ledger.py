@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -143,19 +144,21 @@ def note(piece: at_once.Piece, *words: object) -> float:
     if not ahead:
         at_once._stand_back()
         at_once._stand_back()  # as for a second piece in the same process
-    told = [os.nice(0), os.environ.get("CUDA_MPS_CLIENT_PRIORITY")]
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    told = [os.nice(0), os.environ.get("CUDA_MPS_CLIENT_PRIORITY"), ignored]
     Path(str(ledger)).with_name(piece[0]).write_text(json.dumps(told))
     return 0.0
 
 
 def test_the_longest_go_ahead_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """And Ctrl-C, which reaches them all, is left to the process that started them."""
     monkeypatch.setattr(at_once, "_run", note)
     names = ["b-fig4-left", "b-fig1-right", "b-fig5"]
     pieces: list[at_once.Piece] = [(name, "full", (0,)) for name in names]
     list(at_once.run_at_once(pieces, 3, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
     own = os.nice(0)
     told = [json.loads((tmp_path / name).read_text()) for name in names]
-    assert told == [[own, None], [own, None], [max(own, 10), "1"]]
+    assert told == [[own, None, True], [own, None, True], [max(own, 10), "1", True]]
 
 
 def test_one_base_seed_that_fails_leaves_the_others_theirs(

@@ -6,6 +6,7 @@ a large GPU has room for several. What they find is the same: the store hands ev
 
 import multiprocessing
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -93,7 +94,7 @@ def run_at_once(
     _share_the_machine(processes)
     context = multiprocessing.get_context("spawn")
     alone = len(pieces) == 1  # several would talk all at once
-    with ProcessPoolExecutor(processes, context) as pool:
+    with ProcessPoolExecutor(processes, context, initializer=_be_stopped) as pool:
         under_way = {
             pool.submit(_run, piece, device, store, ledger, alone, number < AHEAD): piece
             for number, piece in enumerate(pieces)
@@ -112,6 +113,11 @@ def run_at_once(
             for child in multiprocessing.active_children():
                 child.terminate()  # what it had finished is in the store
             raise
+
+
+def _be_stopped() -> None:
+    """Leave Ctrl-C, which reaches every process of a terminal, to the one that ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _telling(what: str) -> Callable[[Tally, str], None]:
