@@ -59,7 +59,7 @@ def facts(
         ),
     ] = None,
     rates: Annotated[
-        str, Parameter(help="with --capacity: learning rates, of which the best counts")
+        str, Parameter(help="with --capacity: learning rates, largest first; the best counts")
     ] = "1e-3,3e-3,1e-2",
     tolerance: Annotated[
         str, Parameter(help="with --capacity: stop when the 95 % interval of S is +- this share")
