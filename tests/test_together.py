@@ -5,9 +5,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
-from mnemoscope import together
 from mnemoscope.spec import Memory
 from mnemoscope.together import (
     Lesson,
@@ -66,10 +64,9 @@ def test_rows_beyond_the_lessons_are_not_heard():
         assert set(sizes) == {row_count(5, place, 64)}
 
 
-def test_a_batch_shrinks_and_nobody_is_mistaken(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(together, "COMPILE_SECONDS", 0.0)
+def test_a_batch_shrinks_and_nobody_is_mistaken():
     for place, expected in ((CPU, [20, 10, 5, 2, 1]), (GPU, [24, 12])):
-        made, sizes = run(20, place)
+        made, sizes = run(20, place, compile_seconds=0.0)
         assert [one.metrics["steps"] for one in made] == [100 * (k + 1) for k in range(20)]
         assert [one.seed for one in made] == list(range(20))
         assert list(dict.fromkeys(sizes)) == expected

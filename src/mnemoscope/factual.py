@@ -44,6 +44,8 @@ BUSY, SOME = 2**31, 16
 LEAST = {"subjects": 32, "relations": 32, "answers": 8, "noise": 64, "width": 128}
 # Steps of at most so many sequences x tokens x dimensions are cheap beside a compilation.
 SMALL = 2**17
+# A compilation takes about so long: a GPU's tries out kernels.
+COMPILE_SECONDS = {"cpu": 4.0, "gpu": 12.0}
 
 
 def program_of(spec: Facts, platform: str = "cpu") -> Facts:
@@ -199,6 +201,7 @@ def _train(
 
     lessons = [Lesson(s, seed, s.target, s.max_steps, s.parameters) for s, seed in jobs]
     school = School(
-        go_on, CHECK, final, place, precision, most, apart=lambda rows: apart(program, lr, rows)
-    )
+        go_on, CHECK, final, place, precision, most, apart=lambda rows: apart(program, lr, rows),
+        compile_seconds=COMPILE_SECONDS["cpu" if place.platform == "cpu" else "gpu"],
+    )  # fmt: skip
     return train_together(lessons, (world, state, lr), school)

@@ -20,8 +20,6 @@ from mnemoscope.record import Outcome, Status
 from mnemoscope.spec import Spec
 from mnemoscope.stopping import stop_if_asked
 
-# Going on in a smaller batch costs a compilation of about so many seconds.
-COMPILE_SECONDS = 4.0
 # A GPU does so many small trainings in the time of one, and so many large ones.
 LEAST_ON_GPU, LEAST_LARGE = 8, 4
 KEPT_CHECKS = 128
@@ -59,6 +57,8 @@ class School:
     least: int = LEAST_ON_GPU
     # Whether so many rows have their steps one by one, so that one less needs no other program.
     apart: Callable[[int], bool] = lambda rows: False
+    # What going on in a smaller batch costs, for its compilation.
+    compile_seconds: float = 4.0
 
 
 def row_count(trainings: int, place: Place, most: int, least: int = LEAST_ON_GPU) -> int:
@@ -132,7 +132,7 @@ def train_together(lessons: Sequence[Lesson], rows: Rows, school: School) -> lis
         fewer = row_count(len(left), school.place, school.most, school.least)
         saved = each * (longest - taken) / school.check * (1 - fewer / size)
         free = fewer < size and school.apart(fewer)
-        if left and (free or (2 * fewer <= size and saved > COMPILE_SECONDS)):
+        if left and (free or (2 * fewer <= size and saved > school.compile_seconds)):
             rows = _take(rows, jnp.asarray([*left, *left[-1:] * (fewer - len(left))]))
             at, size, each = [at[row] for row in left], fewer, math.inf
     return [outcomes[number] for number in range(len(lessons))]

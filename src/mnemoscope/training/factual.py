@@ -27,6 +27,10 @@ from mnemoscope.training.adamw import adamw
 from mnemoscope.training.side_by_side import each_alone, over_rows, take_steps
 
 Keys = dict[str, UInt32[Array, "*n 2"]]
+# A training takes thousands of steps, of many small products: on a GPU, trying out kernels for them
+# takes ten seconds, and halves the time of a step. (Told here, since a caller who has many other
+# programs to compile may have told XLA not to.)
+TRY_KERNELS = {"xla_gpu_autotune_level": 1, "xla_gpu_enable_triton_gemm": True}
 
 
 class State(NamedTuple):
@@ -104,7 +108,10 @@ def _advance(
     return state, Info(loss, accuracy, relation)
 
 
-@partial(jax.jit, static_argnames=("program", "steps"), donate_argnames="state")
+@partial(
+    jax.jit, static_argnames=("program", "steps"), donate_argnames="state",
+    compiler_options=TRY_KERNELS,
+)  # fmt: skip
 def _steps(
     program: Facts, steps: int, world: World, state: State, lr: Float[Array, "n"]
 ) -> tuple[State, Float[Array, "n"]]:
