@@ -114,7 +114,7 @@ def test_studies_run_at_once_and_are_found_again(
     assert main([*words, "--at-once", "2", "--cluster", "local:1"]) == 2
 
 
-def test_the_longest_comes_first_and_what_is_kept_is_left_out(tmp_path: Path):
+def test_what_takes_long_comes_first_and_what_is_kept_is_left_out(tmp_path: Path):
     book = Ledger(tmp_path / "ledger.json")
     studies = load_all(["b-fig5", "b-fig1-right"])
     book.add(Entry("b-fig5", "quick", 1, fingerprint(b_stages.STUDY), {}))
@@ -150,15 +150,18 @@ def note(piece: at_once.Piece, *words: object) -> float:
     return 0.0
 
 
-def test_the_longest_go_ahead_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_searches_go_ahead_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """And Ctrl-C, which reaches them all, is left to the process that started them."""
     monkeypatch.setattr(at_once, "_run", note)
-    names = ["b-fig4-left", "b-fig1-right", "b-fig5"]
-    pieces: list[at_once.Piece] = [(name, "full", (0,)) for name in names]
+    names = ["b-fig4-left", "b-fig1-right", "b-fig4-right"]
+    pieces = pieces_left(load_all(names), "full", 1, Ledger(tmp_path / "none"), side_by_side=True)
+    assert [name for name, _, _ in pieces] == names  # though the last takes longest
     list(at_once.run_at_once(pieces, 3, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
     own = os.nice(0)
     told = [json.loads((tmp_path / name).read_text()) for name in names]
     assert told == [[own, None, True], [own, None, True], [max(own, 10), "1", True]]
+    list(at_once.run_at_once(pieces[2:], 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
+    assert json.loads((tmp_path / names[2]).read_text()) == [own, None, True]
 
 
 def test_one_base_seed_that_fails_leaves_the_others_theirs(

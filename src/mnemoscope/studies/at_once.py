@@ -21,16 +21,11 @@ from mnemoscope.numerics import compile_soon, find_device, keep_compiled_program
 from mnemoscope.spec import SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.studies.base import Bench, Size, Study
-from mnemoscope.studies.catalogue import MINUTES, load
+from mnemoscope.studies.catalogue import MINUTES, SEARCHES, load
 from mnemoscope.studies.ledger import APART, Entry, Ledger, measure_one
 
 # What processes may take of a GPU between them. More than there is, since few need much at once.
 GPU_SHARE = 2.4
-
-# The longest pieces are searches: round after round of small steps, which would wait for everybody
-# else's large ones. So many of them go ahead, on the CPU and, under NVIDIA's multi-process service,
-# on a GPU; what the others lose by it is little.
-AHEAD = 2
 
 SECONDS_BETWEEN_LINES = 20.0
 
@@ -74,7 +69,7 @@ def _stand_back() -> None:
 def pieces_left(
     studies: Sequence[Study], size: Size, bases: int, ledger: Ledger, *, side_by_side: bool
 ) -> list[Piece]:
-    """What the ledger does not have, the longest first, so that no long one is left for the end.
+    """What the ledger does not have: searches, then the longest, so that no long one comes last.
 
     Base seeds of a study are one piece where they run side by side, else one each.
     """
@@ -84,20 +79,27 @@ def pieces_left(
         parts = [some] if side_by_side else [[base] for base in some]
         pieces: list[Piece] = [(study.id, size, tuple(part)) for part in parts if part]
         left += pieces
-    return sorted(left, key=lambda piece: -MINUTES[piece[0]][size == "full"])
+    return sorted(
+        left, key=lambda piece: (piece[0] not in SEARCHES, -MINUTES[piece[0]][size == "full"])
+    )
 
 
 def run_at_once(
     pieces: Sequence[Piece], processes: int, device: Device, store: Path, ledger: Path
 ) -> Iterator[tuple[Piece, float]]:
-    """Each piece when it is done, and its seconds; all are in the ledger then."""
+    """Each piece when it is done, and its seconds; all are in the ledger then.
+
+    Searches go ahead of others, on the CPU and, under NVIDIA's multi-process service, on a GPU.
+    What the others lose by it is little.
+    """
     _share_the_machine(processes)
     context = multiprocessing.get_context("spawn")
     alone = len(pieces) == 1  # several would talk all at once
+    ahead = {piece for piece in pieces if piece[0] in SEARCHES} or set(pieces)
     with ProcessPoolExecutor(processes, context, initializer=_be_stopped) as pool:
         under_way = {
-            pool.submit(_run, piece, device, store, ledger, alone, number < AHEAD): piece
-            for number, piece in enumerate(pieces)
+            pool.submit(_run, piece, device, store, ledger, alone, piece in ahead): piece
+            for piece in pieces
         }
         try:
             for future in as_completed(under_way):
