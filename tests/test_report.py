@@ -21,11 +21,34 @@ from mnemoscope.studies.ledger import Ledger, fingerprint
 DATA = Path(__file__).parent.parent / "data"
 QUICK = DATA / "quick.json"
 
+# Names of axes and panels that stick out of their figure, or into the names of what is drawn.
+HIDDEN_WORDS = """
+() => [...document.querySelectorAll(".plot")].flatMap((plot) => {
+  const own = plot.getBoundingClientRect(), legend = plot.querySelector(".legend");
+  const below = legend ? legend.getBoundingClientRect().top : own.bottom;
+  const words = ".xtitle, .x2title, .ytitle, .y2title, .annotation-text";
+  return [...plot.querySelectorAll(words)].filter((one) => {
+    const box = one.getBoundingClientRect();
+    return box.top < own.top - 1 || box.left < own.left - 1 || box.right > own.right + 1
+      || box.bottom > below + 1;
+  }).map((one) => plot.dataset.study + ": " + one.textContent);
+})
+"""
+
 
 def traces(figure: Figure) -> list[dict[str, Any]]:
     made = as_plotly(figure)
     json.dumps(made, allow_nan=False)  # plain data, without numbers that JSON does not have
     return made["data"]
+
+
+def test_what_looks_alike_in_two_panels_is_named_once():
+    figure = Figure()
+    for axes in figure.subplots(1, 2):
+        axes.plot([1, 2], [3, 4], "o", color="red", label="same")
+        axes.plot([1, 2], [3, 4], "--", color="red", label="same")
+        axes.legend()
+    assert [one["showlegend"] for one in traces(figure)] == [True, True, False, False]
 
 
 def test_lines_and_error_bars_are_told():
@@ -148,9 +171,10 @@ def test_wrong_requests_are_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert said in capsys.readouterr().err
 
 
-def test_the_quick_report_in_a_browser(tmp_path: Path):
+@pytest.mark.parametrize("size", ["quick", "full"])
+def test_the_report_in_a_browser(size: str, tmp_path: Path):
     page = tmp_path / "claims.html"
-    assert main(["report", "--ledger", str(QUICK), "--out", str(page)]) == 0
+    assert main(["report", "--ledger", str(DATA / f"{size}.json"), "--out", str(page)]) == 0
     assert page.stat().st_size < 8e6
     with open_browser() as browser:
         for width in (1200, 390):
@@ -168,6 +192,7 @@ def test_the_quick_report_in_a_browser(tmp_path: Path):
                 drawn = figure.locator(".plot :is(.scatterlayer, .barlayer, .heatmaplayer) > *")
                 drawn.first.wait_for(state="attached")
                 assert not figure.locator("img").is_visible()
+            assert seen.page.evaluate(HIDDEN_WORDS) == []
             assert seen.errors == []
             assert seen.left("file://") == []
             wide = seen.page.evaluate("document.documentElement.scrollWidth")

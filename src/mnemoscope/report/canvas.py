@@ -49,11 +49,11 @@ def open_canvas(
 
 
 def plain_log_ticks(axes: Any, name: Literal["x", "y"], low: float, high: float) -> None:
-    """A logarithmic axis with ticks at 1, 2 and 5, written as plain numbers."""
+    """A logarithmic axis with ticks at 1, 2 and 5, or at 1 alone, written as plain numbers."""
     getattr(axes, f"set_{name}scale")("log")
     axis = getattr(axes, f"{name}axis")
     tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    marks = [first * 10.0**ten for ten in tens for first in (1, 2, 5)]
+    marks = [first * 10.0**ten for ten in tens for first in ((1, 2, 5) if len(tens) < 7 else (1,))]
     axis.set_ticks([mark for mark in marks if low / 1.3 <= mark <= high * 1.3], minor=False)
     axis.set_ticks([], minor=True)
     axis.set_major_formatter(lambda value, _: plain(float(value)))

@@ -39,7 +39,18 @@ def as_plotly(figure: Any) -> Data:
                 "text": axes.get_title(), "xref": f"x{number} domain", "x": 0.5,
                 "yref": f"y{number} domain", "y": 1.0, "yanchor": "bottom", "showarrow": False,
             })  # fmt: skip
-    return {"data": traces, "layout": layout}
+    return {"data": _named_once(traces), "layout": layout}
+
+
+def _named_once(traces: list[Data]) -> list[Data]:
+    """What looks the same and has the same name in several panels is named in the first."""
+    told: list[Data] = []
+    for one in traces:
+        looks = {key: one.get(key) for key in ("name", "type", "mode", "line", "marker")}
+        if looks in told:
+            one["showlegend"] = False
+        told.append(looks)
+    return traces
 
 
 def _axis(axes: Any, name: str) -> Data:

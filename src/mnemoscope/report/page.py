@@ -167,14 +167,13 @@ trials (JSON, gzip)</a> <a class="svg" download="{name}.svg" hidden>Figure (SVG)
 
 
 def _made(bases: Sequence[dict[str, Any]]) -> str:
-    """Versions, device and date, each once, and how long all base seeds took."""
+    """Versions, device and date, each once."""
     words: dict[str, list[str]] = {}
     for part in bases:
         for name, value in part["made"].items():
             if value not in words.setdefault(name, []):
                 words[name].append(value)
-    said = ", ".join(f"{name} {' and '.join(values)}" for name, values in words.items())
-    return f"{said}; {sum(part['seconds'] for part in bases):,.0f} s"
+    return ", ".join(f"{name} {' and '.join(values)}" for name, values in words.items())
 
 
 def _records(records: dict[str, Any]) -> str:

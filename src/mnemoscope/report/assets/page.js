@@ -11,33 +11,60 @@
 
   const narrow = () => window.innerWidth < 640;
 
-  // On a phone, panels that stand side by side go one below the other.
-  function stack(place, layout) {
+  // Pixels on a phone: a panel, from one panel to the next, from the last to the names, each name.
+  const PANEL = 215, GAP = 100, BELOW = 70, NAME = 20;
+
+  // On a phone panels stand one below the other, and the names of what is drawn below them all.
+  function stack(place, data, layout) {
     const numbers = Object.keys(layout).filter((name) => /^xaxis/.test(name)).map((n) => n.slice(5));
-    if (numbers.length < 2) return;
+    const named = [...data, ...layout.shapes].filter((one) => one.showlegend && one.name);
+    const area = numbers.length * (PANEL + GAP) - GAP;
+    const bottom = BELOW + NAME * (layout.showlegend ? named.length : 0);
     numbers.forEach((number, at) => {
-      const top = 1 - at / numbers.length;
+      const top = 1 - (at * (PANEL + GAP)) / area;
       layout["xaxis" + number].domain = [0, 1];
-      layout["yaxis" + number].domain = [top - 1 / numbers.length + (top < 1 ? 0 : 0.16), top];
+      layout["yaxis" + number].domain = [Math.max(0, top - PANEL / area), top];
     });
-    place.style.height = "38rem";
+    layout.margin.b = bottom;
+    layout.legend.y = -BELOW / area;
+    place.style.height = `${layout.margin.t + area + bottom}px`;
+  }
+
+  // Words that are longer than their place, in letters of so many pixels, go on in a new line.
+  function wrap(text, pixels, size) {
+    const most = Math.floor(pixels / (0.56 * size));
+    return text.split(" ").reduce((told, word) => {
+      const line = told.slice(told.lastIndexOf(">") + 1);
+      return line.length + word.length + 1 > most ? `${told}<br>${word}` : `${told} ${word}`;
+    });
   }
 
   function draw(place) {
     const { data, layout } = structuredClone(figures[place.dataset.study]);
     place.closest("figure").classList.add("live");
+    const size = narrow() ? 10 : 12;
+    const across = place.clientWidth - 104;
+    let lines = 1;
+    for (const one of layout.annotations) {
+      if (/domain/.test(one.yref)) one.text = wrap(one.text, across, size);
+      lines = Math.max(lines, one.text.split("<br>").length);
+    }
     Object.assign(layout, {
-      margin: { l: 64, r: 40, t: 30, b: 60 },
-      font: { family: "system-ui, sans-serif", size: narrow() ? 10 : 12 },
+      margin: { l: 64, r: 40, t: 15 + 15 * lines, b: 60 },
+      font: { family: "system-ui, sans-serif", size },
       paper_bgcolor: "#fff",
       plot_bgcolor: "#fff",
-      legend: { orientation: "h", y: narrow() ? -0.15 : -0.22, yanchor: "top" },
+      legend: { orientation: "h", y: -0.22, yanchor: "top" },
     });
-    if (narrow()) stack(place, layout);
+    if (narrow()) stack(place, data, layout);
+    const high = narrow() ? PANEL : place.clientHeight - 130;
     for (const name of Object.keys(layout)) {
       if (/^[xy]axis/.test(name)) {
-        Object.assign(layout[name], { gridcolor: "#e6e9ed", linecolor: "#57606a", mirror: true });
-        layout[name].automargin = true;
+        const axis = layout[name];
+        const room = name[0] === "y" ? high : across * (axis.domain[1] - axis.domain[0]);
+        Object.assign(axis, { gridcolor: "#e6e9ed", linecolor: "#57606a", mirror: true });
+        axis.automargin = true;
+        axis.title.text = wrap(axis.title.text, room, 1.2 * size);
       }
     }
     Plotly.newPlot(place, data, layout, { responsive: true, displaylogo: false });
