@@ -9,6 +9,7 @@ from mnemoscope.files import whole_file
 from mnemoscope.spec import SpecError
 
 FORMS = (".png", ".svg", ".pdf")
+ENOUGH_TICKS = 4
 
 
 def check_form(path: Path, more: tuple[str, ...] = ()) -> None:
@@ -49,12 +50,17 @@ def open_canvas(
 
 
 def plain_log_ticks(axes: Any, name: Literal["x", "y"], low: float, high: float) -> None:
-    """A logarithmic axis with ticks at 1, 2 and 5, or at 1 alone, written as plain numbers."""
+    """A logarithmic axis with few ticks, written as plain numbers: at 1, 2 and 5 as a rule."""
     getattr(axes, f"set_{name}scale")("log")
     axis = getattr(axes, f"{name}axis")
     tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    marks = [first * 10.0**ten for ten in tens for first in ((1, 2, 5) if len(tens) < 7 else (1,))]
-    axis.set_ticks([mark for mark in marks if low / 1.3 <= mark <= high * 1.3], minor=False)
+    marks: list[float] = []
+    for firsts in ((1,), (1, 2, 5), range(1, 10)):  # the fewest that are not too few
+        every = (first * 10.0**ten for ten in tens for first in firsts)
+        marks = [mark for mark in every if low / 1.3 <= mark <= high * 1.3]
+        if len(marks) >= ENOUGH_TICKS:
+            break
+    axis.set_ticks(marks, minor=False)
     axis.set_ticks([], minor=True)
     axis.set_major_formatter(lambda value, _: plain(float(value)))
 
