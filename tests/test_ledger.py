@@ -153,13 +153,14 @@ def note(piece: at_once.Piece, *words: object) -> float:
 def test_searches_go_ahead_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """And Ctrl-C, which reaches them all, is left to the process that started them."""
     monkeypatch.setattr(at_once, "_run", note)
-    names = ["b-fig4-left", "b-fig1-right", "b-fig4-right"]
-    pieces = pieces_left(load_all(names), "full", 1, Ledger(tmp_path / "none"), side_by_side=True)
-    assert [name for name, _, _ in pieces] == names  # though the last takes longest
-    list(at_once.run_at_once(pieces, 3, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
+    names = ["b-fig4-left", "b-fig1-right", "b-fig4-right", "b-fig5"]
+    studies = load_all(names[::-1])
+    pieces = pieces_left(studies, "full", 1, Ledger(tmp_path / "none"), side_by_side=True)
+    assert [name for name, _, _ in pieces] == names  # searches, then the longest
+    list(at_once.run_at_once(pieces, 4, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
     own = os.nice(0)
     told = [json.loads((tmp_path / name).read_text()) for name in names]
-    assert told == [[own, None, True], [own, None, True], [max(own, 10), "1", True]]
+    assert told == [[own, None, True]] * 2 + [[max(own, 10), "1", True]] * 2
     list(at_once.run_at_once(pieces[2:], 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
     assert json.loads((tmp_path / names[2]).read_text()) == [own, None, True]
 

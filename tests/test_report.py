@@ -13,6 +13,7 @@ from browser import Watched, open_browser
 from matplotlib.figure import Figure
 
 from mnemoscope.cli import main
+from mnemoscope.report.canvas import plain_log_ticks
 from mnemoscope.report.interactive import as_plotly
 from mnemoscope.report.page import Exhibit, make_page
 from mnemoscope.studies.catalogue import MODULES, load
@@ -21,17 +22,18 @@ from mnemoscope.studies.ledger import Ledger, fingerprint
 DATA = Path(__file__).parent.parent / "data"
 QUICK = DATA / "quick.json"
 
-# Names of axes and panels that stick out of their figure, or into the names of what is drawn.
+# Names of axes and panels that stick out of their figure, or into each other or into the legend.
 HIDDEN_WORDS = """
 () => [...document.querySelectorAll(".plot")].flatMap((plot) => {
-  const own = plot.getBoundingClientRect(), legend = plot.querySelector(".legend");
-  const below = legend ? legend.getBoundingClientRect().top : own.bottom;
-  const words = ".xtitle, .x2title, .ytitle, .y2title, .annotation-text";
-  return [...plot.querySelectorAll(words)].filter((one) => {
-    const box = one.getBoundingClientRect();
-    return box.top < own.top - 1 || box.left < own.left - 1 || box.right > own.right + 1
-      || box.bottom > below + 1;
-  }).map((one) => plot.dataset.study + ": " + one.textContent);
+  const own = plot.getBoundingClientRect();
+  const words = ".xtitle, .x2title, .ytitle, .y2title, .annotation-text, .legend";
+  const all = [...plot.querySelectorAll(words)].map((one) => [one, one.getBoundingClientRect()]);
+  return all.filter(([one, box]) =>
+    box.top < own.top - 1 || box.left < own.left - 1 || box.right > own.right + 1
+    || box.bottom > own.bottom + 1
+    || all.some(([other, near]) => other !== one && box.left < near.right - 1
+      && near.left < box.right - 1 && box.top < near.bottom - 1 && near.top < box.bottom - 1)
+  ).map(([one]) => plot.dataset.study + ": " + one.textContent);
 })
 """
 
@@ -48,7 +50,21 @@ def test_what_looks_alike_in_two_panels_is_named_once():
         axes.plot([1, 2], [3, 4], "o", color="red", label="same")
         axes.plot([1, 2], [3, 4], "--", color="red", label="same")
         axes.legend()
-    assert [one["showlegend"] for one in traces(figure)] == [True, True, False, False]
+    told = traces(figure)
+    assert [one["showlegend"] for one in told] == [True, True, False, False]
+    assert [one["legendgroup"] for one in told] == ["0", "1", "0", "1"]
+
+
+def test_a_logarithmic_axis_has_enough_ticks_and_not_too_many():
+    def ticks(low: float, high: float) -> list[float]:
+        axes = Figure().add_subplot()
+        plain_log_ticks(axes, "x", low, high)
+        return [round(float(tick), 6) for tick in axes.get_xticks()]
+
+    assert ticks(1, 1e5) == [1, 10, 100, 1e3, 1e4, 1e5]
+    assert ticks(20, 1500) == [20, 50, 100, 200, 500, 1000]
+    assert ticks(48, 128) == [40, 50, 60, 70, 80, 90, 100]
+    assert ticks(0.3, 2) == [0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 2]
 
 
 def test_lines_and_error_bars_are_told():

@@ -71,7 +71,7 @@ def test_batches_share_a_program_and_grow_no_larger_than_told():
 
 def test_large_trainings_come_in_small_batches_the_easier_first():
     """A GPU has enough to do with a few of them, and what has ended is kept sooner."""
-    large = Facts(subjects=32, relations=32, answers=8, dim=32, heads=16, head_dim=8)
+    large = Facts(subjects=32, relations=32, answers=8, dim=32, heads=32, head_dim=8)
     todo: list[AnyJob] = [(large.replace(width=m), k) for m in (1, 16, 64) for k in range(30)]
     cut = list(batches(todo, 128))
     assert [len(batch) for batch in cut] == [16, 16, 16, 16, 16, 10]

@@ -50,7 +50,11 @@ def open_canvas(
 
 
 def plain_log_ticks(axes: Any, name: Literal["x", "y"], low: float, high: float) -> None:
-    """A logarithmic axis with few ticks, written as plain numbers: at 1, 2 and 5 as a rule."""
+    """A logarithmic axis with few ticks, written as plain numbers.
+
+    They are at powers of ten where enough of these fit, else at 1, 2 and 5, and on a short axis at
+    every digit.
+    """
     getattr(axes, f"set_{name}scale")("log")
     axis = getattr(axes, f"{name}axis")
     tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)

@@ -43,13 +43,15 @@ def as_plotly(figure: Any) -> Data:
 
 
 def _named_once(traces: list[Data]) -> list[Data]:
-    """What looks the same and has the same name in several panels is named in the first."""
+    """What looks the same and has the same name in several panels is named, and hidden, as one."""
     told: list[Data] = []
     for one in traces:
         looks = {key: one.get(key) for key in ("name", "type", "mode", "line", "marker")}
         if looks in told:
             one["showlegend"] = False
-        told.append(looks)
+        else:
+            told.append(looks)
+        one["legendgroup"] = str(told.index(looks))
     return traces
 
 

@@ -89,8 +89,8 @@ def run_at_once(
 ) -> Iterator[tuple[Piece, float]]:
     """Each piece when it is done, and its seconds; all are in the ledger then.
 
-    Searches go ahead of others, on the CPU and, under NVIDIA's multi-process service, on a GPU.
-    What the others lose by it is little.
+    Where there are searches they go ahead of the others, on the CPU and, under NVIDIA's
+    multi-process service, on a GPU. What the others lose by it is little.
     """
     _share_the_machine(processes)
     context = multiprocessing.get_context("spawn")

@@ -35,7 +35,8 @@ MODULES = {
 
 # About what a study takes, in minutes, compilation included: quick, one base seed on two CPU cores
 # with two studies at once; full, three base seeds on one H200, with seven others beside it most of
-# the time. What a study costs stands here and not in its file, which decides its numbers.
+# the time, in a run that was stopped twice and went on. What a study costs stands here and not in
+# its file, which decides its numbers.
 MINUTES = {
     "a-three-steps": (0.1, 0.1),
     "a-monotone": (0.8, 0.6),

@@ -111,14 +111,14 @@ def draw_exponents(numbers: Numbers, figure: Any, leading: dict[str, float] | No
     known = [one for one in numbers["points"] if one["samples"] and one["predicted"]]
     x = [one["predicted"] for one in known]
     y = [one["samples"] for one in known]
-    low, high = ([one[key] or one["samples"] for one in known] for key in ("low", "high"))
-    bars = [np.subtract(y, low), np.subtract(high, y)]
+    lows, highs = ([one[key] or one["samples"] for one in known] for key in ("low", "high"))
+    bars = [np.subtract(y, lows), np.subtract(highs, y)]
     left.errorbar(x, y, yerr=bars, fmt="o", markersize=3.5, capsize=2)
     if known:
         ends = [min(x + y), max(x + y)]
         left.plot(ends, ends, color="black", linewidth=0.8)
         plain_log_ticks(left, "x", *ends)
-        plain_log_ticks(left, "y", min(low), max(high))
+        plain_log_ticks(left, "y", min(lows + x), max(highs + x))
     left.set_xlabel("predicted critical N")
     left.set_ylabel("measured critical N")
     rows = numbers["exponents"]

@@ -67,8 +67,9 @@ def scale_axes(axes: Any, points: Sequence[dict[str, Any]], x_name: str, y_name:
     """Both axes logarithmic, about the points."""
     known = [one for one in points if one["stored"]]
     if known:
-        sizes, stored = ([float(one[key]) for one in known] for key in ("size", "stored"))
+        sizes = [float(one["size"]) for one in known]
+        ends = [float(one[key] or one["stored"]) for one in known for key in ("low", "high")]
         plain_log_ticks(axes, "x", min(sizes), max(sizes))
-        plain_log_ticks(axes, "y", min(stored), max(stored))
+        plain_log_ticks(axes, "y", min(ends), max(ends))
     axes.set_xlabel(x_name)
     axes.set_ylabel(y_name)

@@ -34,7 +34,7 @@
   function wrap(text, pixels, size) {
     const most = Math.floor(pixels / (0.56 * size));
     return text.split(" ").reduce((told, word) => {
-      const line = told.slice(told.lastIndexOf(">") + 1);
+      const line = told.split("<br>").pop();
       return line.length + word.length + 1 > most ? `${told}<br>${word}` : `${told} ${word}`;
     });
   }
@@ -43,10 +43,14 @@
     const { data, layout } = structuredClone(figures[place.dataset.study]);
     place.closest("figure").classList.add("live");
     const size = narrow() ? 10 : 12;
-    const across = place.clientWidth - 104;
+    // Pixels across the panel of an axis.
+    const room = (axis) => {
+      const [left, right] = narrow() ? [0, 1] : layout[axis.replace("x", "xaxis")].domain;
+      return (place.clientWidth - 104) * (right - left);
+    };
     let lines = 1;
     for (const one of layout.annotations) {
-      if (/domain/.test(one.yref)) one.text = wrap(one.text, across, size);
+      if (/domain/.test(one.yref)) one.text = wrap(one.text, room(one.xref.split(" ")[0]), size);
       lines = Math.max(lines, one.text.split("<br>").length);
     }
     Object.assign(layout, {
@@ -61,10 +65,10 @@
     for (const name of Object.keys(layout)) {
       if (/^[xy]axis/.test(name)) {
         const axis = layout[name];
-        const room = name[0] === "y" ? high : across * (axis.domain[1] - axis.domain[0]);
+        const pixels = name[0] === "y" ? high : room(name.replace("axis", ""));
         Object.assign(axis, { gridcolor: "#e6e9ed", linecolor: "#57606a", mirror: true });
         axis.automargin = true;
-        axis.title.text = wrap(axis.title.text, room, 1.2 * size);
+        axis.title.text = wrap(axis.title.text, pixels, 1.2 * size);
       }
     }
     Plotly.newPlot(place, data, layout, { responsive: true, displaylogo: false });
