@@ -62,7 +62,8 @@ def test_a_logarithmic_axis_has_enough_ticks_and_not_too_many():
         return [round(float(tick), 6) for tick in axes.get_xticks()]
 
     assert ticks(1, 1e5) == [1, 10, 100, 1e3, 1e4, 1e5]
-    assert ticks(20, 1500) == [20, 50, 100, 200, 500, 1000]
+    assert ticks(20, 1500) == [30, 100, 300, 1000]
+    assert ticks(10, 100) == [10, 20, 50, 100]
     assert ticks(48, 128) == [40, 50, 60, 70, 80, 90, 100]
     assert ticks(0.3, 2) == [0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 2]
 

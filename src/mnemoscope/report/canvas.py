@@ -52,14 +52,14 @@ def open_canvas(
 def plain_log_ticks(axes: Any, name: Literal["x", "y"], low: float, high: float) -> None:
     """A logarithmic axis with few ticks, written as plain numbers.
 
-    They are at powers of ten where enough of these fit, else at 1, 2 and 5, and on a short axis at
-    every digit.
+    They are at powers of ten where enough of these fit, else at 1 and 3 or at 1, 2 and 5, and on a
+    short axis at every digit.
     """
     getattr(axes, f"set_{name}scale")("log")
     axis = getattr(axes, f"{name}axis")
     tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     marks: list[float] = []
-    for firsts in ((1,), (1, 2, 5), range(1, 10)):  # the fewest that are not too few
+    for firsts in ((1,), (1, 3), (1, 2, 5), range(1, 10)):  # the fewest that are not too few
         every = (first * 10.0**ten for ten in tens for first in firsts)
         marks = [mark for mark in every if low / 1.3 <= mark <= high * 1.3]
         if len(marks) >= ENOUGH_TICKS:

@@ -72,4 +72,6 @@ def draw_bars(axes: Any, names: Sequence[str], rows: Sequence[Numbers], color: s
         [one["high"] if one["high"] is not None else one["mean"] for one in rows], float
     )
     axes.bar(range(len(rows)), means, yerr=[means - low, high - means], capsize=3, color=color)
-    axes.set_xticks(range(len(rows)), names)
+    # Many bars are narrow: a name of two words has a line for each.
+    told = [name.replace(" ", "\n", 1) for name in names] if len(names) > 6 else names
+    axes.set_xticks(range(len(rows)), told)

@@ -58,7 +58,7 @@
       font: { family: "system-ui, sans-serif", size },
       paper_bgcolor: "#fff",
       plot_bgcolor: "#fff",
-      legend: { orientation: "h", y: -0.22, yanchor: "top" },
+      legend: { orientation: "h", y: -0.22, yanchor: "top", tracegroupgap: 0 },
     });
     if (narrow()) stack(place, data, layout);
     const high = narrow() ? PANEL : place.clientHeight - 130;
@@ -68,6 +68,11 @@
         const pixels = name[0] === "y" ? high : room(name.replace("axis", ""));
         Object.assign(axis, { gridcolor: "#e6e9ed", linecolor: "#57606a", mirror: true });
         axis.automargin = true;
+        // On a phone many names stand upright, where lines would run into each other.
+        if (narrow() && axis.ticktext?.some((text) => text.includes("<br>"))) {
+          axis.ticktext = axis.ticktext.map((text) => text.replaceAll("<br>", " "));
+          axis.tickangle = 90;
+        }
         axis.title.text = wrap(axis.title.text, pixels, 1.2 * size);
       }
     }
