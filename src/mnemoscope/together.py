@@ -20,6 +20,8 @@ from mnemoscope.record import Outcome, Status
 from mnemoscope.spec import Spec
 from mnemoscope.stopping import stop_if_asked
 
+# Going on in a smaller batch costs a compilation of about so many seconds.
+COMPILE_SECONDS = 4.0
 # A GPU does so many small trainings in the time of one, and so many large ones.
 LEAST_ON_GPU, LEAST_LARGE = 8, 4
 KEPT_CHECKS = 128
@@ -57,8 +59,7 @@ class School:
     least: int = LEAST_ON_GPU
     # Whether so many rows have their steps one by one, so that one less needs no other program.
     apart: Callable[[int], bool] = lambda rows: False
-    # What going on in a smaller batch costs, for its compilation.
-    compile_seconds: float = 4.0
+    compile_seconds: float = COMPILE_SECONDS
 
 
 def row_count(trainings: int, place: Place, most: int, least: int = LEAST_ON_GPU) -> int:

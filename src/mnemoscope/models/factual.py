@@ -117,7 +117,7 @@ def _by_itself(table: Float[Array, "H V"]) -> Float[Array, "H V"]:
     """The table; its gradient is summed over sequences before anything else is done with it.
 
     XLA's GPU compiler joins the products that have E in common, and would sum while it joins them,
-    in up to fifteen times the time.
+    which takes up to fourteen times as long.
     """
     return table
 

@@ -28,8 +28,8 @@ from mnemoscope.training.side_by_side import each_alone, over_rows, take_steps
 
 Keys = dict[str, UInt32[Array, "*n 2"]]
 # A training takes thousands of steps, of many small products: on a GPU, trying out kernels for them
-# takes ten seconds, and halves the time of a step. Told here, it holds whatever XLA_FLAGS say: who
-# has many other programs to compile tells XLA not to.
+# takes ten seconds, and halves the time of a step. Said for this program alone, it goes before
+# XLA_FLAGS, by which a caller with many other programs says that nothing be tried.
 TRY_KERNELS = {"xla_gpu_autotune_level": 1, "xla_gpu_enable_triton_gemm": True}
 
 

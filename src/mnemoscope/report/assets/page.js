@@ -68,7 +68,7 @@
         const pixels = name[0] === "y" ? high : room(name.replace("axis", ""));
         Object.assign(axis, { gridcolor: "#e6e9ed", linecolor: "#57606a", mirror: true });
         axis.automargin = true;
-        // On a phone many names stand upright, where lines would run into each other.
+        // On a phone names of several lines stand upright, as one: lines would run into each other.
         if (narrow() && axis.ticktext?.some((text) => text.includes("<br>"))) {
           axis.ticktext = axis.ticktext.map((text) => text.replaceAll("<br>", " "));
           axis.tickangle = 90;
