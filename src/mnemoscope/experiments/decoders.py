@@ -1,6 +1,7 @@
 r"""Decoders that see the first gradient and the embeddings, and nothing else.
 
-G = -grad_V Lhat(0, 0) = U^T C. Each decoder scores every (token, label):
+G = -grad_V Lhat(0, 0) = U^T C, as it is, or through noise and in a few bits an entry. Each decoder
+scores every (token, label):
 
     matched filter   u_y^T G z_v
     least squares    u_y^T (U'^T U')^-1 G (Z^T Z)^-1 z_v, which undoes the overlaps that G can undo
@@ -18,6 +19,7 @@ from scipy.optimize import linear_sum_assignment
 from mnemoscope import keys
 from mnemoscope.experiments.message_passing import message_passing
 from mnemoscope.fields import Device
+from mnemoscope.free_memory import SINGULAR, check_fits
 from mnemoscope.models.own import make_frozen
 from mnemoscope.numerics import find_device, forget_programs, numerics
 from mnemoscope.room import Room, plan_memory
@@ -32,6 +34,8 @@ DECODERS = (
     "matched_assignment", "squares_assignment", "message_assignment",
 )  # fmt: skip
 NAMES = {"squares_filter": "least_squares"}
+# Entries written in bits are cut off at so many times their root mean square.
+WIDEST = 3.0
 
 
 class Seen(NamedTuple):
@@ -45,8 +49,15 @@ class Seen(NamedTuple):
     samples: int
 
 
-def see(spec: Retrieval, seed: int, device: Device = "auto") -> Seen:
-    """The first gradient of a trial, from the same random numbers as `simulate`."""
+def see(
+    spec: Retrieval, seed: int, device: Device = "auto", *, noise: float | None = None,
+    bits: int | None = None,
+) -> Seen:  # fmt: skip
+    """The first gradient of a trial, from the same random numbers as `simulate`.
+
+    With `noise` it has normal noise of so many times its root mean square entry, and with `bits`
+    every entry is then written in so many bits: what (D5) and (D6) are about.
+    """
     if spec.width:
         raise SpecError("width", f"expected 0: the bound is attention-only, got {spec.width}")
     forget_programs()
@@ -58,15 +69,36 @@ def see(spec: Retrieval, seed: int, device: Device = "auto") -> Seen:
         frozen = make_frozen(spec, streams)
         source = Source(streams["train"], frozen.permutation)
         G, _ = _gradient(program, layout, frozen, source, Count.of(spec.samples))
-        G, Z, U = (np.asarray(part, np.float64) for part in (G, frozen.Z, frozen.U))
-        return Seen(G, Z, U, np.asarray(frozen.permutation), spec.length, spec.samples)
+        G, Z, U, trigger = (
+            np.asarray(part, np.float64) for part in (G, frozen.Z, frozen.U, frozen.trigger)
+        )
+    if noise is not None or bits is not None:
+        size = rms_entry(spec, U, Z, trigger)
+        if noise is not None:
+            # A generator of its own: the streams are those of the trial.
+            G = G + noise * size * np.random.default_rng([seed, spec.dim]).normal(size=G.shape)
+        if bits is not None:
+            step = 2 * WIDEST * size / 2**bits
+            G = (np.clip(np.floor(G / step), -(2 ** (bits - 1)), 2 ** (bits - 1) - 1) + 0.5) * step
+    return Seen(G, Z, U, np.asarray(frozen.permutation), spec.length, spec.samples)
 
 
 _gradient = jax.jit(first_gradient, static_argnames=("program", "layout"))
 
 
+def rms_entry(spec: Retrieval, U: np.ndarray, Z: np.ndarray, trigger: np.ndarray) -> float:
+    """The root of the mean square of G's entries, over samples and permutations (D9)."""
+    V, L, N = spec.vocab, spec.length, spec.samples
+    mean = Z.mean(axis=0)
+    tokens = (L * (V - 1) + N - 1) / (L**2 * V * (V - 1)) * np.sum((Z - mean) ** 2)
+    shared = mean + trigger / L if spec.trigger == "additive" else mean
+    labels = np.sum((U - U.mean(axis=0)) ** 2) / (N * V)
+    return float(np.sqrt(labels * (tokens + shared @ shared))) / spec.dim
+
+
 def decode(seen: Seen, names: tuple[str, ...] = DECODERS) -> dict[str, float]:
     """The share of tokens that each decoder names right."""
+    _check_room(seen, names)
     makers = {"matched": _matched, "squares": _squares, "message": _messages}
     made: dict[str, np.ndarray] = {}
     told = {}
@@ -82,6 +114,16 @@ def decode(seen: Seen, names: tuple[str, ...] = DECODERS) -> dict[str, float]:
             labels = made[kind].argmax(axis=1)
         told[NAMES.get(name, name)] = float(np.mean(labels == seen.permutation))
     return told
+
+
+def _check_room(seen: Seen, names: tuple[str, ...]) -> None:
+    """Scores by pair of tokens, those of messages under way, and both sides' overlaps undone."""
+    V, d = seen.Z.shape
+    tables = 8 * (3 + 6 * ("message_passing" in names)) * V**2
+    undone = 0 if all(name.startswith("matched") for name in names) else 8 * (SINGULAR + 2) * d**2
+    vectors = 8 * 6 * V * d
+    field, size = ("vocab", V) if tables > undone else ("dim", d)
+    check_fits(field, f"{size:,}", tables + undone + vectors, "the decoders of the first gradient")
 
 
 def _matched(seen: Seen) -> np.ndarray:

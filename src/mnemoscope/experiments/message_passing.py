@@ -1,4 +1,4 @@
-r"""The best decoder of the first gradient that we can build: approximate message passing.
+r"""The best decoder of the first gradient that we have for normal counts: message passing.
 
 Whitened from both sides, the gradient is a few noisy linear measurements of the permutation's
 matrix P (labels by tokens):

@@ -1,47 +1,82 @@
-r"""What any estimator can know that sees only the first gradient.
+r"""How much of the permutation a viewer can know, and so how many labels it can name.
 
-The gradient at initialisation is G = U^T C, d x d (docs/theory/bound.md). Given U and Z, its signal
-and its noise have covariances with the same eigenvectors, and the same ratio along each of them,
-N/(L (V - 1)). So what G says of the permutation is at most
+The gradient at initialisation is G = U^T H M Z / (N L), d x d, with M the table of counts: how
+often token v stood in a sequence of label y. Proofs are in docs/theory/bound.md; r = min(d, V - 1).
+What a viewer learns of the permutation is, in nats, at most
 
-    (d^2/2) ln(1 + N/(L (V - 1)))  nats                                                     (D1)
+    (r^2/2) ln(1 + (d/r)^2 (N + V - 2) / (s^2 (L (V - 1) + N - 1)))                         (D5)
 
-while to name a share a of the labels takes, by Fano's inequality token by token, at least
+for G seen through normal noise of s times the root mean square of its entries,
 
-    ln V! - V (H(a) + (1 - a) ln(V - 1))                                                    (D2)
+    b d^2 ln 2                                                                              (D6)
 
-with H(a) the entropy of a coin of bias a.
+for G written in b bits an entry, and, however exactly G is known,
 
-Learners that see more than the first gradient, the three steps among them, are not held by this.
-What holds any learner is that a token it never saw as the informative one can only be guessed:
+    V E_n min(ln V, sum_{i=1}^n ln(1 + (V - 1) i / (n (L - 1) + i))),  n ~ Binomial(N, 1/V)  (D7)
+
+To name a share a of the labels takes at least
+
+    max(ln V! - V (H(a) + (1 - a) ln(V - 1)),  a V ln(a V / e))                             (D2)
+
+with H(a) the entropy of a coin of bias a. And any learner at all can only guess a token that it
+never saw as the informative one:
 
     a  <=  1 - (1 - 1/V)^N + 1/V                                                             (D3)
+
+The Gaussian surrogate replaces the counts by normal numbers of the same covariance. It has
+
+    (r^2/2) ln(1 + N/(L (V - 1)))                                                           (D1)
+
+on the average over permutations of the counts' covariance, and at most (D1) and
+
+    (r^2/2) ln(L/(L - 1))                                                                   (D8)
+
+together. Neither holds for the gradient itself, whose counts are whole numbers: a decoder that
+looks for them can read them off (tests/test_exact_gradient.py).
 """
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.polynomial.legendre import leggauss
+from scipy.special import betaln
 
 from mnemoscope.spec import Retrieval
+
+# Up to so many sightings of a token (D7) adds term by term, above it takes an integral.
+MOST_TERMS = 512
+# exp of more than this is beyond float64.
+MOST_POWER = 700.0
 
 
 def needed_nats(vocab: int, share: float) -> float:
     """(D2): what must be known of a permutation to name this share of it, at least 0."""
     missed = 1 - share
     coin = -sum(p * math.log(p) for p in (share, missed) if p > 0)
-    return max(0.0, math.lgamma(vocab + 1) - vocab * (coin + missed * math.log(vocab - 1)))
+    by_token = math.lgamma(vocab + 1) - vocab * (coin + missed * math.log(vocab - 1))
+    named = share * vocab
+    by_count = named * (math.log(named) - 1) if named > 1 else 0.0
+    return max(0.0, by_token, by_count)
 
 
-def known_nats(spec: Retrieval) -> float:
-    """(D1): the most that the first gradient can say."""
-    d = min(spec.dim, spec.vocab - 1)
-    return d**2 / 2 * math.log1p(spec.samples / (spec.length * (spec.vocab - 1)))
+def allowed_share(vocab: int, nats: float) -> float:
+    """(D2) solved for the share: the most that so much information can name."""
+    low, high = 1 / vocab, 1.0
+    if needed_nats(vocab, high) <= nats:
+        return high
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (middle, high) if needed_nats(vocab, middle) <= nats else (low, middle)
+    return high
 
 
-def bound_samples(spec: Retrieval, share: float) -> float:
-    """The least N at which (D1) reaches (D2); infinite where float numbers cannot hold it."""
-    d = min(spec.dim, spec.vocab - 1)
-    power = 2 * needed_nats(spec.vocab, share) / d**2
-    return spec.length * (spec.vocab - 1) * math.expm1(power) if power < 700 else math.inf
+def coverage_share(spec: Retrieval) -> float:
+    """(D3): the most that any learner can name."""
+    unseen = math.exp(spec.samples * math.log1p(-1 / spec.vocab))
+    return min(1.0, 1 - unseen + 1 / spec.vocab)
 
 
 def coverage_samples(spec: Retrieval, share: float) -> float:
@@ -50,16 +85,194 @@ def coverage_samples(spec: Retrieval, share: float) -> float:
     return max(0.0, math.log(left) / math.log1p(-1 / spec.vocab)) if left < 1 else 0.0
 
 
-def bound_accuracy(spec: Retrieval) -> float:
-    """The largest share that the information in G allows, by bisection."""
-    known = known_nats(spec)
-    low, high = 1 / spec.vocab, 1.0
-    if needed_nats(spec.vocab, 1.0) <= known:
-        return 1.0
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        low, high = (middle, high) if needed_nats(spec.vocab, middle) <= known else (low, middle)
-    return low
+def noisy_nats(spec: Retrieval, noise: float) -> float:
+    """(D5): from G with normal noise of `noise` times the root mean square of its entries."""
+    V, L, N = spec.vocab, spec.length, spec.samples
+    ratio = (N + V - 2) / (L * (V - 1) + N - 1)
+    return _rank(spec) ** 2 / 2 * math.log1p(_dilution(spec) * ratio / noise**2)
+
+
+def noisy_samples(spec: Retrieval, noise: float, share: float) -> float:
+    """(D5) solved for N; infinite where no number of samples is enough."""
+    V, L = spec.vocab, spec.length
+    # The ratio of (D5) rises with N from below towards 1.
+    ratio = noise**2 / _dilution(spec) * _expm1(2 * needed_nats(V, share) / _rank(spec) ** 2)
+    if ratio >= 1:
+        return math.inf if ratio > 1 or L > 1 else 0.0
+    return max(0.0, (ratio * (L * (V - 1) - 1) - (V - 2)) / (1 - ratio))
+
+
+def written_nats(spec: Retrieval, bits: float) -> float:
+    """(D6): from G in so many bits an entry."""
+    return bits * spec.dim**2 * math.log(2)
+
+
+def written_samples(spec: Retrieval, bits: float, share: float) -> float:
+    """(D6) has no N in it: infinite where the bits cannot hold the share, else 0."""
+    return 0.0 if written_nats(spec, bits) >= needed_nats(spec.vocab, share) else math.inf
+
+
+def counted_nats(spec: Retrieval) -> float:
+    """(D7): from all of M, and so from G, however exactly it is known."""
+    return _counted(spec.vocab, spec.length, spec.samples)
+
+
+def _counted(V: int, L: int, N: int) -> float:
+    return min(math.lgamma(V + 1), V * _label_nats(V, L, N))
+
+
+def _label_nats(V: int, L: int, N: int) -> float:
+    """E_n of (D7): what the counts of one label say of its token at most."""
+    terms, slope, last = _row_nats(V, L)
+    if terms is None:  # more sightings than are added term by term: concave, so Jensen's inequality
+        return min(math.log(V), N / V * slope + last / 2)
+    n = np.arange(min(len(terms), N + 1))
+    log_odds = n * math.log(1 / V) + (N - n) * math.log1p(-1 / V)
+    chance = np.exp(log_odds - math.log(N + 1) - betaln(N - n + 1, n + 1))  # Binomial(N, 1/V)
+    more = max(0.0, 1 - float(chance.sum()))
+    return float(chance @ terms[: len(n)]) + more * math.log(V)
+
+
+def counted_samples(spec: Retrieval, share: float) -> float:
+    """(D7) solved for N."""
+    V, L, needed = spec.vocab, spec.length, needed_nats(spec.vocab, share)
+    if needed == 0:
+        return 0.0
+    low, high = 0, 1
+    while _counted(V, L, high) < needed:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _counted(V, L, middle) >= needed else (middle, high)
+    return float(high)
+
+
+def first_gradient_samples(spec: Retrieval, share: float) -> float | None:
+    """(D7) and (D3): the N that whoever sees only the first gradient needs. Not derived for an MLP,
+    whose gradient is no sum over counts."""
+    if spec.width:
+        return None
+    return max(coverage_samples(spec, share), counted_samples(spec, share))
+
+
+@lru_cache(maxsize=256)
+def _row_nats(vocab: int, length: int) -> tuple[np.ndarray | None, float, float]:
+    """What n sightings say of one token at most: for n = 0, 1, ..., as long as it is below ln V.
+
+    Also the integral g and the last term t of the sum in (D7), for n g + t/2, which is above the
+    sum: its terms are concave in i/n. Where ln V is not reached by MOST_TERMS there are no terms.
+    """
+
+    def term(part: np.ndarray) -> np.ndarray:
+        return np.log1p((vocab - 1) * part / (length - 1 + part))
+
+    terms = [0.0]
+    while terms[-1] < math.log(vocab) and len(terms) <= MOST_TERMS:
+        n = len(terms)
+        terms.append(float(term(np.arange(1, n + 1) / n).sum()))
+    nodes, weights = leggauss(64)
+    slope, last = float(weights @ term((nodes + 1) / 2)) / 2, float(term(np.ones(1))[0])
+    return np.array(terms[:-1]) if terms[-1] >= math.log(vocab) else None, slope, last
+
+
+def surrogate_nats(spec: Retrieval) -> float:
+    """(D1): from a gradient of normal numbers, their covariance averaged over permutations."""
+    ratio = spec.samples / (spec.length * (spec.vocab - 1))
+    return _rank(spec) ** 2 / 2 * math.log1p(ratio)
+
+
+def surrogate_samples(spec: Retrieval, share: float) -> float:
+    """(D1) solved for N; infinite where float numbers cannot hold it."""
+    power = 2 * needed_nats(spec.vocab, share) / _rank(spec) ** 2
+    return spec.length * (spec.vocab - 1) * _expm1(power)
+
+
+def safe_surrogate_nats(spec: Retrieval) -> float:
+    """(D1) and (D8): the same, whatever the permutation; infinite at L = 1."""
+    if spec.length == 1:
+        return math.inf
+    wider = _rank(spec) ** 2 / 2 * math.log(spec.length / (spec.length - 1))
+    return surrogate_nats(spec) + wider
+
+
+def safe_surrogate_samples(spec: Retrieval, share: float) -> float:
+    """(D1) and (D8) solved for N."""
+    power = 2 * needed_nats(spec.vocab, share) / _rank(spec) ** 2
+    if spec.length == 1:
+        return 0.0
+    return max(0.0, (spec.vocab - 1) * ((spec.length - 1) * _expm1(power) - 1))
+
+
+def _rank(spec: Retrieval) -> int:
+    """r: in how many dimensions the labels' and the tokens' vectors differ from their means."""
+    return min(spec.dim, spec.vocab - 1)
+
+
+def _dilution(spec: Retrieval) -> float:
+    """(d/r)^2: noise falls on all d^2 entries, what G says of the permutation on r^2 of them."""
+    return (spec.dim / _rank(spec)) ** 2
+
+
+def _expm1(power: float) -> float:
+    return math.expm1(power) if power < MOST_POWER else math.inf
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One bound: whom it holds, what they can know and name here, and the N they need."""
+
+    name: str
+    what: str
+    # Proved for the gradient of real samples, or only of a Gaussian surrogate.
+    proved: bool
+    # Infinite where there is no limit; any learner's is not one of information.
+    nats: float | None
+    share: float
+    # For the target; infinite where no N is enough.
+    samples: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON, which has no infinity."""
+        nats = None if self.nats is None or math.isinf(self.nats) else self.nats
+        samples = self.samples if math.isfinite(self.samples) else None
+        return {"name": self.name, "what": self.what, "proved": self.proved, "nats": nats,
+                "accuracy": self.share, "samples": samples}  # fmt: skip
+
+
+def limits(
+    spec: Retrieval, target: float, *, bits: int | None = None, noise: float | None = None
+) -> list[Limit]:
+    """Every bound on a setting. With an MLP only what holds any learner is derived."""
+    V, seen, need = spec.vocab, coverage_share(spec), coverage_samples(spec, target)
+    found = [Limit("any_learner", "looks at the samples in any way", True, None,
+                   seen, need)]  # fmt: skip
+    least = first_gradient_samples(spec, target)
+    if least is None:
+        return found
+    # Whoever sees less than another knows no more: each is held by the bounds above its own, too.
+    exact = counted_nats(spec), least
+    viewers = [("exact_gradient", "sees only the first gradient, exactly", *exact)]
+    if noise is not None:
+        viewers.append(
+            ("noisy_gradient", f"sees it through noise of {noise:g} rms",
+             noisy_nats(spec, noise), noisy_samples(spec, noise, target))
+        )  # fmt: skip
+    if bits is not None:
+        viewers.append(
+            ("written_gradient", f"sees it in {bits} bit{'s' * (bits > 1)} an entry",
+             written_nats(spec, bits), written_samples(spec, bits, target))
+        )  # fmt: skip
+    for name, what, nats, samples in viewers:
+        nats, samples = min(nats, exact[0]), max(samples, exact[1])
+        found.append(Limit(name, what, True, nats, min(allowed_share(V, nats), seen), samples))
+    for name, what, nats, samples in (
+        ("gaussian_surrogate", "Gaussian surrogate, permutations averaged",
+         surrogate_nats(spec), surrogate_samples(spec, target)),
+        ("safe_surrogate", "Gaussian surrogate, every permutation",
+         safe_surrogate_nats(spec), safe_surrogate_samples(spec, target)),
+    ):  # fmt: skip
+        found.append(Limit(name, what, False, nats, allowed_share(V, nats), samples))
+    return found
 
 
 @dataclass(frozen=True)
