@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -10,53 +11,85 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from mnemoscope.analysis.agreement import Agreement, Compared, judge
+from mnemoscope.cli.asking import YES, ask_first
 from mnemoscope.cli.output import Watch, print_json
 from mnemoscope.cli.setting import DEVICE, JSON, read_device, read_whole
 from mnemoscope.experiments import drawn
+from mnemoscope.experiments.forecast import (
+    Forecast,
+    of_filtering,
+    of_open_crossings,
+    of_open_decoding,
+    of_settings,
+    of_terms,
+    of_theory,
+)
 from mnemoscope.experiments.validate import (
     compare_accuracy,
     compare_bound,
     compare_critical,
+    compare_matched,
     compare_terms,
+    matched_seeds,
 )
 from mnemoscope.fields import Device, one_of
-from mnemoscope.files import whole_file
+from mnemoscope.files import check_target, whole_file
 from mnemoscope.numerics import find_device
 from mnemoscope.report.validation import page, section
-from mnemoscope.spec import Retrieval, SpecError, read_option
+from mnemoscope.spec import Retrieval, read_option
 
-Compare = Callable[[Sequence[Retrieval], int, Device, Callable[[int], None]], Iterator[Compared]]
+Foresee = Callable[[Sequence[Retrieval], int, str], Forecast]
+Compare = Callable[[Sequence[Retrieval], int, Device, Callable[[float], None]], Iterator[Compared]]
 
 
 class Part(NamedTuple):
     """One comparison: its settings, how many in full and in the quick size, and how to make it.
 
-    `times` is how many seeds it takes for each that is asked for: a variance needs more.
+    `times` is how many seeds it takes for each that is asked for: a variance needs more. `draws`
+    are the settings that theory is asked about before some are taken.
     """
 
     settings: Callable[[int], list[Retrieval]]
     full: int
     quick: int
     compare: Compare
+    foresee: Foresee
     times: int = 1
+    draws: int = 0
+
+    def size(self, quick: bool) -> int:
+        """How many settings."""
+        return self.quick if quick else self.full
+
+
+def _of_matched(specs: Sequence[Retrieval], seeds: int, platform: str) -> Forecast:
+    return of_filtering(specs, [matched_seeds(spec, seeds) for spec in specs], platform)
 
 
 PARTS = {
-    "terms": Part(drawn.for_terms, 48, 4, compare_terms, times=4),
-    "accuracy": Part(drawn.for_accuracy, 210, 12, compare_accuracy),
-    "mlp": Part(drawn.for_mlp, 48, 6, compare_accuracy),
-    "critical": Part(drawn.for_critical, 44, 4, compare_critical),
-    "bound": Part(drawn.for_bound, 40, 3, compare_bound),
+    "terms": Part(drawn.for_terms, 48, 4, compare_terms, of_terms, times=4),
+    "accuracy": Part(drawn.for_accuracy, 210, 12, compare_accuracy, of_settings, draws=drawn.DRAWS),
+    "mlp": Part(drawn.for_mlp, 48, 6, compare_accuracy, of_settings),
+    "critical": Part(drawn.for_critical, 44, 4, compare_critical, of_open_crossings),
+    "bound": Part(drawn.for_bound, 40, 3, compare_bound, of_open_decoding),
+    "matched": Part(
+        drawn.for_matched, 84, 4, compare_matched, _of_matched, draws=drawn.MATCHED_DRAWS
+    ),
 }
 
 
 def validate(
     *parts: Annotated[str, Parameter(help=f"which of {', '.join(PARTS)} [default: all]")],
     seeds: Annotated[
-        str, Parameter(help="how many seeds to run; `terms` takes four times as many")
+        str,
+        Parameter(
+            help="how many seeds to run; `terms` takes four times as many, `matched` more where "
+            "the vocabulary is small"
+        ),
     ] = "16",
     quick: Annotated[bool, Parameter(negative="", help="a few settings instead of all")] = False,
     device: Annotated[str, DEVICE] = "auto",
+    yes: Annotated[bool, YES] = False,
     out: Annotated[
         Path | None, Parameter(help="also write all tables into this file (Markdown)")
     ] = None,
@@ -66,21 +99,28 @@ def validate(
 
     Nothing is fitted and no setting is left out. `terms` compares attention's signal and each
     noise, `accuracy` the attention-only model, `mlp` the attention-MLP model, `critical` the N at
-    accuracy 0.5, `bound` the information bound with decoders that see what it is about. Example:
+    accuracy 0.5, `bound` the Gaussian surrogate of the first gradient with decoders of the gradient
+    itself, `matched` what the matched filter names. Example:
 
     `mnemoscope validate accuracy --quick`
     """
     names = [read_option("parts", one_of(*PARTS), name) for name in parts] or list(PARTS)
     count, where = read_whole("seeds", seeds, 2, 10**6), read_device(device)
-    if out is not None and not out.parent.is_dir():
-        raise SpecError("out", f"expected a file in a folder that is there, got {str(out)!r}")
+    if out is not None:
+        check_target(out)
     words = " ".join(["mnemoscope validate", *parts, *(["--quick"] if quick else [])])
-    kind = find_device(where).device_kind
+    place = find_device(where)
+    kind = place.device_kind
+    looked_at = sum(PARTS[name].draws for name in names)
+    ask_first(replace(of_theory(looked_at), what="settings to draw"), "cpu", yes)
+    chosen = {name: PARTS[name].settings(PARTS[name].size(quick)) for name in names}
+    longest = [PARTS[name].foresee(specs, PARTS[name].times * count, place.platform)
+               for name, specs in chosen.items()]  # fmt: skip
+    ask_first(sum(longest[1:], longest[0]), place.platform, yes)
     head = f"`{words} --seeds {count} --out FILE`, {datetime.date.today()}, {kind}"
     told: dict[str, tuple[Agreement, list[Compared]]] = {}
     for name in names:
-        part = PARTS[name]
-        specs = part.settings(part.quick if quick else part.full)
+        part, specs = PARTS[name], chosen[name]
         with Watch(name, len(specs)) as watch:
             found = list(part.compare(specs, part.times * count, where, watch.advance))
         told[name] = (judge(name, found), found)

@@ -11,7 +11,8 @@ import numpy as np
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import attention_terms
-from mnemoscope.theory.critical import critical_value
+from mnemoscope.theory.critical import critical_value, first_that
+from mnemoscope.theory.matched import matched_filter_accuracy
 from mnemoscope.theory.predict import predict
 
 SEED = 20_260
@@ -125,6 +126,45 @@ def for_critical(count: int) -> list[Retrieval]:
 def for_bound(count: int) -> list[Retrieval]:
     """(V, d, L) with V in 96..256, d in 3 sqrt(V)..V/2, L in 2..32, none twice; N is left at V."""
     return _take(count, _shapes(SEED + 4, [96, 128, 192, 256], (1, 6)), lambda one: True)
+
+
+# What theory is asked while these are drawn takes as long as so many predictions.
+MATCHED_DRAWS = 500
+
+
+def for_matched(count: int) -> list[Retrieval]:
+    """Settings in which theory has the matched filter name 0.05 to 0.95 of the tokens.
+
+    Three in four have V in 128..2048, V/d in 1..16 and L in 2..V/2, every other of them L from
+    V/16 on. The fourth has V in 32..256, V/d in 1/4..16 and L in 1..2V. All are uniform in their
+    logarithms. What is named is uniform from 0.05 to 0.95, or to the most that N L = 3e7 brings; a
+    draw that stays below 0.05, or is above it at N = V/20, is left out. Gaussian and sphere take
+    turns, four settings each.
+    """
+    draw = np.random.default_rng(SEED + 6)
+    taken: list[Retrieval] = []
+    while len(taken) < count:
+        turn = len(taken)
+        if turn % 4 < 3:
+            V = _log_uniform(draw, 128, 2048)
+            d = _log_uniform(draw, V / 16, V)
+            L = _log_uniform(draw, V / 16 if turn % 2 else 2, V / 2)
+        else:
+            V = _log_uniform(draw, 32, 256)
+            d = _log_uniform(draw, V / 16, 4 * V)
+            L = _log_uniform(draw, 1, 2 * V)
+        law = ("gaussian", "sphere")[turn // 4 % 2]
+        shape = Retrieval(vocab=V, dim=d, length=L, samples=V, embedding=law)
+
+        def named(N: int, shape: Retrieval = shape) -> float:
+            return matched_filter_accuracy(shape.replace(samples=N))
+
+        few, many = max(1, V // 20), int(3e7) // L
+        share = draw.uniform(0.05, max(0.05, min(0.95, named(many))))
+        if named(few) < share and share > 0.05:
+            N = first_that(lambda N, named=named, share=share: named(N) >= share, few, many, 0.05)
+            taken += [shape.replace(samples=N)] if N else []
+    return taken
 
 
 def _shapes(seed: int, vocabs: list[int], lengths: tuple[int, int]) -> Iterator[Retrieval]:

@@ -20,14 +20,15 @@ from mnemoscope.spec import Retrieval
 from mnemoscope.store.schema import NOWHERE
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.attention import attention_terms
-from mnemoscope.theory.bound import bound_samples, coverage_samples
+from mnemoscope.theory.bound import coverage_samples, surrogate_samples
 from mnemoscope.theory.critical import critical_value
+from mnemoscope.theory.matched import matched_filter_accuracy
 from mnemoscope.theory.predict import predict
 
 # Settings to a call of the simulator, between words of progress.
 TOGETHER = 15
 TARGET = 0.5
-Progress = Callable[[int], None]
+Progress = Callable[[float], None]
 
 
 def compare_terms(
@@ -55,18 +56,23 @@ def compare_accuracy(
 
     Settings of one shape run together, since they share a compiled program.
     """
+    heard: dict[tuple[str, int], float] = {}
+
+    def hear(spec: Retrieval, seed: int, share: float) -> None:
+        progress((share - heard.get((spec.id, seed), 0.0)) / seeds)
+        heard[spec.id, seed] = share
+
     ordered = sorted(specs, key=lambda one: (one.vocab, one.length, one.trigger, one.dim))
     for first in range(0, len(ordered), TOGETHER):
         some = ordered[first : first + TOGETHER]
         jobs = [(spec, seed) for spec in some for seed in range(seeds)]
-        trials = simulate_many(jobs, device=device)
+        trials = simulate_many(jobs, device=device, hear=hear)
         for at, spec in enumerate(some):
             found = [one.accuracy for one in trials[at * seeds : (at + 1) * seeds]]
             told = predict(spec)
             if told.accuracy is not None:
                 good = [value for value in found if value is not None]
                 yield _of(spec, "accuracy", told.accuracy, good, told.regime)
-        progress(len(some))
 
 
 def compare_critical(
@@ -98,7 +104,7 @@ def compare_critical(
 def compare_bound(
     specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress, first_seed: int = 0
 ) -> Iterator[Compared]:
-    """The information bound on N, as `predicted`, beside where decoders of G cross TARGET."""
+    """The Gaussian surrogate's N (D1), as `predicted`, beside where decoders of G cross TARGET."""
     for spec in specs:
         for name in ("matched_filter", "message_assignment"):
             search = search_crossing(
@@ -108,8 +114,32 @@ def compare_bound(
             estimate, low, high = (
                 (found.estimate, found.low, found.high) if found else (math.nan, None, None)
             )
-            yield Compared(spec, name, bound_samples(spec, TARGET), estimate, _error(low, high))
+            least = surrogate_samples(spec, TARGET)
+            yield Compared(spec, name, least, estimate, _error(low, high))
         progress(1)
+
+
+def compare_matched(
+    specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress
+) -> Iterator[Compared]:
+    """The share of tokens that the matched filter names: (D4), and the mean over seeds.
+
+    The note tells settings with V >= 128, V >= d and L <= V/2 from those at the domain's edge.
+    """
+    for spec in specs:
+        shares = [
+            decode(see(spec, seed, device), ("matched_filter",))["matched_filter"]
+            for seed in range(matched_seeds(spec, seeds))
+        ]
+        core = spec.vocab >= max(128, spec.dim, 2 * spec.length)
+        predicted = matched_filter_accuracy(spec)
+        yield _of(spec, "matched filter", predicted, shares, "core" if core else "edge")
+        progress(1)
+
+
+def matched_seeds(spec: Retrieval, seeds: int) -> int:
+    """Of a small vocabulary more seeds, to have as many tokens as with V = 1,024."""
+    return max(seeds, math.ceil(seeds * 1024 / spec.vocab))
 
 
 def start(spec: Retrieval) -> int:

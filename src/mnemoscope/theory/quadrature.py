@@ -45,10 +45,13 @@ def combine(first: Nodes, second: Nodes) -> tuple[tuple[np.ndarray, np.ndarray],
     return (a.reshape(flat), b.reshape(flat)), np.outer(first[1], second[1]).ravel()
 
 
-def poisson_nodes(mean: np.ndarray, count: int) -> Nodes:
-    """Counts of these means: nodes and weights along a new last axis."""
+def poisson_nodes(mean: np.ndarray, count: int, counted: float = MOST_COUNTED) -> Nodes:
+    """Counts of these means: nodes and weights along a new last axis.
+
+    Up to a mean of `counted` they are all counts, above it `count` Gauss nodes.
+    """
     mean = np.asarray(mean, float)
-    if mean.max() <= MOST_COUNTED:
+    if mean.max() <= counted:
         k = np.arange(math.ceil(mean.max() + 5 * math.sqrt(mean.max()) + 2.0) + 1.0)
         safe = np.maximum(mean, 1e-300)[..., None]
         weights = np.exp(k * np.log(safe) - safe - gammaln(k + 1))
