@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from mnemoscope.extras import need
 from mnemoscope.spec import KINDS, SpecError
-from mnemoscope.store.schema import COLUMNS, FIELDS, METRICS, told
+from mnemoscope.store.rows import FIELDS, METRICS
+from mnemoscope.store.schema import COLUMNS, asking
 from mnemoscope.store.trials import Store
 
 if TYPE_CHECKING:
@@ -14,8 +16,8 @@ if TYPE_CHECKING:
 
 # What the trainings of other kinds tell besides METRICS, and where it stands in a record's history.
 OTHER_METRICS = {
-    "steps_taken": "json_extract(history, '$.metrics.steps')",
-    "relation_accuracy": "json_extract(history, '$.metrics.relation_accuracy')",
+    metric: f"CASE WHEN json_valid(history) THEN json_extract(history, '$.metrics.{name}') END"
+    for metric, name in (("steps_taken", "steps"), ("relation_accuracy", "relation_accuracy"))
 }
 
 
@@ -28,7 +30,9 @@ def other_fields() -> dict[str, str]:
     for kind, spec in KINDS.items():
         for name, field in spec.model_fields.items():
             if name not in FIELDS:
-                value = f"json_extract(canonical, '$.{name}')"
+                # A damaged row may be looked at before its checksum is.
+                text = "CASE WHEN json_valid(canonical) THEN canonical ELSE '{}' END"
+                value = f"json_extract({text}, '$.{name}')"
                 if not field.is_required():
                     value = f"coalesce({value}, {field.default!r})"
                 made[name] = made.get(name, "CASE kind") + f" WHEN '{kind}' THEN {value}"
@@ -54,7 +58,8 @@ def condition(words: Sequence[str]) -> tuple[str, list[Any]]:
         name = name.strip().replace("-", "_")
         if name not in known:
             raise SpecError("where", f"expected one of {', '.join(known)}, got {name!r}")
-        parts.append(f"{known[name]} {sign} ?")
+        # SQLite puts a plain value in place of the column everywhere, in what is checked too.
+        parts.append(f"{known[name]} {sign} (SELECT ?)")
         values.append(_value(value.strip()))
     return " AND ".join(parts), values
 
@@ -71,17 +76,20 @@ def _value(text: str) -> Any:
 def list_settings(store: Store, words: Sequence[str] = (), most: int = 100) -> list[dict[str, Any]]:
     """One row a setting: its sizes, how many trials of each status, and the mean accuracy."""
     where, values = condition(words)
+    # Checking rows takes a while: only those of settings that are shown are looked at.
     query = f"""
         SELECT id, canonical, numerics, count(*), sum(status = 'ok'), sum(status = 'crashed'),
                avg(accuracy), min(accuracy), max(accuracy), sum(seconds)
-        FROM settings JOIN trials ON setting = number
-        WHERE {where} GROUP BY number, numerics
+        FROM sound WHERE number IN (
+            SELECT number FROM settings JOIN trials ON setting = number WHERE {where}
+            GROUP BY number ORDER BY vocab, dim, length, samples LIMIT ?
+        ) AND {where} GROUP BY number, numerics
         ORDER BY vocab, dim, length, samples LIMIT ?
     """
     names = ("id", "canonical", "numerics", "trials", "ok", "crashed", "accuracy", "least",
              "largest", "seconds")  # fmt: skip
-    with told(store.path):
-        rows = store.connection.execute(query, (*values, most)).fetchall()
+    with asking(store.connection, store.path):
+        rows = store.connection.execute(query, (*values, most, *values, most)).fetchall()
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
@@ -90,6 +98,7 @@ def open_frame(store: Store, words: Sequence[str] = ()) -> "pandas.DataFrame":
 
     What only other kinds have makes columns where there are such trials.
     """
+    need("tables", "pandas")
     import pandas
 
     where, values = condition(words)
@@ -98,10 +107,12 @@ def open_frame(store: Store, words: Sequence[str] = ()) -> "pandas.DataFrame":
     query = (
         f"SELECT id, kind, {COLUMNS}, {also}, seed, numerics, status, {', '.join(METRICS)}, "
         "seconds, message, precision, device, versions, written "
-        f"FROM trials JOIN settings ON setting = number WHERE {where} ORDER BY id, numerics, seed"
+        f"FROM sound WHERE {where} ORDER BY id, numerics, seed"
     )
-    with told(store.path):
-        frame = pandas.read_sql_query(query, store.connection, params=values)
+    with asking(store.connection, store.path):
+        rows = store.connection.execute(query, values)
+        names = [column[0] for column in rows.description]
+        frame = pandas.DataFrame(rows.fetchall(), columns=names)
     return frame.drop(columns=[*others.keys() & set(frame.columns[frame.isna().all()])])
 
 
@@ -109,6 +120,7 @@ def open_array(
     store: Store, axes: Sequence[str], words: Sequence[str] = (), metric: str = "accuracy"
 ) -> "xarray.DataArray":
     """A metric over the named axes and seeds, NaN where there is no trial."""
+    need("tables")
     frame = open_frame(store, words)
     index = [*axes, "seed"]
     unknown = [name for name in index if name not in frame.columns]

@@ -1,29 +1,38 @@
 """Writing trials and finding them again."""
 
-import json
-import math
-import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from mnemoscope.record import NUMERICS_VERSION, Outcome, Record, Step, Trial
-from mnemoscope.spec import KINDS, Retrieval, Spec
+from mnemoscope.record import NUMERICS_VERSION, Outcome, Record, Trial
+from mnemoscope.spec import Retrieval, Spec
+from mnemoscope.store.rows import (
+    RECORD,
+    SETTING,
+    TRIAL,
+    UNREADABLE,
+    read_setting,
+    read_trial,
+    setting_row,
+    trial_row,
+)
+from mnemoscope.store.salvage import open_salvaged
 from mnemoscope.store.schema import (
-    COLUMNS,
-    FIELDS,
-    METRICS,
+    SETTING_VALUES,
+    TRIAL_VALUES,
+    DamagedFileError,
+    asking,
     connect,
     default_path,
     told,
     transaction,
+    warn_of_damage,
 )
 
 Key = tuple[str, int]
-# The columns that make a record, as `read_trial` takes them.
-RECORD = "canonical, seed, status, seconds, message, precision, device, versions, history"
 
 
 class Store:
@@ -36,7 +45,13 @@ class Store:
 
     def __init__(self, path: Path | str | None = None, *, writing: bool = True) -> None:
         self.path = default_path() if path is None else Path(path)
-        self.connection = connect(self.path, writing=writing)
+        self.writing = writing
+        self.damage: str | None = None  # what is wrong with the file itself
+        try:
+            self.connection = connect(self.path, writing=writing)
+        except DamagedFileError as damage:
+            self.damage = damage.fault
+            self.path, self.connection = open_salvaged(self.path, damage, writing=writing)
 
     def __enter__(self) -> "Store":
         return self
@@ -65,51 +80,119 @@ class Store:
 
     def write(self, trial: Record) -> None:
         """Write one trial as part of a transaction that the caller holds."""
-        number = self._setting(trial.spec)
-        metrics, history = _columns(trial)
-        row = (
-            number, trial.seed, int(trial.versions["numerics"]), trial.status, *metrics,
-            trial.seconds, trial.message, trial.precision, trial.device,
-            json.dumps(trial.versions), json.dumps(history), time.time(),
+        number, row = self._setting(trial.spec), trial_row(trial)
+        key = (number, trial.seed, row[TRIAL.index("numerics")])
+        # The place of this trial may hold a damaged row, or that of another setting.
+        self._move_damaged(
+            "trials", "setting = ? AND seed = ? AND numerics = ? AND (spec IS NOT ? OR "
+            f"trial_checksum IS NOT row_checksum({TRIAL_VALUES}))", (*key, trial.spec.id),
         )  # fmt: skip
-        marks = ", ".join("?" * len(row))
         self.connection.execute(
             "DELETE FROM trials WHERE setting = ? AND seed = ? AND numerics = ? "
             "AND status = 'crashed'",
-            row[:3],
+            key,
         )
+        names = ", ".join((*TRIAL, "trial_checksum", "setting"))
+        marks = ", ".join("?" * (len(row) + 1))
         self.connection.execute(
-            f"INSERT INTO trials VALUES ({marks}) ON CONFLICT (setting, numerics, seed) DO NOTHING",
-            row,
+            f"INSERT INTO trials ({names}) VALUES ({marks}) "
+            "ON CONFLICT (setting, numerics, seed) DO NOTHING",
+            (*row, number),
         )
 
     def _setting(self, spec: Spec) -> int:
+        """The number of a setting's row, which is written if it is not there, or damaged."""
+        row = setting_row(spec)
+        names = [*(f'"{name}"' for name in SETTING), "setting_checksum"]
         found = self.connection.execute(
-            "SELECT number FROM settings WHERE id = ?", (spec.id,)
+            f"SELECT number, setting_checksum IS row_checksum({SETTING_VALUES}) FROM settings "
+            "WHERE id = ?",
+            (spec.id,),
         ).fetchone()
-        if found is not None:
-            return int(found[0])
-        values = spec.model_dump()
-        # What only another kind has stands in the canonical JSON alone.
-        row = (spec.id, spec.kind, spec.canonical(), *(values.get(name) for name in FIELDS))
-        marks = ", ".join("?" * len(row))
-        made = self.connection.execute(
-            f"INSERT INTO settings (id, kind, canonical, {COLUMNS}) VALUES ({marks})", row
-        )
-        return int(made.lastrowid or 0)
+        if found is None:
+            made = self.connection.execute(
+                f"INSERT INTO settings ({', '.join(names)}) VALUES ({', '.join('?' * len(row))})",
+                row,
+            )
+            return int(made.lastrowid or 0)
+        number, sound = found
+        if not sound:
+            # The spec itself says what the row said, so that its trials are found again.
+            self._keep_damaged("settings", "number = ?", (number,))
+            told = ", ".join(f"{name} = ?" for name in names)
+            self.connection.execute(f"UPDATE settings SET {told} WHERE number = ?", (*row, number))
+        return int(number)
+
+    def _keep_damaged(self, table: str, where: str, values: Sequence[Any]) -> None:
+        """Copy what is damaged to where it can be looked at."""
+        rows = self.connection.execute(f"SELECT * FROM {table} WHERE {where}", values)
+        names = [column[0] for column in rows.description]
+        for row in rows.fetchall():
+            told = repr(dict(zip(names, row, strict=True)))
+            self.connection.execute(
+                "INSERT INTO damaged VALUES (?, ?, ?)", (table, told, time.time())
+            )
+
+    def set_aside(self, table: str, key: tuple[Any, ...]) -> None:
+        """Move a damaged row out of the way, within a transaction that the caller holds.
+
+        A setting whose canonical JSON is sound is written anew from it. Of another one that still
+        has trials only the id stays, so that they are found again when the setting is asked for.
+        """
+        if table == "settings":
+            self._set_setting_aside(key)
+            return
+        self._move_damaged(table, "setting = ? AND numerics = ? AND seed = ?", key)
+
+    def _set_setting_aside(self, key: tuple[Any, ...]) -> None:
+        name, canonical = self.connection.execute(
+            "SELECT id, canonical FROM settings WHERE number = ?", key
+        ).fetchone()
+        with suppress(*UNREADABLE):
+            spec = read_setting(canonical)
+            if spec.id == name:
+                self._setting(spec)
+                return
+        if canonical == "":  # set aside before, and not asked for since
+            return
+        self._keep_damaged("settings", "number = ?", key)
+        if self.connection.execute("SELECT 1 FROM trials WHERE setting = ?", key).fetchone():
+            self.connection.execute(
+                "UPDATE settings SET kind = '', canonical = '' WHERE number = ?", key
+            )
+        else:
+            self.connection.execute("DELETE FROM settings WHERE number = ?", key)
+
+    def _move_damaged(self, table: str, where: str, values: Sequence[Any]) -> None:
+        self._keep_damaged(table, where, values)
+        self.connection.execute(f"DELETE FROM {table} WHERE {where}", values)
 
     def finished(self, specs: Iterable[Spec]) -> set[Key]:
         """The (spec id, seed) of these specs that have a result. A crash is none."""
         found: set[Key] = set()
-        with told(self.path):
-            for name in {spec.id for spec in specs}:
+        with asking(self.connection, self.path):
+            for name, spec in {spec.id: spec for spec in specs}.items():
+                self._mend(spec)
                 rows = self.connection.execute(
-                    "SELECT seed FROM trials JOIN settings ON setting = number "
-                    "WHERE id = ? AND numerics = ? AND status <> 'crashed'",
+                    "SELECT seed FROM sound WHERE id = ? AND numerics = ? AND status <> 'crashed'",
                     (name, NUMERICS_VERSION),
                 )
                 found |= {(name, int(seed)) for (seed,) in rows}
         return found
+
+    def _mend(self, spec: Spec) -> None:
+        """Where a setting's row is damaged, write it anew: its trials need not be."""
+        if not self.writing:
+            return
+        damaged = self.connection.execute(
+            f"SELECT 1 FROM settings WHERE id = ? AND setting_checksum IS NOT "
+            f"row_checksum({SETTING_VALUES})",
+            (spec.id,),
+        ).fetchone()
+        if damaged:
+            warn_of_damage(f"the row of the setting {spec.id}")
+            with transaction(self.connection):
+                self._setting(spec)
 
     def get(self, spec: Retrieval, seed: int) -> Trial | None:
         """The trial of this spec and seed, or None."""
@@ -117,12 +200,12 @@ class Store:
 
     def outcomes(self, spec: Spec) -> dict[int, Outcome]:
         """What was kept of a setting of another kind, by seed."""
-        found = self._find("id = ? AND kind <> 'retrieval'", (spec.id,))
+        found = self._find("id = ?", (spec.id,))
         return {one.seed: one for one in found if isinstance(one, Outcome)}
 
     def find(self, where: str = "1", values: Sequence[Any] = ()) -> Iterator[Trial]:
         """Retrieval's trials of today's numerics that meet a condition, in a fixed order."""
-        for one in self._find(f"({where}) AND kind = 'retrieval'", values):
+        for one in self._find(where, values):
             if isinstance(one, Trial):
                 yield one
 
@@ -130,63 +213,31 @@ class Store:
         self, where: str, values: Sequence[Any]
     ) -> Iterator[tuple[str, int, int, float]]:
         """Retrieval's accuracies alone, with their setting's id, samples and test samples."""
-        with told(self.path):
+        with asking(self.connection, self.path):
             yield from self.connection.execute(
-                "SELECT id, samples, test_samples, accuracy FROM trials JOIN settings "
-                f"ON setting = number WHERE ({where}) AND kind = 'retrieval' AND numerics = ? "
-                "AND accuracy IS NOT NULL ORDER BY samples, seed",
+                f"SELECT id, samples, test_samples, accuracy FROM sound WHERE ({where}) "
+                "AND kind = 'retrieval' AND numerics = ? AND accuracy IS NOT NULL "
+                "ORDER BY samples, seed",
                 (*values, NUMERICS_VERSION),
             )
 
     def _find(self, where: str, values: Sequence[Any]) -> Iterator[Record]:
-        with told(self.path):
+        with asking(self.connection, self.path):
             rows = self.connection.execute(
-                f"SELECT {RECORD} FROM trials JOIN settings ON setting = number WHERE ({where}) "
-                "AND numerics = ? ORDER BY canonical, seed",
+                f"SELECT {RECORD} FROM sound WHERE ({where}) AND numerics = ? "
+                "ORDER BY canonical, seed",
                 (*values, NUMERICS_VERSION),
             )
             for row in rows:
                 yield read_trial(row)
 
-    def count(self, where: str = "1", values: Sequence[Any] = ()) -> int:
-        """How many trials meet a condition."""
+    def rows(self) -> int:
+        """How many trials there are, damaged ones among them: none is looked at."""
         with told(self.path):
-            query = f"SELECT count(*) FROM trials JOIN settings ON setting = number WHERE ({where})"
+            return int(self.connection.execute("SELECT count(*) FROM trials").fetchone()[0])
+
+    def count(self, where: str = "1", values: Sequence[Any] = ()) -> int:
+        """How many sound trials meet a condition."""
+        with asking(self.connection, self.path):
+            query = f"SELECT count(*) FROM sound WHERE ({where})"
             return int(self.connection.execute(query, values).fetchone()[0])
-
-
-def _columns(trial: Record) -> tuple[list[Any], Any]:
-    """The metrics that have columns, in METRICS' order, and the rest of what is kept."""
-    end = trial.as_dict()
-    if isinstance(trial, Outcome):
-        own = {name: end[name] for name in trial.metrics}
-        return [own.get(name) for name in METRICS], {"metrics": own, "curve": end["curve"]}
-    metrics = [end["accuracy"], end["attention_accuracy"], end["recall"], end["map_accuracy"]]
-    metrics += [end["margin"]["signal"], end["margin"]["std"]]
-    return [*metrics, end["steps"][-1]["loss"] if end["steps"] else None], end["steps"]
-
-
-def read_trial(row: sqlite3.Row | tuple[Any, ...]) -> Record:
-    """A trial, or an outcome of another kind, from its row."""
-    canonical, seed, status, seconds, message, precision, device, versions, history = row
-    told = json.loads(canonical)
-    kind = KINDS[told.pop("kind")]
-    kept = json.loads(history)
-    same: dict[str, Any] = {
-        "seed": seed, "status": status, "seconds": seconds, "message": message,
-        "precision": precision, "device": device, "versions": json.loads(versions),
-    }  # fmt: skip
-    if kind is Retrieval:
-        steps = tuple(_read_step(step) for step in kept)
-        return Trial(spec=Retrieval.read(told), steps=steps, **same)
-    return Outcome(
-        spec=kind.read(told), metrics=kept["metrics"], curve=tuple(kept["curve"]), **same
-    )
-
-
-def _read_step(values: dict[str, Any]) -> Step:
-    values.pop("ratio", None)
-    # Numbers that were not finite are kept as nothing; an accuracy that is one reads as such.
-    for name in ("accuracy", "attention_accuracy", "map_accuracy"):
-        values[name] = math.nan if values[name] is None else values[name]
-    return Step(**values)

@@ -1,0 +1,210 @@
+"""Taking care of a store: out to other formats, checked, repaired, cleared."""
+
+import os
+import shutil
+import sqlite3
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mnemoscope.extras import need
+from mnemoscope.files import check_place, check_target, whole_file
+from mnemoscope.record import NUMERICS_VERSION
+from mnemoscope.spec import SpecError
+from mnemoscope.store.rows import RECORD, UNREADABLE, read_setting, read_trial
+from mnemoscope.store.salvage import aside_path, move_log, recover, salvage, write_salvaged
+from mnemoscope.store.schema import (
+    SETTING_VALUES,
+    TRIAL_VALUES,
+    DamagedFileError,
+    DamagedStore,
+    asking,
+    connect,
+    told,
+    transaction,
+)
+from mnemoscope.store.table import condition, open_frame
+from mnemoscope.store.trials import Store
+
+FORMS = (".parquet", ".csv")
+
+
+def export(store: Store, path: Path, words: Sequence[str] = ()) -> int:
+    """One row a trial into a Parquet or CSV file; how many."""
+    if path.suffix not in FORMS:
+        raise SpecError("", f"expected a file ending in {', '.join(FORMS)}, got {str(path)!r}")
+    need("tables", "pandas", *(["pyarrow"] if path.suffix == ".parquet" else []))
+    check_target(path, "")
+    frame = open_frame(store, words)
+    with whole_file(path, "") as part:
+        if path.suffix == ".csv":
+            frame.to_csv(part, index=False)
+        else:
+            # A step size is a number or the word `limit`: text, in a column of one kind.
+            for name in ("eta", "gamma"):
+                frame[name] = frame[name].map(str, na_action="ignore")
+            frame.to_parquet(part, index=False)
+    return len(frame)
+
+
+def verify(store: Store) -> tuple[int, list[str]]:
+    """How many sound trials there are, and what is wrong with any other or with the file."""
+    faults = [] if store.damage is None else [f"file: {store.damage}"]
+    with told(store.path):
+        for (line,) in store.connection.execute("PRAGMA integrity_check"):
+            if line != "ok":
+                faults.append(f"file: {line}")
+        faults += [fault for _, _, fault in damaged_rows(store)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DamagedStore)  # they are named already
+            count = store.count()
+    return count, faults
+
+
+def damaged_rows(store: Store) -> Iterator[tuple[str, tuple[Any, ...], str]]:
+    """Table, key and fault of every row that is not as it was written, or that says nonsense."""
+    connection = store.connection
+    unreadable: set[int] = set()
+    for number, name, canonical, fits in connection.execute(
+        f"SELECT number, id, canonical, setting_checksum IS row_checksum({SETTING_VALUES}) "
+        "FROM settings"
+    ):
+        if canonical == "":
+            fault = "its row was lost; its trials are found again when it is asked for"
+        else:
+            fault = "damaged" if not fits else _setting_fault(name, canonical)
+        if fault:
+            unreadable.add(number)
+            yield "settings", (number,), f"the setting {name}: {fault}"
+    for setting, numerics, seed, name, own, fits, *row in connection.execute(
+        f"SELECT setting, numerics, trials.seed, trials.spec, id, "
+        f"trial_checksum IS row_checksum({TRIAL_VALUES}), accuracy, {RECORD} "
+        "FROM trials LEFT JOIN settings ON setting = number"
+    ):
+        if not fits:
+            fault = "damaged"
+        elif own is None:
+            fault = "its setting is not there"
+        elif own != name:
+            fault = f"kept under the setting {own}"
+        elif setting in unreadable:  # which is said of the setting, and no fault of the trial
+            fault = ""
+        else:
+            fault = _trial_fault(row[0], tuple(row[1:]))
+        if fault:
+            yield "trials", (setting, numerics, seed), f"{name} seed {seed}: {fault}"
+
+
+def _setting_fault(name: str, canonical: str) -> str:
+    try:
+        found = read_setting(canonical).id
+    except UNREADABLE as error:
+        return f"cannot be read ({error})"
+    return "" if found == name else f"its id should be {found}"
+
+
+def _trial_fault(accuracy: float | None, row: tuple[Any, ...]) -> str:
+    """A record that cannot be read, or whose accuracy is not that of its history."""
+    try:
+        trial = read_trial(row)
+    except UNREADABLE as error:
+        return f"cannot be read ({error})"
+    reached = trial.accuracy
+    if reached != accuracy and not (accuracy is None and reached != reached):  # NaN is kept as None
+        return f"accuracy {accuracy} in a record of {reached}"
+    if accuracy is not None and not 0 <= accuracy <= 1:
+        return f"accuracy {accuracy}"
+    return ""
+
+
+class Repair(NamedTuple):
+    """What a repair did: trials that are sound, faults, and where a damaged file was moved to."""
+
+    trials: int
+    faults: list[str]
+    moved: Path | None
+
+
+def repair(path: Path) -> Repair:
+    """Move damaged rows aside, or a damaged file, and keep all that is sound in its place."""
+    check_place(path, "store")
+    if not path.exists():
+        raise SpecError("store", f"expected a store that is there, got {str(path)!r}")
+    moved, lost = _replace_file(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DamagedStore)
+        with Store(path) as store, told(path), transaction(store.connection):
+            rows = list(damaged_rows(store))
+            # Trials before their settings.
+            for table, key, _ in sorted(rows, key=lambda row: row[0], reverse=True):
+                store.set_aside(table, key)
+            return Repair(store.count(), lost + [fault for _, _, fault in rows], moved)
+
+
+def _replace_file(path: Path) -> tuple[Path | None, list[str]]:
+    """Put the sound part of a damaged file in its place; where the file went, and what it was.
+
+    There is a store under that name at every moment: the damaged one, or the sound one.
+    """
+    try:
+        with closing(connect(path, writing=False)) as connection, told(path):
+            # A large file is not checked whole when it is opened.
+            fault = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if fault != "ok":
+            raise DamagedFileError(path, fault)
+    except DamagedFileError as damage:
+        kept = recover(path, damage)
+        with closing(connect(kept, writing=True)) as connection:
+            write_salvaged(connection, salvage(path))  # whatever else is sound joins it
+            _have_alone(connection, kept)
+            aside = aside_path(path)
+            move_log(path, aside)
+            try:
+                os.link(path, aside)
+            except OSError:  # a file system without links
+                shutil.copy2(path, aside)
+            kept.replace(path)
+        return aside, [f"file: {damage.fault}"]
+    return None, []
+
+
+def _have_alone(connection: sqlite3.Connection, path: Path) -> None:
+    """Empty the log and keep everybody else out until the connection closes.
+
+    Somebody who goes on with a file under its old name would keep results where nobody looks.
+    """
+    try:
+        connection.execute("PRAGMA busy_timeout = 2000")
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute("BEGIN EXCLUSIVE")
+        connection.execute("COMMIT")
+    except sqlite3.OperationalError:
+        raise SpecError(
+            "store", f"expected that nobody works with {str(path)!r}, got another command: "
+            "try again when it is done",
+        ) from None  # fmt: skip
+
+
+def prune(store: Store, words: Sequence[str], *, old: bool, really: bool) -> int:
+    """Remove trials that meet all conditions; how many. Without `really`, only count them."""
+    if not words and not old:
+        raise SpecError("where", "expected a condition, or --old, got none")
+    where, values = condition(words)
+    if old:
+        where += f" AND numerics <> {NUMERICS_VERSION}"
+    chosen = f"FROM sound WHERE {where}"
+    with asking(store.connection, store.path), transaction(store.connection):
+        count = int(store.connection.execute(f"SELECT count(*) {chosen}", values).fetchone()[0])
+        if really:
+            store.connection.execute(
+                "DELETE FROM trials WHERE (setting, numerics, seed) IN "
+                f"(SELECT setting, numerics, seed {chosen})",
+                values,
+            )
+            store.connection.execute(
+                "DELETE FROM settings WHERE number NOT IN (SELECT setting FROM trials)"
+            )
+    return count

@@ -1,0 +1,209 @@
+"""Rows read straight from the pages of an SQLite file, where SQLite itself gives up.
+
+A damaged page makes SQLite refuse the whole table. Here every page is read on its own, cell by
+cell, with whatever hangs on it in overflow pages; what does not decode is passed over. Where a
+page's own list of cells is damaged, every place on it is tried as the beginning of one. Nothing
+that comes out is to be believed before its checksum was compared.
+
+The format is that of https://www.sqlite.org/fileformat2.html, sections 1.6 (b-tree pages) and 2.1
+(records); pages that are still in the write-ahead log (section 4) come before those of the file.
+"""
+
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+# Pages that hold rows: leaves of tables by row number, and all pages of tables kept by their key.
+TABLE_LEAF, KEY_LEAF, KEY_NODE = 13, 10, 2
+# Pages on which every place is tried, at most: some seconds.
+MOST_SEARCHED = 200
+PAGE_SIZES = tuple(2**k for k in range(9, 17))
+USUAL_SIZE = 4096
+# What decoding bytes that are no cell may raise.
+BROKEN = (struct.error, IndexError, ValueError)
+# Kinds of whole numbers, and their bytes.
+_INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
+
+
+def all_rows(path: Path) -> Iterator[tuple[int | None, list[Any]]]:
+    """(row number, values) of every cell that can be decoded; text comes as bytes, marked.
+
+    The size of a page stands in the header, which may be damaged: the usual one is tried, too.
+    """
+    data = path.read_bytes()
+    told = struct.unpack(">H", data[16:18])[0] if len(data) >= 18 else 0
+    log = path.with_name(path.name + "-wal")
+    logged = log.read_bytes() if log.exists() else b""
+    for size in {65536 if told == 1 else told, USUAL_SIZE} & set(PAGE_SIZES):
+        yield from Pages(data, logged, size).rows()
+
+
+class Pages:
+    """The pages of a file, and of its log where there is one."""
+
+    def __init__(self, data: bytes, log: bytes, size: int) -> None:
+        self.size = size
+        self.pages = {
+            number + 1: data[at : at + size] for number, at in enumerate(range(0, len(data), size))
+        }
+        self._read_log(log)
+        self.overflow: set[int] = set()  # pages that belong to a cell that was decoded
+
+    def _free(self) -> set[int]:
+        """Pages that were given up, with what they held: the list of them begins in the header."""
+        free: set[int] = set()
+        with suppress(*BROKEN):
+            (trunk,) = struct.unpack(">I", self.pages.get(1, b"")[32:36])
+            while trunk in self.pages and trunk not in free:
+                page = self.pages[trunk]
+                following, count = struct.unpack(">II", page[:8])
+                free |= {trunk, *struct.unpack(f">{count}I", page[8 : 8 + 4 * count])}
+                trunk = following
+        return free
+
+    def _read_log(self, data: bytes) -> None:
+        """Pages of committed transactions; a frame counts while its salt is the header's."""
+        frame, pending = 24 + self.size, {}
+        for at in range(32, len(data) - frame + 1, frame):
+            number, committed = struct.unpack(">II", data[at : at + 8])
+            if data[at + 8 : at + 16] != data[16:24]:
+                break
+            pending[number] = data[at + 24 : at + frame]
+            if committed:
+                self.pages.update(pending)
+                pending = {}
+
+    def rows(self) -> Iterator[tuple[int | None, list[Any]]]:
+        """The cells of every page, by its list of them or, if that is damaged, by search."""
+        free, suspects = self._free(), []
+        for number, page in self.pages.items():
+            listed = self._listed(page, 100 if number == 1 else 0)
+            if listed is None:
+                suspects.append(number)
+                continue
+            cells, more = listed
+            yield from cells
+            if more:
+                suspects.append(number)
+        # Pages in use that say they hold rows come first, in case the search has to end early.
+        suspects = [number for number in suspects if number not in self.overflow]
+        suspects.sort(
+            key=lambda number: (number in free, self.pages[number][:1] not in (b"\x0d", b"\x0a"))
+        )
+        for number in suspects[:MOST_SEARCHED]:
+            page = self.pages[number]
+            for kind in (TABLE_LEAF, KEY_LEAF):  # a node's cell is a leaf's behind a number
+                for at in range(108 if number == 1 else 8, len(page)):
+                    with suppress(*BROKEN):
+                        yield self._cell(page, kind, at)
+
+    def _listed(
+        self, page: bytes, begin: int
+    ) -> tuple[list[tuple[int | None, list[Any]]], bool] | None:
+        """The cells that a page lists, None if any of them is not there.
+
+        And whether something stands behind the list: it may have been longer.
+        """
+        if len(page) < begin + 12 or page[begin] not in (TABLE_LEAF, KEY_LEAF, KEY_NODE):
+            return None
+        kind, count = page[begin], struct.unpack(">H", page[begin + 3 : begin + 5])[0]
+        first = begin + (12 if kind == KEY_NODE else 8)
+        try:
+            places = struct.unpack(f">{count}H", page[first : first + 2 * count])
+            skip = 0
+            if kind == KEY_NODE:  # before each cell stands the number of the page below
+                skip = 4
+                below = [struct.unpack(">I", page[at : at + 4])[0] for at in places]
+                if not set(below) <= self.pages.keys():
+                    return None
+            cells = [self._cell(page, kind, at + skip) for at in places]
+        except BROKEN:
+            return None
+        end = first + 2 * count
+        return cells, any(page[end : end + 2])
+
+    def _cell(self, page: bytes, kind: int, at: int) -> tuple[int | None, list[Any]]:
+        length, at = _varint(page, at)
+        row = None
+        if kind == TABLE_LEAF:
+            row, at = _varint(page, at)
+        return row, _record(self._payload(page, kind, length, at))
+
+    def _payload(self, page: bytes, kind: int, length: int, at: int) -> bytes:
+        """A record's bytes: on the page, and on as many overflow pages as it takes."""
+        usable = self.size
+        most = usable - 35 if kind == TABLE_LEAF else (usable - 12) * 64 // 255 - 23
+        if length <= most:
+            return page[at : at + length]
+        least = (usable - 12) * 32 // 255 - 23
+        here = least + (length - least) % (usable - 4)
+        here = here if here <= most else least
+        if length > self.size * len(self.pages):
+            raise ValueError
+        parts, left, chain = [page[at : at + here]], length - here, set[int]()
+        (following,) = struct.unpack(">I", page[at + here : at + here + 4])
+        while left > 0:
+            if following not in self.pages:
+                raise ValueError
+            chain.add(following)
+            more = self.pages[following]
+            parts.append(more[4 : 4 + min(left, usable - 4)])
+            left -= usable - 4
+            (following,) = struct.unpack(">I", more[:4])
+        self.overflow |= chain
+        return b"".join(parts)
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number of one to nine bytes, and where it ends."""
+    value = 0
+    for k in range(9):
+        byte = data[at + k]
+        if k == 8:
+            return _signed((value << 8) | byte), at + 9
+        value = (value << 7) | (byte & 0x7F)
+        if byte < 0x80:
+            return value, at + k + 1
+    raise ValueError
+
+
+def _signed(value: int) -> int:
+    return value - 2**64 if value >= 2**63 else value
+
+
+def _record(payload: bytes) -> list[Any]:
+    """The values of a record: its header says the kinds, and they follow."""
+    end, at = _varint(payload, 0)
+    if end > len(payload):
+        raise ValueError
+    kinds = []
+    while at < end:
+        kind, at = _varint(payload, at)
+        kinds.append(kind)
+    values: list[Any] = []
+    for kind in kinds:
+        value, size = _value(payload, at, kind)
+        values.append(value)
+        at += size
+    if at != len(payload):
+        raise ValueError
+    return values
+
+
+def _value(payload: bytes, at: int, kind: int) -> tuple[Any, int]:
+    if kind == 0:
+        return None, 0
+    if kind in (8, 9):
+        return kind - 8, 0
+    size = _INTEGERS.get(kind, 8 if kind == 7 else (kind - 12) // 2 if kind >= 12 else -1)
+    part = payload[at : at + size]
+    if size < 0 or len(part) < size:
+        raise ValueError
+    if kind in _INTEGERS:
+        return int.from_bytes(part, "big", signed=True), size
+    if kind == 7:
+        return struct.unpack(">d", part)[0], size
+    # Text is marked as `rows.as_checked` marks it; blobs stay as they are.
+    return (b"t" + part if kind % 2 else part), size

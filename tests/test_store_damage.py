@@ -1,0 +1,306 @@
+"""Damaged stores: what is damaged is named and computed again, what is sound is used."""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_store import SPEC, made
+
+from mnemoscope import Retrieval, SpecError
+from mnemoscope.cli import main
+from mnemoscope.experiments.sweep import sweep
+from mnemoscope.record import NUMERICS_VERSION, AnyJob, Outcome, Record
+from mnemoscope.spec import Facts, Memory
+from mnemoscope.store.claims import Claims
+from mnemoscope.store.maintenance import repair, verify
+from mnemoscope.store.salvage import salvage
+from mnemoscope.store.schema import FORMAT, DamagedStore
+from mnemoscope.store.table import list_settings
+from mnemoscope.store.trials import Store
+
+FORMAT_1 = Path(__file__).parent / "files" / "store_format_1.db"
+
+
+class Recorded:
+    """Workers that hand back a made-up trial, and remember what they were asked for."""
+
+    together, at_once = 8, 1
+
+    def __init__(self) -> None:
+        self.asked: list[AnyJob] = []
+        self._batch: list[AnyJob] = []
+
+    def submit(self, batch: list[AnyJob]) -> None:
+        self._batch = batch
+
+    def collect(self) -> Iterator[tuple[list[AnyJob], list[Record]]]:
+        batch, self._batch = self._batch, []
+        self.asked += batch
+        if batch:
+            yield batch, [made(spec, seed) for spec, seed in batch if isinstance(spec, Retrieval)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    place = tmp_path / "trials.db"
+    with Store(place) as store:
+        store.add([made(seed=seed) for seed in range(6)])
+        store.add([made(SPEC.replace(dim=16), seed) for seed in range(3)])
+    return place
+
+
+def change(path: Path, statement: str, *values: Any) -> None:
+    """Change a store behind its back, as a failing disk would."""
+    raw = sqlite3.connect(path)
+    with raw:
+        raw.execute(statement, values)
+    raw.close()
+
+
+def read_all(path: Path) -> dict[tuple[int, int], float | None]:
+    with Store(path, writing=False) as store:
+        return {(trial.spec.dim, trial.seed): trial.accuracy for trial in store.find()}
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "history = replace(history, '0.5', '0.6')",
+        "history = '{'",
+        "history = replace(history, 'loss', 'lOss')",
+        "history = CAST(x'ff' AS TEXT)",
+        "accuracy = 0.6",
+        "accuracy = NULL",
+        "status = 'ck'",
+        "seconds = 7",
+        "spec = '0123456789abcdef'",
+        "trial_checksum = ''",
+        "trial_checksum = NULL",
+    ],
+)
+def test_a_damaged_record_is_named_and_computed_again(path: Path, harm: str):
+    if "NULL" in harm and "checksum" in harm:
+        harm = "trial_checksum = CAST(x'fe' AS TEXT)"
+    change(path, f"UPDATE trials SET {harm} WHERE seed = 2 AND setting = 1")
+    with pytest.warns(DamagedStore, match=r"^a trial of [0-9a-f]{16}, seed 2, is damaged"):
+        assert (32, 2) not in read_all(path)
+    workers = Recorded()
+    with Store(path) as store:
+        with pytest.warns(DamagedStore):
+            tally = sweep([(SPEC, seed) for seed in range(6)], store, workers)
+        assert verify(store) == (9, [])
+    assert workers.asked == [(SPEC, 2)]
+    assert (tally.found, tally.done) == (5, 1)
+    assert read_all(path)[32, 2] == 0.5  # and nothing is damaged any more
+    with Store(path) as store:
+        (aside,) = store.connection.execute("SELECT name, told FROM damaged").fetchall()
+        assert aside[0] == "trials"
+        assert "'seed': 2" in aside[1]
+
+
+@pytest.mark.parametrize(
+    "harm",
+    ["canonical = replace(canonical, '64', '65')", "vocab = 65", "kind = 'memory'",
+     "canonical = ''", "setting_checksum = ''"],
+)  # fmt: skip
+def test_the_trials_of_a_damaged_setting_are_found_again(path: Path, harm: str):
+    """The setting that is asked for says what its row said."""
+    change(path, f"UPDATE settings SET {harm} WHERE number = 1")
+    with pytest.warns(DamagedStore, match="setting"):
+        assert set(read_all(path)) == {(16, 0), (16, 1), (16, 2)}
+    workers = Recorded()
+    with Store(path) as store, pytest.warns(DamagedStore, match=SPEC.id):
+        sweep([(SPEC, seed) for seed in range(6)], store, workers)
+    assert workers.asked == []
+    assert len(read_all(path)) == 9
+
+
+def test_a_trial_under_another_setting_is_not_believed(path: Path):
+    change(path, "UPDATE trials SET setting = 2 WHERE seed = 5")
+    with pytest.warns(DamagedStore, match="seed 5"):
+        assert (16, 5) not in read_all(path)
+
+
+def test_a_negative_zero_is_no_damage(tmp_path: Path):
+    """SQLite knows none: a loss of -0.0 comes back as 0.0."""
+    spec = Memory(dim=8, items=5)
+    with Store(tmp_path / "s.db") as store:
+        store.add([Outcome(spec, 0, "ok", metrics={"accuracy": 1.0, "loss": -0.0}, seconds=-0.0)])
+        assert store.finished([spec]) == {(spec.id, 0)}
+        assert verify(store) == (1, [])
+
+
+def test_what_a_query_compares_with_makes_no_row_look_damaged(path: Path):
+    """SQLite puts 0 in place of a column that is compared with 0, though the column holds 0.0."""
+    with Store(path) as store:
+        store.add([made(SPEC.replace(then="gd", steps=3, lr=2.0))])
+        for words, trials in (
+            (["lr=2"], 1),
+            ([f"numerics={NUMERICS_VERSION}"], 10),
+            (["dim=16"], 3),
+            (["dim=9"], 0),
+        ):
+            assert sum(row["trials"] for row in list_settings(store, words)) == trials
+
+
+def test_a_file_of_the_first_format_is_brought_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Made by the code of before checksums; one of its records is damaged."""
+    monkeypatch.setattr("mnemoscope.store.trials.NUMERICS_VERSION", 2)  # as its trials have
+    path = tmp_path / "trials.db"
+    shutil.copy(FORMAT_1, path)
+    facts = Facts(subjects=4, relations=2, answers=2, dim=8, heads=1, head_dim=8, width=0)
+    for writing in (False, True, False):
+        with Store(path, writing=writing) as store:
+            with pytest.warns(DamagedStore, match="seed 3"):
+                assert store.finished([SPEC]) == {(SPEC.id, 0), (SPEC.id, 1), (SPEC.id, 2)}
+            trial = store.get(SPEC, 2)
+            assert trial is not None
+            assert (trial.accuracy, trial.steps[-1].signal) == (0.25, 2.0)
+            assert store.outcomes(facts)[0].metrics == {"accuracy": 0.99, "steps": 640.0}
+            assert store.outcomes(Memory(dim=8, items=5))[0].accuracy == 1.0
+            assert store.rows() == 8
+    raw = sqlite3.connect(path)
+    assert raw.execute("SELECT value FROM about").fetchone() == (str(FORMAT),)
+    raw.close()
+    found = repair(path)
+    assert found.trials == 7
+    assert found.faults == [f"{SPEC.id} seed 3: damaged"]
+    assert main(["store", "verify", "--store", str(path)]) == 0
+
+
+@pytest.mark.filterwarnings("default::mnemoscope.store.schema.DamagedStore")
+def test_half_a_file_still_gives_what_is_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "trials.db"
+    with Store(path) as store:
+        store.add([made(seed=seed) for seed in range(500)])
+        store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    whole = path.read_bytes()
+    half = whole[: len(whole) // 2 // 4096 * 4096]
+    path.write_bytes(half)
+    sound = {row[1] for row in salvage(path).trials}
+    assert 150 < len(sound) < 350
+    workers = Recorded()
+    with (
+        pytest.warns(DamagedStore, match=r"used from 'trials\.db\.salvaged'"),
+        Store(path) as store,
+    ):
+        sweep([(SPEC, seed) for seed in range(500)], store, workers)
+    assert {seed for _, seed in workers.asked} == set(range(500)) - sound
+    assert path.read_bytes() == half  # left as it was
+    assert main(["store", "verify", "--store", str(path)]) == 1
+    told = capsys.readouterr()
+    assert "file: " in told.out
+    assert main(["store", "repair", "--store", str(path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["trials"] == 500
+    assert Path(told["moved"]).read_bytes() == half
+    with Store(path, writing=False) as store:
+        assert store.finished([SPEC]) == {(SPEC.id, seed) for seed in range(500)}
+    assert not (tmp_path / "trials.db.salvaged").exists()
+
+
+def test_what_was_written_but_not_yet_folded_in_is_salvaged(tmp_path: Path):
+    path = tmp_path / "trials.db"
+    with Store(path) as store:
+        store.add([made(seed=seed) for seed in range(40)])
+        for ending in ("", "-wal"):  # while it is open, the rows are in the log
+            shutil.copy(f"{path}{ending}", f"{tmp_path / 'copy.db'}{ending}")
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(b"\0" * 100 + copy.read_bytes()[100:])
+    assert len(salvage(copy).trials) == 40
+    with Store(copy) as store:  # the log holds the first page too: SQLite needs no help
+        assert len(store.finished([SPEC])) == 40
+
+
+def test_a_folder_that_is_closed_gives_what_is_sound(path: Path, monkeypatch: pytest.MonkeyPatch):
+    path.write_bytes(b"\0" * 100 + path.read_bytes()[100:])
+
+    def closed(*_: Any) -> None:
+        raise SpecError("store", "expected a place to write to")
+
+    monkeypatch.setattr("mnemoscope.store.salvage.recover", closed)
+    with pytest.warns(DamagedStore, match="read from memory"):
+        assert len(read_all(path)) == 9
+    with pytest.raises(SpecError, match="expected a place to write to"):
+        Store(path)
+
+
+def test_other_files_are_refused_and_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    other = tmp_path / "text.db"
+    other.write_text("no database " * 400)
+    run = "run --vocab 8 --dim 4 --length 2 --samples 9"
+    for command in ("store list", "store verify", "store repair", run):
+        assert main([*command.split(), "--store", str(other)]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "--store: expected a sound store" in line
+    assert other.read_text() == "no database " * 400
+    assert [one.name for one in tmp_path.iterdir()] == ["text.db"]
+
+
+def test_a_claim_that_says_nonsense_does_not_hold_up_the_others(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A sign of life from the future, by a process that cannot be: its owner is taken for dead."""
+    job = (SPEC.replace(dim=8), 0)
+    with Store(path) as store:
+        claims = Claims(store)
+        row = (job[0].id, 0, NUMERICS_VERSION, "nobody", claims.host, -1, 9e99)
+        store.connection.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        assert claims.take([job], 1) == [job]
+        claims.close()
+        # From another machine: its silence is watched, by a clock of our own.
+        store.connection.execute("INSERT INTO claims VALUES (?, ?, ?, ?, 'far', 1, 9e99)", row[:4])
+        clock = [0.0]
+        monkeypatch.setattr("mnemoscope.store.claims.time.monotonic", lambda: clock[0])
+        claims = Claims(store)
+        assert claims.take([job], 1) == []
+        clock[0] = 119.0
+        assert claims.take([job], 1) == []
+        store.connection.execute("UPDATE claims SET beat = 8e99")  # it lives
+        assert claims.take([job], 1) == []
+        clock[0] = 200.0
+        assert claims.take([job], 1) == []
+        clock[0] = 240.0
+        assert claims.take([job], 1) == [job]
+        claims.close()
+
+
+def test_a_jump_of_the_clock_does_not_take_a_living_drivers_work(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    job = (SPEC.replace(dim=8), 0)
+    with Store(path) as one, Store(path) as two:
+        first, second = Claims(one), Claims(two)
+        assert first.take([job], 1) == [job]
+        now = __import__("time").time()
+        monkeypatch.setattr("mnemoscope.store.claims.time.time", lambda: now + 86400)
+        assert second.take([job], 1) == []
+        monkeypatch.setattr("mnemoscope.store.claims.time.time", lambda: now - 86400)
+        assert second.take([job], 1) == []
+        first.close()
+        assert second.take([job], 1) == [job]
+        second.close()
+
+
+@pytest.mark.filterwarnings("default::mnemoscope.store.schema.DamagedStore")
+def test_the_command_line_names_what_is_damaged(path: Path, capsys: pytest.CaptureFixture[str]):
+    change(path, "UPDATE trials SET accuracy = 0.9 WHERE seed = 1 AND setting = 1")
+    assert main(["store", "list", "--store", str(path), "--json"]) == 0
+    told = capsys.readouterr()
+    rows = {row["id"]: row for row in json.loads(told.out)["settings"]}
+    assert rows[SPEC.id]["accuracy"] == 0.5
+    assert rows[SPEC.id]["trials"] == 5
+    assert told.err == (
+        f"mnemoscope: a trial of {SPEC.id}, seed 1, is damaged and not used; "
+        "`mnemoscope store repair` moves it aside\n"
+    )
+    assert main(["store", "repair", "--store", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert said == f"8 sound trials, 1 faults moved aside\n  {SPEC.id} seed 1: damaged\n"
+    assert main(["store", "repair", "--store", str(path)]) == 0
+    assert capsys.readouterr().out.startswith("8 sound trials, 0 faults")
+    assert main(["store", "repair", "--store", str(path / "no")]) == 2
