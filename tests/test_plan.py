@@ -91,6 +91,24 @@ def test_a_budget_buys_what_a_job_of_that_size_needs():
     assert nothing.recommended is None
 
 
+@pytest.mark.parametrize(
+    ("parameters", "tokens", "length"), [(1e8, 6e10, 2048), (7e9, 2e12, 4096), (1e6, 1e9, 768)]
+)
+def test_long_sequences_hold_what_a_job_finds_in_them(
+    parameters: float, tokens: float, length: int, capsys: pytest.CaptureFixture[str]
+):
+    """Two facts in a sequence of thousands draw attention away; that many more do not."""
+    words = ["plan", "--parameters", f"{parameters:g}", "--tokens", f"{tokens:g}",
+             "--length", f"{length}"]  # fmt: skip
+    assert main([*words, "--json"]) == 0
+    bought = json.loads(capsys.readouterr().out)["recommended"]
+    assert bought["facts"] > 10_000
+    assert main([*words, "--facts", str(bought["facts"]), "--json"]) == 0
+    job = json.loads(capsys.readouterr().out)["recommended"]
+    assert job["parameters"] <= parameters
+    assert job["tokens"] <= tokens
+
+
 def test_every_plan_says_where_it_comes_from(tmp_path: Path):
     near, far = plan_job(300, 16, 0.9), plan_job(10_000, 64, 0.95)
     assert near.recommended is not None

@@ -9,40 +9,41 @@ target accuracy. What it takes is a trade-off: a larger d, or an MLP, needs fewe
 
 Which of the ways to prefer is our choice: the least parameters x tokens, to which the cost of
 training is proportional.
+
+A job and a budget ask the same question from two ends, so both ask it of the same models: those of
+SHAPES, in which a number of parameters fixes d and m. A budget holds V facts if and only if a job
+of V facts has a way within that budget.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from mnemoscope.analysis.intervals import Interval, mean_interval
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store
-from mnemoscope.theory.bound import bound_samples, coverage_samples
-from mnemoscope.theory.critical import first_that, last_that
+from mnemoscope.theory.bound import coverage_samples, first_gradient_samples
+from mnemoscope.theory.critical import first_that, last_peak_that
 from mnemoscope.theory.predict import REGIMES, Prediction, predict, solve
 
 Basis = Literal["theory", "measured", "extrapolated"]
 MOST = 2**31 - 1
 # What theory was held against simulation on: see `validate`.
 HELD = {"vocab": (64, 2048), "dim": (12, 1024), "length": (2, 1024), "width": (128, 2048)}
-# Dimensions that are looked at, in units of the least that will do.
-STEPS = (1.05, 1.2, 1.4, 1.7, 2.2, 3.0, 4.5)
-# With an MLP smaller ones do: in the same units, with the activation that gains most
+# Hidden units for each dimension; 0 is the bare model. An MLP has the activation that gains most
 # (docs/claims.md).
-NARROW, ACTIVATION = 0.5, "hermite3"
-# Of a given number of parameters: the bare model's d, and narrower ones with an MLP.
-SHARES = (1.0, 0.5, 0.25)
-# How close the least d and m are found, beyond which sizes are chosen anyway.
+SHAPES, ACTIVATION = (0, 7, 31), "hermite3"
+# Dimensions that are looked at, in units of the least that will do: of the bare model, and with an
+# MLP.
+STEPS, MLP_STEPS = (1.05, 1.2, 1.4, 1.7, 2.2, 3.0, 4.5), (1.22,)
+# How close the least d is found, beyond which sizes are chosen anyway.
 ROUGH = 0.04
 # The largest vocabulary that is looked at.
 MOST_FACTS = 2**24
 # The share of the facts of endless samples that is recommended where tokens are free.
 NEARLY = 0.95
-# Hidden units beyond the least that would do with ever so many samples.
-SPARE = 1.5
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,6 @@ class Option:
         """Plain data, ready for JSON."""
         spec, told = self.spec, self.told
         bits = map_bits(spec.vocab)
-        bound = bound_samples(spec, min(told.accuracy or 0.0, 1 - 1e-9))
         return {
             "facts": spec.vocab, "dim": spec.dim, "width": spec.width,
             "activation": spec.activation if spec.width else None,
@@ -111,7 +111,7 @@ class Option:
             "accuracy": told.accuracy, "low": told.low, "high": told.high,
             "measured": None if self.measured is None else self.measured.as_dict(),
             "basis": self.basis, "binding": self.binding, "law": REGIMES[self.binding],
-            "first_gradient_bound": bound if math.isfinite(bound) else None,
+            "first_gradient_bound": first_gradient_samples(spec, told.accuracy or 0.0),
             "coverage_bound": coverage_samples(spec, told.accuracy or 0.0),
         }  # fmt: skip
 
@@ -140,32 +140,61 @@ def map_bits(vocab: int) -> float:
     return math.lgamma(vocab + 1) / math.log(2)
 
 
+class Budget(NamedTuple):
+    """The most parameters and training tokens there are; None is no limit."""
+
+    parameters: float | None = None
+    tokens: float | None = None
+
+    def samples(self, vocab: int, length: int) -> int:
+        """The most training samples; without a limit, as many as a spec may count."""
+        most = countable(vocab, length)
+        return most if self.tokens is None else min(most, int(self.tokens // length))
+
+    def dim(self, vocab: int, shape: int) -> int:
+        """The largest d of a shape; more than a few for a fact change nothing but the cost."""
+        enough = 4 * vocab + 256
+        if self.parameters is None:
+            return enough
+        # parameters = d^2 + d max(d, m) with m = shape * d
+        return min(enough, math.isqrt(int(self.parameters) // (1 + max(1, shape))))
+
+    def spent(self, vocab: int, length: int, shape: int) -> Retrieval | None:
+        """The model and the training that use it to the full; None where it buys none.
+
+        A single dimension stores nothing that theory could speak of.
+        """
+        d, samples = self.dim(vocab, shape), self.samples(vocab, length)
+        if d < 2 or samples < 1:
+            return None
+        sizes = {"vocab": vocab, "length": length, "samples": samples}
+        return Retrieval.read({**sizes, **_sizes(d, shape)})
+
+
+def _sizes(dim: int, shape: int) -> dict[str, Any]:
+    """A model of one of the shapes."""
+    if not shape:
+        return {"dim": dim}
+    return {"dim": dim, "width": shape * dim, "activation": ACTIVATION}
+
+
 def plan_job(
     facts: int, length: int, target: float, *, parameters: float | None = None,
     tokens: float | None = None, store: Store | None = None,
 ) -> Plan:  # fmt: skip
     """What it takes to recall so many facts, within a budget of parameters and tokens if given."""
     _check(length, target, parameters, tokens)
-    base = Retrieval.read({"vocab": facts, "dim": 2, "length": length, "samples": 1})
-    most = countable(facts, length)
-    if tokens is not None:
-        most = min(most, int(tokens // length))
-    ways = [*_options(base, target, max(1, most))]
-    if parameters is not None:  # those that use it to the full
-        full = (_spend(base, parameters, share) for share in SHARES)
-        ways += [one for spec in full if (one := _fewest(spec, target, max(1, most)))]
-    made = [_look_up(one, store) for one in dict.fromkeys(ways)]
-    within = [
-        one
-        for one in made
-        if not one.misses(target)
-        and one.parameters <= (parameters or math.inf)
-        and one.tokens <= (tokens or math.inf)
-    ]
-    if not within:
-        return Plan(None, tuple(_by_size(made)), tuple(_why_none(made, parameters, tokens)))
-    best = min(within, key=lambda one: one.cost)
-    others = [one for one in within if one is not best]
+
+    def options(budget: Budget) -> list[Option]:
+        specs = (spec for shape in SHAPES for spec in _ways(facts, length, shape, target, budget))
+        return [_look_up(spec, store) for spec in dict.fromkeys(specs)]
+
+    ways = [one for one in options(Budget(parameters, tokens)) if not one.misses(target)]
+    if not ways:
+        beyond = options(Budget(None, tokens)) if parameters is not None else []
+        return Plan(None, tuple(_by_size(beyond)), tuple(_why_none(beyond, parameters, tokens)))
+    best = min(ways, key=lambda one: one.cost)
+    others = [one for one in ways if one is not best]
     why = "the least parameters x tokens, which training cost goes with (our choice)"
     return Plan(best, tuple(_by_size(others)), tuple(_notes(best, why)))
 
@@ -180,25 +209,36 @@ def plan_budget(
         raise SpecError("facts", "expected facts, or a budget of parameters or tokens, got none")
     if tokens is not None and tokens < length:
         return Plan(None, (), (f"fewer tokens than one sequence of {length:,} has",))
-    samples = MOST if tokens is None else min(MOST, int(tokens // length))
-    base = Retrieval.read({"vocab": 2**16, "dim": 2, "length": length, "samples": samples})
-    made = []
-    for share in SHARES if parameters is not None else SHARES[:1]:
-        found = _most_facts(base, target, parameters, share)
-        if found is not None and tokens is None:
-            # The last facts would take samples without end.
-            found = _fewest(found.replace(vocab=max(2, int(NEARLY * found.vocab))), target,
-                            found.samples)  # fmt: skip
-        if found is not None:
-            made.append(_look_up(found, store))
-    if not made:
-        said = f"even two facts are not recalled with accuracy {target:g} (N = {samples:,})"
+    budget = Budget(parameters, tokens)
+    found = [spec for shape in SHAPES if (spec := _most_facts(length, shape, target, budget))]
+    ways = [_look_up(spec, store) for spec in found]
+    ways = [one for one in ways if not one.misses(target)]
+    if not ways:
+        said = f"no number of facts from 2 to {MOST_FACTS:,} is recalled with accuracy {target:g}"
+        if found:
+            said = f"theory finds a way, but what the store has of it misses accuracy {target:g}"
         return Plan(None, (), (said,))
-    best = max(made, key=lambda one: one.spec.vocab)
-    others = tuple(one for one in made if one is not best)
+    best = max(ways, key=lambda one: one.spec.vocab)
     why = "the most facts for this budget"
-    if best.spec.vocab >= int(NEARLY * MOST_FACTS):
+    if parameters is None:
+        # Any d is within the budget: of those that hold as many facts, the one that costs least.
+        enough = [
+            _look_up(spec, store)
+            for shape in SHAPES
+            for spec in _ways(best.spec.vocab, length, shape, target, budget)
+        ]
+        enough = [one for one in enough if not one.misses(target)]
+        best = min([best, *enough], key=lambda one: one.cost)
+    if tokens is None:
+        # The last facts would take samples without end: a few less are recommended, the most stay
+        # among the alternatives.
+        less = _nearly(best.spec, target, budget)
+        if less is not None:
+            best = _look_up(less, store)
+            why = f"{NEARLY:.0%} of the most facts, since the last ones take samples without end"
+    if max(one.spec.vocab for one in ways) >= MOST_FACTS:
         why = f"more facts than {MOST_FACTS:,} are not looked at; the budget may hold them"
+    others = tuple(one for one in ways if one is not best)
     return Plan(best, others, tuple(_notes(best, why)))
 
 
@@ -207,80 +247,94 @@ def countable(vocab: int, length: int) -> int:
     return max(1, min(MOST, int(2**30 / (length / vocab**2 + 1 / vocab))))
 
 
-def _spend(base: Retrieval, parameters: float, share: float) -> Retrieval:
-    """A model of so many parameters: bare, or with an MLP and a share of the bare one's d."""
-    d = max(1, int(math.isqrt(int(parameters) // 2) * share))
-    if share == 1:
-        return base.replace(dim=d)
-    return base.replace(dim=d, width=max(1, int(parameters) // d - d), activation=ACTIVATION)
+def _most_facts(length: int, shape: int, target: float, budget: Budget) -> Retrieval | None:
+    """The setting of a shape with the largest V that reaches the target.
+
+    The facts that are recalled need not begin at two: with few tokens in a long sequence each
+    stands there many times, and chance meetings draw attention away (label noise).
+    """
+
+    def accuracy(vocab: int) -> float:
+        spec = budget.spent(vocab, length, shape)
+        return 0.0 if spec is None else _accuracy(spec, target)
+
+    # Whoever has seen N samples names at most N of V facts, and one more by chance.
+    seen = budget.samples(MOST_FACTS, length)
+    found = last_peak_that(accuracy, target, 2, min(MOST_FACTS, int(seen / target) + 2))
+    return None if found is None else budget.spent(found, length, shape)
 
 
-def _most_facts(
-    base: Retrieval, target: float, parameters: float | None, share: float
-) -> Retrieval | None:
-    """The setting with the largest V that reaches the target."""
-
-    def setting(vocab: int) -> Retrieval:
-        # What a spec may count to, where tokens are without a limit.
-        most = countable(vocab, base.length)
-        many = base.replace(vocab=vocab, samples=max(1, min(base.samples, most)))
-        if parameters is not None:
-            return _spend(many, parameters, share)
-        # Without a limit: more than a few dimensions for a fact change nothing but the cost.
-        return many.replace(dim=4 * vocab + 256)
-
-    most = min(4 * base.samples, MOST_FACTS)
-    # A single dimension stores nothing that theory could speak of.
-    found = last_that(
-        lambda vocab: setting(vocab).dim > 1 and _reaches(setting(vocab), target), 2, most
-    )
-    return None if found is None else setting(found)
+def _nearly(spec: Retrieval, target: float, budget: Budget) -> Retrieval | None:
+    """The setting with a few facts less, and the least N that will do for those."""
+    shape = spec.width // spec.dim
+    less = budget.spent(max(2, int(NEARLY * spec.vocab)), spec.length, shape)
+    if less is None or not _reaches(less, target):
+        return None
+    return _fewest(less, target)
 
 
-def _options(base: Retrieval, target: float, most: int) -> Iterator[Retrieval]:
-    """Settings that reach the target with as few samples as theory allows."""
-    many = base.replace(samples=most)
-    least = first_that(lambda d: _reaches(many.replace(dim=d), target), 2, 4 * base.vocab, ROUGH)
-    if least is None:
+def _ways(
+    facts: int, length: int, shape: int, target: float, budget: Budget
+) -> Iterator[Retrieval]:
+    """Settings of a shape that reach the target with as few samples as theory allows."""
+    full = budget.spent(facts, length, shape)
+    if full is None or not _reaches(full, target):
         return
-    dims = dict.fromkeys(max(2, round(least * step)) for step in STEPS)
-    seen = most
-    for d in dims:
-        made = _fewest(base.replace(dim=d), target, seen)
-        # Once more dimensions save no samples, the rest would only cost.
-        if made is None or (made.samples > 0.98 * seen and seen < most):
-            break
-        seen = made.samples
-        yield made
-    narrow = base.replace(dim=max(2, round(least * NARROW)), activation=ACTIVATION)
-    # The map alone first: attention that is given makes it cheap to predict.
-    locked = narrow.replace(samples=most, attention="locked")
-    width = first_that(
-        lambda m: _reaches(locked.replace(width=m), target), 8, 64 * base.vocab, ROUGH
+    # The map alone first: attention that is given makes an MLP cheap to predict.
+    given = full.replace(attention="locked") if shape else full
+    least = first_that(
+        lambda d: _named(given.replace(**_sizes(d, shape))) >= target, 2, full.dim, ROUGH
     )
-    made = width and _fewest(narrow.replace(width=round(width * SPARE)), target, most)
-    if made:
+    steps = MLP_STEPS if shape else STEPS
+    dims = dict.fromkeys(max(2, round((least or full.dim) * step)) for step in steps)
+    seen, none = full.samples, True
+    for d in dims:
+        wide = full.replace(**_sizes(min(d, full.dim), shape))
+        made = _fewest(wide, target) if _reaches(wide, target) else None
+        if made is None:
+            continue
+        # Once more dimensions save no samples, the rest would only cost.
+        if made.samples > 0.98 * seen and seen < full.samples:
+            break
+        seen, none = made.samples, False
         yield made
+    if none or budget.parameters is not None:  # what uses it to the full is there in any case
+        yield _fewest(full, target)
 
 
-def _fewest(spec: Retrieval, target: float, most: int) -> Retrieval | None:
-    """The setting with the least N that will do, and at most so many."""
-    given = spec.replace(attention="locked") if spec.width else spec
-    least = min(most, max(1, spec.vocab // 8))
-    low = first_that(lambda n: _reaches(given.replace(samples=n), target), least, most)
-    if low is None or not spec.width:
-        return None if low is None else spec.replace(samples=low)
-    # An MLP beside attention that errs is slow to predict. What the map needs with attention given
-    # is a start from which few steps lead to what both need.
-    high = low
-    while high < most and not _reaches(spec.replace(samples=high), target):
-        low, high = high, min(most, math.ceil(high * 1.3))
+def _fewest(spec: Retrieval, target: float) -> Retrieval:
+    """The setting with the least N that will do, of one that does."""
+    most, least = spec.samples, min(spec.samples, max(1, spec.vocab // 8))
+    low, high = least, most
+    if spec.width:
+        # An MLP beside attention that errs is slow to predict. What the map needs with attention
+        # given is a start from which few steps lead to what both need.
+        given = spec.replace(attention="locked")
+        low = first_that(lambda n: _named(given.replace(samples=n)) >= target, least, most) or most
+        high = low
+        while high < most and not _reaches(spec.replace(samples=high), target):
+            low, high = high, min(most, math.ceil(high * 1.3))
     found = first_that(lambda n: _reaches(spec.replace(samples=n), target), low, high)
-    return None if found is None else spec.replace(samples=found)
+    return spec.replace(samples=most if found is None else found)
 
 
 def _reaches(spec: Retrieval, target: float) -> bool:
-    return solve(spec)[1].accuracy >= target
+    return _accuracy(spec, target) >= target
+
+
+def _accuracy(spec: Retrieval, target: float) -> float:
+    """Theory's accuracy. An MLP whose map misses the target with attention given is not asked for
+    more: attention that may err only takes away."""
+    if spec.width:
+        given = _named(spec.replace(attention="locked"))
+        if given < target:
+            return given
+        return min(given, _named(spec))
+    return _named(spec)
+
+
+def _named(spec: Retrieval) -> float:
+    return solve(spec)[1].accuracy
 
 
 def _look_up(spec: Retrieval, store: Store | None) -> Option:
@@ -306,11 +360,8 @@ def _why_none(
     made: Sequence[Option], parameters: float | None, tokens: float | None
 ) -> Iterator[str]:
     if not made:
-        yield (
-            "no size reaches the target within these tokens"
-            if tokens
-            else ("no size that was looked at reaches the target")
-        )
+        within = " within these tokens" if tokens is not None else " that was looked at"
+        yield f"no size{within} reaches the target"
         return
     yield "nothing within the budget; the alternatives are what it would take"
     if parameters is not None:

@@ -65,9 +65,9 @@ def plan(
         else:
             many = read_whole("facts", facts, 2, 2**24)
             made = plan_job(many, long, aim, **budget, store=known)
+    if made.recommended is None and not made.alternatives:
+        out = None  # there is no way to do it, and none to draw
     if out is not None:
-        if made.recommended is None and not made.alternatives:
-            raise SpecError("out", f"expected a way to do it to draw, got none: {made.notes[0]}")
         draw_trade_off(made, out)
     if json:
         print_json({**made.as_dict(), "path": None if out is None else str(out)})
@@ -103,8 +103,8 @@ def show(made: Plan, aim: float) -> None:
             f"each; {best.tokens:,} training tokens\n"
             f"accuracy   {_accuracy(best)}\n"
             f"binding    {best.binding}: {REGIMES[best.binding]}\n"
-            f"bounds     any learner needs N = {told['coverage_bound']:,.0f}; from the first "
-            f"gradient alone N = {_bound(told['first_gradient_bound'])}"
+            f"bounds     any learner needs N = {told['coverage_bound']:,.0f}"
+            f"{_from_first_gradient(told['first_gradient_bound'])}"
         )
     for note in made.notes:
         console.print(Padding(note, (0, 0, 0, 11)))
@@ -161,5 +161,5 @@ def _accuracy(one: Option) -> str:
     return f"{number(one.told.accuracy)} \\[{low}, {high}] over seeds, {one.basis}"
 
 
-def _bound(value: float | None) -> str:
-    return "beyond all numbers" if value is None else f"{value:,.0f}"
+def _from_first_gradient(samples: float | None) -> str:
+    return "" if samples is None else f"; from the first gradient alone N = {samples:,.0f}"
