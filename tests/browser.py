@@ -4,7 +4,9 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
+import patience
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
@@ -26,17 +28,26 @@ def open_browser() -> Iterator[Browser]:
     """A browser without a window."""
     with sync_playwright() as play:
         browser = play.chromium.launch(
-            executable_path=find_chromium(), args=["--no-sandbox", "--disable-dev-shm-usage"]
+            executable_path=find_chromium(),
+            args=["--no-sandbox", "--disable-dev-shm-usage"],
+            timeout=patience.MILLISECONDS,
         )
         yield browser
         browser.close()
+
+
+def open_page(browser: Browser, **context: Any) -> Page:
+    """A page that waits as long as all tests do."""
+    page = browser.new_page(**context)
+    page.set_default_timeout(patience.MILLISECONDS)
+    return page
 
 
 class Watched:
     """A page whose errors and requests are noted."""
 
     def __init__(self, browser: Browser, width: int = 1200, height: int = 900) -> None:
-        self.page: Page = browser.new_page(viewport={"width": width, "height": height})
+        self.page = open_page(browser, viewport={"width": width, "height": height})
         self.errors: list[str] = []
         self.requests: list[str] = []
         self.page.on("console", self._hear)

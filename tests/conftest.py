@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
 if TYPE_CHECKING:
@@ -17,12 +17,31 @@ if TYPE_CHECKING:
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="mnemoscope-tests-")
 os.environ["XDG_DATA_HOME"] = os.environ["XDG_CACHE_HOME"]
 
-# The first example of a property may have to compile: how long it takes says nothing.
-settings.register_profile("compiled", deadline=None)
+# The first example of a property may have to compile, and a machine may be busy: how long it takes
+# says nothing.
+settings.register_profile("compiled", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("compiled")
 
 # Before anything imports the package, so that every annotated function is checked.
 install_import_hook("mnemoscope", "type_checks.check")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--chaos-full", action="store_true", help="all of chaos, not its short form")
+
+
+@pytest.fixture(scope="session")
+def full(request: pytest.FixtureRequest) -> bool:
+    """Whether all of chaos is asked for."""
+    return bool(request.config.getoption("--chaos-full"))
+
+
+@pytest.fixture(autouse=True)
+def a_known_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long work is said to take, and so what is refused, does not depend on where it is run."""
+    from mnemoscope.experiments import cost
+
+    monkeypatch.setattr(cost, "machine_speed", lambda: 1.0)
 
 
 @pytest.fixture(scope="module")

@@ -3,12 +3,12 @@
 import http.client
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlencode
 
+import patience
 import uvicorn
 
 from mnemoscope.web.app import Explorer
@@ -27,7 +27,7 @@ class Running:
         self, path: str, *, method: str = "GET", body: str = "", host: str = "", **headers: str
     ) -> tuple[int, dict[str, str], str]:
         """Status, headers and text of an answer."""
-        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=patience.SECONDS)
         sent = {"Host": host or self.name, **{k.replace("_", "-"): v for k, v in headers.items()}}
         line.request(method, path, body=body or None, headers=sent)
         answer = line.getresponse()
@@ -45,15 +45,15 @@ class Running:
         assert status == 200, text
         return text
 
-    def wait(self, number: int, *stages: str, seconds: float = 120) -> Measurement:
-        """Until a measurement is in one of these stages."""
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
+    def wait(self, number: int, *stages: str, trials: int = 0) -> Measurement:
+        """Until a measurement is in one of these stages, and so many of its trials are done."""
+
+        def there() -> Measurement | None:
             (one,) = (n for n in self.explorer.measurements.notes() if n.number == number)
-            if one.stage in stages:
-                return one
-            time.sleep(0.02)
-        raise AssertionError(f"measurement {number} came to none of {stages}")
+            assert not one.over or one.stage in stages, f"{one.stage}: {one.message}"
+            return one if one.stage in stages and one.done >= trials else None
+
+        return patience.wait_until(there, f"measurement {number} comes to one of {stages}")
 
 
 @contextmanager
@@ -70,12 +70,11 @@ def running(folder: Path) -> Iterator[Running]:
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [ours]}, daemon=True)
     thread.start()
-    while not server.started:
-        time.sleep(0.01)
+    patience.wait_until(lambda: server.started, "the server starts")
     try:
         yield Running(explorer, port)
     finally:
         server.should_exit = True
-        thread.join(timeout=10)
+        thread.join(timeout=patience.SECONDS)
         explorer.measurements.close()
         ours.close()

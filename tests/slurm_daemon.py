@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-START_SECONDS = 30.0
+import patience
+
+# After which a daemon that was asked to end is killed.
 STOP_SECONDS = 10.0
 
 CONF = """\
@@ -91,8 +93,8 @@ def slurm(folder: Path) -> Iterator[dict[str, str]]:
         while not ready():
             if any(daemon.poll() is not None for daemon in daemons):
                 raise RuntimeError(f"a daemon ended before {what}\n{_tails(folder)}")
-            if time.monotonic() > began + START_SECONDS:
-                raise RuntimeError(f"not within {START_SECONDS:g} s: {what}\n{_tails(folder)}")
+            if time.monotonic() > began + patience.SECONDS:
+                raise RuntimeError(f"not within {patience.SECONDS:g} s: {what}\n{_tails(folder)}")
             time.sleep(0.05)
 
     began = time.monotonic()
@@ -173,7 +175,7 @@ def _node_state(env: dict[str, str]) -> str:
     command = [_program("sinfo"), "--noheader", "--format=%T"]
     with suppress(subprocess.SubprocessError):
         return subprocess.check_output(
-            command, env=env, text=True, stderr=subprocess.DEVNULL, timeout=5
+            command, env=env, text=True, stderr=subprocess.DEVNULL, timeout=patience.SECONDS
         ).strip()
     return ""
 

@@ -4,6 +4,7 @@ import inspect
 import subprocess
 import sys
 from importlib import import_module
+from importlib.metadata import version
 
 import cyclopts
 import pytest
@@ -42,6 +43,14 @@ def test_every_public_name_is_there():
         assert callable(getattr(mnemoscope, name)), name
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         getattr(mnemoscope, "nothing")  # noqa: B009
+
+
+def test_the_package_lists_its_public_names_and_its_version():
+    assert set(dir(mnemoscope)) == {*mnemoscope.__all__, "__version__"}
+    assert mnemoscope.__version__ == version("mnemoscope")
+    # Listing them loads nothing: theory alone still starts in a moment.
+    code = "import sys, mnemoscope as m; dir(m), m.__version__; sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -126,15 +126,16 @@ def test_an_open_range_is_closed(tmp_path: Path):
         assert found.status == "above-range"
 
 
-def test_lucky_first_seeds_do_not_close_an_open_range():
-    """At 64 the first four seeds are above the target, and all others below."""
+@pytest.mark.parametrize(("place", "first", "step"), [(64, 0.7, 0.01), (256, 0.3, 0.12)])
+def test_odd_first_seeds_do_not_close_an_open_range(place: int, first: float, step: float):
+    """The first four seeds are above the target where all others are below, or the reverse."""
     search = search_crossing(4, None, 0.5, rising=True, most_seeds=16)
     asked = next(search)
     for _ in range(100):
         told = {}
         for value, seed in asked:
             height = 1 / (1 + math.exp(-3 * math.log(value / 120))) + 0.02 * math.sin(seed)
-            told[value, seed] = 0.7 + 0.01 * seed if value == 64 and seed < 4 else height
+            told[value, seed] = first + step * seed if value == place and seed < 4 else height
         try:
             asked = search.send(told)
         except StopIteration as end:

@@ -12,8 +12,10 @@ from explorer_server import Running
 
 from mnemoscope.cli import main
 from mnemoscope.spec import Retrieval
+from mnemoscope.theory.laws import OVERLAP, laws_for
 from mnemoscope.theory.predict import predict
-from mnemoscope.web.state import FIRST, RANGES, read_state
+from mnemoscope.web.fragments import told
+from mnemoscope.web.state import ACROSS, FIRST, RANGES, read_state
 
 
 def test_the_map_is_what_theory_says(server: Running):
@@ -76,6 +78,29 @@ def test_the_readout_is_predicts_own(server: Running):
     for command in ("predict", "run"):
         assert f"mnemoscope {command} --vocab 512 --dim 128 --length 64 --samples 4000" in plain
     assert "too few hidden" in server.ask("/told?dim=32&width=64&samples=1000000&length=4")[2]
+
+
+def test_the_law_at_the_cross_is_that_of_its_setting():
+    """Whatever lies across the map: with widths there, the cross may still have no MLP."""
+    order = {"hermite3": 3, "relu": 1, "hermite2": 2}
+    met = set()
+    for activation, lowest in order.items():
+        for width in (0, 16, 64, 8192):
+            for trigger in ("keys", "additive"):
+                for dim, samples in ((10, 1_000_000), (128, 100), (2048, 100), (40, 20_000)):
+                    values = dict(width=width, activation=activation, trigger=trigger, dim=dim,
+                                  samples=samples, vocab=2048, length=64)  # fmt: skip
+                    regime = predict(Retrieval.read(values)).regime
+                    laws = laws_for(trigger, lowest if width else None)
+                    words = {law.name: law.words for law in (*laws, OVERLAP)}.get(regime, "")
+                    met.add((regime, words))
+                    for across in ACROSS:
+                        text = told(read_state({**values, "x": across}))
+                        found = re.search(r"<dt>Law</dt><dd>(.*?) is what", text)
+                        plain = re.sub(r"<sup>(.*?)</sup>", r"^\1", found[1]) if found else ""
+                        assert plain.replace("≫", ">>") == words, (values, across)
+    # Among them the law that differs with and without an MLP.
+    assert {("interference", "d^2 >> V"), ("interference", "d^4 >> V")} <= met
 
 
 def test_what_can_be_taken_along(server: Running, tmp_path: Path,

@@ -58,6 +58,7 @@ def test_changes_need_the_pages_own_token(server: Running):
     for headers in (
         {}, {"X_Mnemoscope_Token": "x" * len(token)}, {"X_Mnemoscope_Token": ""},
         {**good, "Origin": "http://evil.example"}, {**good, "Origin": "null"},
+        {**good, "Origin": "http://["},
         {**good, "Origin": f"http://evil.example:{server.port}"},
         {**good, "Sec_Fetch_Site": "cross-site"}, {**good, "Sec_Fetch_Site": "same-site"},
     ):  # fmt: skip

@@ -5,15 +5,16 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
 from urllib.request import Request, urlopen
 
 import numpy as np
+import patience
 import pytest
 from explorer_server import Running, running
+from patience import wait_until
 
 from mnemoscope.store.trials import Store
 from mnemoscope.web.measurements import MOST_WAITING
@@ -56,7 +57,7 @@ def test_a_second_measurement_waits_and_any_can_be_cancelled(server: Running):
     _, _, text = server.ask(f"/cancel/{first + 2}", method="POST", body="x=1", **token)
     assert "cancelled" in text
     server.ask(f"/cancel/{first}", method="POST", body="x=1", **token)
-    server.wait(first, "cancelled", seconds=10)
+    server.wait(first, "cancelled")
     done = server.wait(first + 1, "done")
     assert done.order.trials == 7
     with Store(server.explorer.store, writing=False) as store:
@@ -68,10 +69,9 @@ def test_a_second_measurement_waits_and_any_can_be_cancelled(server: Running):
     server.wait(again, "done")
     again = next_number(server)
     server.order(**long, seeds=10)
-    while server.wait(again, "running").done < 1:
-        time.sleep(0.05)
+    server.wait(again, "running", trials=1)
     server.ask(f"/cancel/{again}", method="POST", body="x=1", **token)
-    server.wait(again, "cancelled", seconds=10)
+    server.wait(again, "cancelled")
 
 
 def test_orders_that_cannot_be_are_refused(server: Running):
@@ -131,10 +131,9 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path):
     with running(tmp_path) as server:
         server.order(**{**SMALL, "length": 256, "samples": 300_000}, seeds=10)
         server.wait(1, "running")
-        while (worker := server.explorer.measurements._worker) is None:
-            time.sleep(0.02)
+        worker = wait_until(lambda: server.explorer.measurements._worker, "there is a worker")
         worker[0].kill()
-        assert "ended by itself" in server.wait(1, "failed", seconds=20).message
+        assert "ended by itself" in server.wait(1, "failed").message
         server.order(**SMALL, seeds=1)
         server.wait(2, "done")
 
@@ -148,21 +147,18 @@ def test_a_server_that_is_stopped_leaves_no_worker(tmp_path: Path, how: signal.S
         assert process.stderr is not None
         found = re.search(r"http://127.0.0.1:(\d+)/", process.stdout.readline())
         assert found is not None
-        page = urlopen(found[0]).read().decode()
+        page = urlopen(found[0], timeout=patience.SECONDS).read().decode()
         token = re.search(r'"X-Mnemoscope-Token": "([^"]+)"', page)
         assert token is not None
         body = b"vocab=512&dim=64&length=256&samples=200000&seeds=10"
         asked = Request(f"{found[0]}measure", body, {"X-Mnemoscope-Token": token[1]})
-        assert b"10 seeds" in urlopen(asked).read()
+        assert b"10 seeds" in urlopen(asked, timeout=patience.SECONDS).read()
         worker = wait_for_child(process.pid)
         if how == signal.SIGKILL:  # earlier, Python itself complains of the broken line
             wait_for_claim(tmp_path / "trials.db")
         process.send_signal(how)
-        process.wait(timeout=20)
-        until = time.monotonic() + 10
-        while Path(f"/proc/{worker}/cmdline").exists() and time.monotonic() < until:
-            time.sleep(0.05)
-        assert not Path(f"/proc/{worker}").exists()
+        process.wait(timeout=patience.SECONDS)
+        wait_until(lambda: not Path(f"/proc/{worker}").exists(), "the worker ends")
         said = process.stderr.read()
     if how != signal.SIGKILL:
         assert "1 measurement not finished" in said
@@ -172,22 +168,21 @@ def test_a_server_that_is_stopped_leaves_no_worker(tmp_path: Path, how: signal.S
 def wait_for_claim(path: Path) -> None:
     """Until somebody works on a trial of this store."""
     with Store(path, writing=False) as store:
-        for _ in range(600):
-            if store.connection.execute("SELECT count(*) FROM claims").fetchone()[0]:
-                return
-            time.sleep(0.05)
-    raise AssertionError("nobody began")
+        count = "SELECT count(*) FROM claims"
+        wait_until(lambda: store.connection.execute(count).fetchone()[0], "somebody begins")
 
 
 def wait_for_child(process: int) -> int:
     """The worker that a server has started."""
-    for _ in range(400):
+
+    def find() -> int:
         tasks = Path(f"/proc/{process}/task").glob("*/children")
         for child in (one for file in tasks for one in file.read_text().split()):
             if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text():
                 return int(child)
-        time.sleep(0.05)
-    raise AssertionError(f"no worker below {process}")
+        return 0
+
+    return wait_until(find, f"a worker below {process}")
 
 
 def query(words: dict[str, Any]) -> str:

@@ -4,16 +4,16 @@ Screenshots are left in tests/artefacts. With MNEMOSCOPE_IDLE=1 and `-n 0`, redr
 200 ms as well: two browsers on two cores, as when all tests run, say nothing about that.
 """
 
+import itertools
 import json
-import os
 import re
 import statistics
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import patience
 import pytest
-from browser import Watched, open_browser
+from browser import Watched, open_browser, open_page
 from explorer_server import Running, running
 from playwright.sync_api import Browser, Page, Route
 
@@ -48,12 +48,13 @@ def visit(page: Page, address: str) -> None:
     settle(page)
 
 
-def until(page: Page, truth: str, seconds: float = 30) -> None:
-    """Wait for a JavaScript expression. The page's own rules forbid Playwright's way, by `eval`."""
-    end = time.monotonic() + seconds
-    while not page.evaluate(truth):
-        assert time.monotonic() < end, f"waited in vain for {truth}"
-        page.wait_for_timeout(20)
+def until(page: Page, truth: str | Callable[[], object]) -> None:
+    """Wait for a JavaScript expression, or for something here.
+
+    The page's own rules forbid Playwright's way of doing so, by `eval`.
+    """
+    ready = truth if callable(truth) else lambda: page.evaluate(truth)
+    patience.wait_until(ready, str(truth), lambda: page.wait_for_timeout(20))
 
 
 def settle(page: Page) -> None:
@@ -119,13 +120,20 @@ def test_dragging_redraws_at_once(server: Running, seen: Watched):
     at = float(slider.input_value()) / 1000
     page.mouse.move(box["x"] + at * box["width"], y)
     page.mouse.down()
-    for step in range(30):
-        page.mouse.move(box["x"] + (at + (0.95 - at) * step / 29) * box["width"], y)
-        page.wait_for_timeout(30)
+    places = zigzag(at, 0.95)
+
+    def drag() -> None:
+        page.mouse.move(box["x"] + next(places) * box["width"], y)
+        page.wait_for_timeout(30)  # as fast as a hand
+
+    for _ in range(30):
+        drag()
+    # While it is held, and not only when it rests.
+    patience.wait_until(lambda: page.evaluate("window.took.length") >= 5, "five redraws", drag)
     redrawn = page.evaluate("window.took")
+    page.mouse.move(box["x"] + 0.95 * box["width"], y)
     page.mouse.up()
-    assert len(redrawn) >= 5  # while it was held
-    if os.environ.get("MNEMOSCOPE_IDLE"):  # how long it takes is told where nothing else runs
+    if patience.IDLE:
         print(f"median redraw {statistics.median(redrawn):.0f} ms of {len(redrawn)}")
         assert statistics.median(redrawn) < 200
     settle(page)
@@ -135,6 +143,12 @@ def test_dragging_redraws_at_once(server: Running, seen: Watched):
     # Longer sequences need more samples: there is less recall on the map.
     assert share(after) < share(before) - 0.1
     page.screenshot(path=ARTEFACTS / "dragged.png", full_page=True)
+
+
+def zigzag(low: float, high: float) -> Iterator[float]:
+    """To the high end in thirty steps, back again, and so on."""
+    up = [low + (high - low) * step / 29 for step in range(30)]
+    return itertools.cycle([*up, *up[::-1]])
 
 
 def share(cells: list[list[float]]) -> float:
@@ -147,14 +161,14 @@ def test_the_regime_under_the_pointer(server: Running, seen: Watched):
     visit(page, f"{server.address}?length=400")
     box = page.locator("#map .nsewdrag").first.bounding_box()
     assert box is not None
-    found = set()
-    for across, up in ((0.9, 0.95), (0.2, 0.9), (0.55, 0.2), (0.95, 0.1)):
+    under, found = page.locator("#under"), set()
+    # Every one of these places reads differently from the last.
+    for across, up in ((0.9, 0.95), (0.2, 0.9), (0.95, 0.1), (0.55, 0.2)):
+        said = under.text_content()
         page.mouse.move(box["x"] + across * box["width"], box["y"] + (1 - up) * box["height"])
-        page.wait_for_timeout(30)
-        found.add(page.locator("#under b").inner_text())
+        until(page, lambda said=said: under.text_content() != said)
+        found.add(under.locator("b").inner_text())
     assert {"recall", "interference", "mean bias"} <= found
-    page.mouse.move(box["x"] + 0.55 * box["width"], box["y"] + 0.8 * box["height"])
-    page.wait_for_timeout(30)
     assert (
         page.locator("#under .formula").inner_html()
         == "N d<sup>1.5</sup> ≫ L<sup>2</sup> V<sup>0.5</sup>"
@@ -174,7 +188,7 @@ def test_a_measurement_to_the_end_and_one_cancelled(server: Running, seen: Watch
     page.get_by_role("button", name="Measure", exact=True).click()
     first = page.locator("#jobs li").first
     first.wait_for()
-    page.locator("#jobs li.done").first.wait_for(timeout=120_000)
+    page.locator("#jobs li.done").first.wait_for()
     until(page, "document.querySelector('#curve').dataset.points === '1'")
     with Store(server.explorer.store, writing=False) as store:
         assert store.count("dim = 32 AND samples = 300") == 3
@@ -189,7 +203,7 @@ def test_a_measurement_to_the_end_and_one_cancelled(server: Running, seen: Watch
     page.fill("#vocab", "64")
     page.get_by_role("button", name="Measure", exact=True).click()
     page.locator("#jobs li.waiting").wait_for()
-    page.locator("#jobs li.running progress").wait_for(timeout=60_000)
+    page.locator("#jobs li.running progress").wait_for()
     page.screenshot(path=ARTEFACTS / "measuring.png", full_page=True)
     page.goto("about:blank")
     visit(page, f"{server.address}?{SMALL}")
@@ -197,7 +211,7 @@ def test_a_measurement_to_the_end_and_one_cancelled(server: Running, seen: Watch
     assert page.locator("#jobs li.waiting").count() == 1
     page.locator("#jobs li.running").get_by_role("button").click()
     page.locator("#jobs li.cancelled").wait_for()
-    until(page, "document.querySelectorAll('#jobs li.done').length === 2", 120)
+    until(page, "document.querySelectorAll('#jobs li.done').length === 2")
     visit(page, f"{server.address}?vocab=64&dim=65&length=4")
     until(page, "document.querySelector('#curve').dataset.points === '7'")
     assert page.locator("#curve .errorbar").count() == 7
@@ -313,10 +327,10 @@ def test_narrow_dark_and_wrong(server: Running, browser: Browser):
     page.fill("#dim", "5")  # below its range: said, and not asked for
     assert page.locator("#wrong").inner_text().startswith("d dimension:")
     page.get_by_role("button", name="Measure", exact=True).click()
-    page.wait_for_timeout(200)
-    assert server.explorer.measurements.version == before  # nothing is measured under an error
     page.fill("#dim", "200")
     settle(page)
+    # Nothing was measured under an error: what was asked for later has been answered by now.
+    assert server.explorer.measurements.version == before
     assert not page.locator("#wrong").is_visible()
     assert page.locator("body > .complaint:not(#gone)").count() == 0
     visit(page, f"{server.address}?embedding=orthonormal")
@@ -332,13 +346,13 @@ def test_old_answers_are_not_drawn(server: Running, seen: Watched):
     held: list[Route] = []
     page.route("**/map.json?vocab=600&**moving=1", lambda route: held.append(route))
     page.fill("#vocab", "600")
-    while not held:
-        page.wait_for_timeout(10)
+    until(page, lambda: held)
     page.fill("#vocab", "8000")
     settle(page)
     fine = page.evaluate("document.querySelector('#map').data[0].z")
-    held[0].continue_()
-    page.wait_for_timeout(500)
+    with page.expect_request_finished(lambda one: one.url == held[0].request.url):
+        held[0].continue_()
+    page.evaluate("fetch('/jobs').then((answer) => answer.text())")  # a whole answer later
     assert page.evaluate("document.querySelector('#map').data[0].z") == fine
 
 
@@ -366,22 +380,32 @@ def test_cancel_buttons_stay_where_they_are(server: Running, seen: Watched):
     button = page.locator("#jobs li.running button")
     button.wait_for()
     button.focus()
-    # Over several polls.
-    page.wait_for_timeout(1800)
+    wait_for_polls(seen, 3)
     assert page.evaluate("document.activeElement.id").startswith("cancel-")
     box = button.bounding_box()
     assert box is not None
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.mouse.down()
-    page.wait_for_timeout(700)
+    wait_for_polls(seen, 2)
     page.mouse.up()
     page.locator("#jobs li.cancelled").first.wait_for()
 
 
+def wait_for_polls(seen: Watched, count: int) -> None:
+    """Until the page has asked so many times more how far measurements are; all but one of these
+    have been answered then."""
+
+    def asked() -> int:
+        return sum("/jobs?known=" in url for url in seen.requests)
+
+    before = asked()
+    until(seen.page, lambda: asked() > before + count)
+
+
 def test_a_tap_puts_the_cross_there_and_any_contour_is_drawn(server: Running, browser: Browser):
-    page = browser.new_context(
-        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
-    ).new_page()
+    page = open_page(
+        browser, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
+    )
     visit(page, f"{server.address}?target=0.555")
     box = page.locator("#map .nsewdrag").first.bounding_box()
     assert box is not None
@@ -393,7 +417,7 @@ def test_a_tap_puts_the_cross_there_and_any_contour_is_drawn(server: Running, br
 
 
 def test_a_server_that_is_gone_is_said_to_be(tmp_path: Path, browser: Browser):
-    page = browser.new_page()
+    page = open_page(browser)
     with running(tmp_path) as server:
         visit(page, server.address)
         assert not page.locator("#gone").is_visible()

@@ -8,10 +8,10 @@ import mnemoscope
 HOUSE = Path(mnemoscope.__file__).parent
 # The order of the rooms, as ARCHITECTURE.md draws it.
 ROOMS = [
-    "fields", "spec", "files", "matrices", "theory", "numerics", "stopping", "layout", "keys",
-    "tasks", "embeddings", "models", "training", "evaluation", "room", "record", "store",
-    "simulation", "batch", "together", "associative", "factual", "analysis", "experiments", "bench",
-    "report", "studies", "web", "cli",
+    "fields", "spec", "extras", "files", "pace", "free_memory", "matrix_files", "matrices",
+    "theory", "numerics", "stopping", "layout", "keys", "tasks", "embeddings", "models", "training",
+    "evaluation", "room", "record", "store", "calls", "simulation", "batch", "together",
+    "associative", "factual", "analysis", "experiments", "bench", "report", "studies", "web", "cli",
 ]  # fmt: skip
 
 

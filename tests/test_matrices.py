@@ -257,7 +257,7 @@ def test_wrong_names_shapes_and_sizes_are_refused(tmp_path: Path):
         assert caught.value.field == field
     with pytest.raises(SpecError, match="kept here"):
         load("file:0000000000000000")
-    with pytest.raises(SpecError, match="16 digits"):
+    with pytest.raises(SpecError, match=r"expected \.npy, \.npz or \.safetensors"):
         Retrieval(vocab=4, dim=4, length=2, samples=2, embedding="file:../../etc/passwd")
 
 
@@ -312,6 +312,107 @@ def test_the_embeddings_command(home: Path, capsys: pytest.CaptureFixture[str]):
     assert "mnemoscope: expected a readable file" in capsys.readouterr().err
     assert main([*words[:2], "--vocab", "301"]) == 2
     assert "--vocab" in capsys.readouterr().err
+
+
+def test_more_columns_than_rows_are_asked_about(home: Path, capsys: pytest.CaptureFixture[str]):
+    """A transposed table of a language model once ended the process, in eigenvectors of 30,000."""
+    np.save(home / "t.npy", drawn(384, 30_000))
+    words = ["--length", "4", "--samples", "200", "--seeds", "1"]
+    for command in (["embeddings", str(home / "t.npy")],
+                    ["run", "--embedding", f"file:{home / 't.npy'}"]):  # fmt: skip
+        assert main([*command, *words]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("mnemoscope: --dim: expected 384 if the columns")
+        assert "or 30000 if its rows are" in line
+        assert main([*command, *words, "--dim", "77"]) == 2
+        assert "got 77" in capsys.readouterr().err
+    np.save(home / "s.npy", drawn(DIM, ROWS))
+    told = f"file:{home / 's.npy'}"
+    for dim in (DIM, ROWS):
+        assert main(["run", "--embedding", told, *words, "--dim", str(dim), "--json"]) == 0
+        spec = json.loads(capsys.readouterr().out)["spec"]
+        assert (spec["vocab"], spec["dim"]) == (ROWS + DIM - dim, dim)
+    assert main(["embeddings", str(home / "s.npy"), *words, "--dim", str(DIM), "--json"]) == 0
+    geometry = json.loads(capsys.readouterr().out)["ways"][0]["geometry"]
+    assert (geometry["rows"], geometry["dim"]) == (ROWS, DIM)
+
+
+def test_the_smaller_gram_gives_the_same():
+    """More dimensions than rows: the directions that have no variance are left as they are."""
+    wide = drawn(20, 60)
+    made = read_matrices(wide, dim=60, whiten=True).Z.astype(float)
+    overlaps = made @ made.T
+    # Centred, n rows of norm 1 have a Gram of 1 - 1/n in the diagonal and -1/n beside it, scaled.
+    expected = (np.eye(20) - 1 / 20) * 20 / 19
+    assert overlaps == pytest.approx(expected, abs=1e-5)
+    spectrum = np.array(look_at(read_matrices(wide, dim=60).Z).spectrum)
+    centred = read_matrices(wide, dim=60).Z.astype(float)
+    centred -= centred.mean(axis=0)
+    assert len(spectrum) == 60
+    assert spectrum == pytest.approx(
+        np.linalg.eigvalsh(centred.T @ centred / 20)[::-1].clip(min=0), abs=1e-9
+    )
+
+
+def test_a_row_that_is_the_mean_has_no_direction_and_harms_nothing():
+    symmetric = np.concatenate([drawn(30), np.full((1, DIM), 2.0)])
+    symmetric = np.concatenate([symmetric, 4.0 - symmetric[:30]])  # the mean is 2 throughout
+    told = look_at(read_matrices(symmetric, centre=True).Z)
+    assert all(np.isfinite(v) for v in (told.usual_cosine, told.largest_cosine, told.effective_dim))
+    tiny = np.concatenate([drawn(30) * 1e10, np.full((1, DIM), 1e-37, np.float32)])
+    assert len(read_matrices(tiny).Z) == 30  # as good as zero in single precision
+
+
+def test_python_takes_arrays_and_files_as_commands_do(home: Path):
+    Z, U = drawn(), drawn(seed=1)
+    np.save(home / "z.npy", Z)
+    sizes = {"length": 4, "samples": 300}
+    by_array, by_path = (
+        Retrieval.read({"embedding": told, **sizes}) for told in (Z, f"file:{home / 'z.npy'}")
+    )
+    assert by_array == by_path
+    assert (by_array.vocab, by_array.dim) == (ROWS, DIM)
+    assert np.array_equal(load(by_array.embedding).Z, read_matrices(str(home / "z.npy")).Z)
+    assert by_array.replace(vocab=40).embedding == by_array.embedding
+    assert Retrieval.read({"embedding": jnp.asarray(Z), **sizes}) == by_array
+    pair = Retrieval.read({"embedding": (Z, U), **sizes})
+    assert load(pair.embedding).U is not None
+    assert Retrieval.read({"embedding": Z.T, "dim": DIM, **sizes}) == by_array
+    assert simulate(by_array).status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("told", "field", "said"),
+    [
+        (np.zeros((5, 4)), "embedding", "two rows or more"),
+        (np.zeros(7), "embedding", "expected a matrix of at most"),
+        (np.full((5, 4), np.nan), "embedding", "finite numbers"),
+        (np.full((5, 4), 1e300), "embedding", "finite numbers"),
+        (np.full((5, 4), "word"), "embedding", "real numbers"),
+        (np.array([[object()] * 2] * 3), "embedding", "real numbers"),
+        (np.ones((4, 9)), "dim", "expected 4 if the columns"),
+        ((np.ones((9, 4)), np.ones((8, 4))), "embedding", "of one shape"),
+        ("file:/nowhere/z.npy", "embedding", "readable file"),
+        ("file:z.npy\0", "embedding", "expected .npy"),
+        ("file:123", "embedding", "expected .npy"),
+    ],
+)
+def test_python_refuses_matrices_in_one_line(told: object, field: str, said: str):
+    with pytest.raises(SpecError) as caught:
+        Retrieval.read({"embedding": told, "length": 4, "samples": 300})
+    assert caught.value.field == field
+    assert said in caught.value.message
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_an_array_where_a_word_is_expected_is_told_in_one_line():
+    sizes = {"vocab": 8, "dim": 4, "length": 4, "samples": 30}
+    for field in ("activation", "eta", "trigger", "samples"):
+        with pytest.raises(SpecError) as caught:
+            Retrieval.read({**sizes, field: drawn()})
+        assert caught.value.field == field
+        assert len(str(caught.value).splitlines()) == 1
+        assert len(str(caught.value)) < 500
 
 
 @pytest.mark.weights

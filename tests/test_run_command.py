@@ -5,11 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import jax
+import patience
 import pytest
+from patience import wait_until
 
 from mnemoscope.cli import main
 from mnemoscope.spec import Retrieval
@@ -38,7 +39,7 @@ def test_json_is_one_object_with_the_promised_keys(capsys: pytest.CaptureFixture
     printed = capsys.readouterr()
     told = json.loads(printed.out)
     # A slow machine hears of progress there, and of nothing else.
-    assert all(line.startswith("seeds ") for line in printed.err.splitlines())
+    assert all(line.startswith("seeds:") for line in printed.err.splitlines())
     assert told["spec"]["samples"] == 1000
     assert [trial["seed"] for trial in told["trials"]] == [5, 6]
     for trial in told["trials"]:
@@ -226,15 +227,13 @@ def test_ctrl_c_keeps_what_was_finished(tmp_path: Path):
     )
     store = tmp_path / "s.db"
     words = [sys.executable, "-u", "-c", script, "run", *SMALL, "--seeds", "1e6"]
-    words += ["--store", str(store)]
+    words += ["--store", str(store), "--yes"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
         try:
             with Store(store) as kept:
-                until = time.monotonic() + 60
-                while not kept.count() and time.monotonic() < until:
-                    time.sleep(0.1)
+                wait_until(kept.count, "a trial is kept")
             job.send_signal(signal.SIGINT)
-            out, err = job.communicate(timeout=60)
+            out, err = job.communicate(timeout=patience.SECONDS)
         finally:
             job.kill()
     assert job.returncode == 1

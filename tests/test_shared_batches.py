@@ -1,10 +1,11 @@
 """Drivers in threads, whose trials run in common batches."""
 
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
+import patience
 import pytest
 
 from mnemoscope import Retrieval, SpecError, Trial
@@ -44,7 +45,7 @@ def in_threads(work: Callable[[Desk, int], None], shared: Common) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=120)
+        thread.join(timeout=patience.SECONDS)
         assert not thread.is_alive()
 
 
@@ -58,7 +59,7 @@ def test_drivers_share_batches_and_find_what_they_would_alone(
         return run_batch(batch, "cpu")
 
     monkeypatch.setattr(shared_batches, "run_batch", noted)
-    monkeypatch.setattr(shared_batches, "PATIENCE_SECONDS", 60.0)
+    monkeypatch.setattr(shared_batches, "PATIENCE_SECONDS", patience.SECONDS)
     found: dict[int, dict[tuple[str, int], float | None]] = {}
 
     def work(desk: Desk, seed: int) -> None:
@@ -75,23 +76,40 @@ def test_drivers_share_batches_and_find_what_they_would_alone(
 
 def test_drivers_out_of_step_find_together_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """One driver's first round is longer than the others' patience; later rounds are common."""
+    shared, long = Common("cpu", 2), TOKENS.replace(vocab=64)
     ran: list[list[tuple[int, int]]] = []
+    # The clock stands still but for what a batch takes: how fast the machine is changes nothing.
+    now, looked = 0.0, 0
+    begin = shared._begin
+
+    def look() -> None:
+        nonlocal looked
+        looked += 1
+        begin()
 
     def slow(batch: list[AnyJob], device: str) -> list[Record]:
+        nonlocal now
         ran.append(sorted((spec.dim, seed) for spec, seed in batch if isinstance(spec, Retrieval)))
-        time.sleep(0.1 if batch[0][0] == TOKENS else 0.45)
+        if batch[0][0] == long:
+            patience.wait_until(lambda: shared._pending, "the other driver asks for more")
+        if batch[0][0] != TOKENS:
+            now += 0.45
+            before = looked
+            patience.wait_until(lambda: looked >= before + 2, "those who wait look at the clock")
         return [Trial(spec, seed, "ok") for spec, seed in batch if isinstance(spec, Retrieval)]
 
+    monkeypatch.setattr(shared, "_begin", look)
     monkeypatch.setattr(shared_batches, "run_batch", slow)
     monkeypatch.setattr(shared_batches, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(shared_batches, "time", SimpleNamespace(monotonic=lambda: now))
 
     def work(desk: Desk, seed: int) -> None:
-        first = TOKENS.replace(vocab=64) if seed else TOKENS
+        first = long if seed else TOKENS
         with Store(tmp_path / "s.db") as store:
             for spec in (first, *(TOKENS.replace(dim=d) for d in (20, 24, 28))):
                 sweep([(spec, seed)], store, desk)
 
-    in_threads(work, Common("cpu", 2))
+    in_threads(work, shared)
     assert ran[-2:] == [[(24, 0), (24, 1)], [(28, 0), (28, 1)]]
 
 
@@ -144,7 +162,7 @@ def test_nobody_waits_for_ever_for_a_driver_that_waits_elsewhere(
 
     def work(desk: Desk, seed: int) -> None:
         if seed == 0:  # as one whose trials another process has claimed
-            assert done.wait(timeout=60)
+            assert done.wait(timeout=patience.SECONDS)
         else:
             assert drive(seed, tmp_path / "s.db", desk)
             done.set()

@@ -3,19 +3,23 @@
 import math
 import signal
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import patience
 import pytest
 
-from mnemoscope import Trial, batch, stopping
+from mnemoscope import Trial, batch, simulation, stopping, together
 from mnemoscope.batch import simulate_many
+from mnemoscope.calls import Call
 from mnemoscope.experiments.sweep import ThisProcess, sweep
 from mnemoscope.record import Job
 from mnemoscope.spec import Facts, Retrieval
 from mnemoscope.stopping import Interrupted, handing_on, interrupts_held, stop_if_asked
 from mnemoscope.store.trials import Store
+from mnemoscope.training import streaming
 
 LONG = Retrieval(vocab=16, dim=12, length=4, samples=1000, then="adamw", steps=10**6)
 FACTS = Facts(
@@ -50,6 +54,8 @@ def test_an_interrupt_waits_and_the_second_does_not(capfd: pytest.CaptureFixture
 
 
 def test_one_press_may_come_twice(monkeypatch: pytest.MonkeyPatch):
+    now = 100.0
+    monkeypatch.setattr(stopping, "time", SimpleNamespace(monotonic=lambda: now))
     monkeypatch.setattr(stopping, "SAME_PRESS_SECONDS", 0.3)
     with interrupts_held():
         for _ in range(3):
@@ -57,7 +63,7 @@ def test_one_press_may_come_twice(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(KeyboardInterrupt):
         stop_if_asked()
     signal.raise_signal(signal.SIGINT)  # what was finished is told meanwhile
-    time.sleep(0.4)
+    now += 0.4
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
 
@@ -105,14 +111,14 @@ def test_an_interrupt_takes_along_what_was_found():
     assert caught.value.finished == ["now", "before"]
 
 
-@pytest.mark.parametrize("calls", [1, 2])
+@pytest.mark.parametrize("calls", [1, 3, 8])
 def test_what_a_batch_has_finished_is_kept(
     calls: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Eight trials in two calls, with an interrupt during one of them: four are kept, or all."""
+    """Eight trials, a call each, and an interrupt during one of them: it ends, and is kept too."""
     made = 0
 
-    def run(call: batch.Call, jobs: list[Job]) -> list[Trial]:
+    def run(call: Call, jobs: list[Job]) -> list[Trial]:
         nonlocal made
         made += 1
         if made == calls:
@@ -124,15 +130,29 @@ def test_what_a_batch_has_finished_is_kept(
     with Store(tmp_path / "s.db") as store:
         with pytest.raises(KeyboardInterrupt):
             sweep([(SHORT, seed) for seed in range(8)], store, ThisProcess("cpu"))
-        assert store.count() == 4 * calls
+        assert store.count() == calls
 
 
 @pytest.mark.parametrize("spec", [LONG, FACTS, MANY], ids=["after", "facts", "retrieval"])
-def test_work_without_end_stops(spec: Retrieval | Facts, tmp_path: Path):
+def test_work_without_end_stops(
+    spec: Retrieval | Facts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     """The interrupt comes while a compiled program runs, and is raised by us, not within JAX."""
-    clock = threading.Timer(3.0, signal.raise_signal, [signal.SIGINT])
+    asked = threading.Semaphore(0)
+
+    def ask(finished: Iterable[Any] = ()) -> None:
+        stop_if_asked(finished)
+        asked.release()
+
+    def press() -> None:
+        # Asked twice, it is past the first call: the next compiled program is under way.
+        if asked.acquire(timeout=patience.SECONDS) and asked.acquire(timeout=patience.SECONDS):
+            signal.raise_signal(signal.SIGINT)
+
+    for module in (simulation, streaming, together):
+        monkeypatch.setattr(module, "stop_if_asked", ask)
     with Store(tmp_path / "s.db") as store:
-        clock.start()
+        threading.Thread(target=press, daemon=True).start()
         with pytest.raises(KeyboardInterrupt) as caught:
             sweep([(spec, 0)], store, ThisProcess("cpu"))
     assert caught.traceback[-1].name == "stop_if_asked"

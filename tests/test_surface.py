@@ -129,9 +129,9 @@ def test_a_diagram_takes_milliseconds():
         assert callable(work)
         times = []
         for _ in range(5):
-            start = time.perf_counter()
+            start = time.thread_time()  # which other processes have no part in
             work()
-            times.append(time.perf_counter() - start)
+            times.append(time.thread_time() - start)
         return min(times)
 
     whole = seconds(

@@ -15,7 +15,7 @@ from sweep_driver import jobs, table
 from mnemoscope import Facts, Retrieval, SpecError, Trial
 from mnemoscope.experiments.axes import Axis, grid, read_axis
 from mnemoscope.experiments.sweep import ThisProcess, sweep
-from mnemoscope.experiments.work import batches, estimate_seconds, run_batch
+from mnemoscope.experiments.work import batches, run_batch
 from mnemoscope.record import AnyJob, Job
 from mnemoscope.store.trials import Store
 
@@ -81,13 +81,6 @@ def test_large_trainings_come_in_small_batches_the_easier_first():
     small: list[AnyJob] = [(large.replace(heads=2), k) for k in range(80)]
     assert [len(batch) for batch in batches(small, 128)] == [64, 16]
     assert [len(batch) for batch in batches(small, 8)] == [8] * 10
-
-
-def test_days_of_work_are_seen_coming():
-    small = [(SPEC, 0)]
-    large = [(SPEC.replace(vocab=4096, samples=10**8, length=1000), seed) for seed in range(100)]
-    assert estimate_seconds(small, "cpu") < 1
-    assert estimate_seconds(large, "cpu") > 86_400
 
 
 def fake(crash: int | None = None) -> FakeWorkers:

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from settings import draw_pieces, specs
 
 from mnemoscope.layout import Layout, choose_layout
-from mnemoscope.models.transformer import hard_attention
+from mnemoscope.models.transformer import (
+    Scores,
+    attention_tied,
+    hard_attention,
+    name_label,
+    rounding,
+)
 from mnemoscope.numerics import Precision, numerics
 from mnemoscope.spec import Retrieval
 from mnemoscope.training import by_token
@@ -72,7 +78,7 @@ def compare(
 BOUNDS: dict[Precision, float] = {"float64": 1e-9, "float32": 1e-4}
 
 
-@settings(max_examples=6, deadline=None, derandomize=True)
+@settings(max_examples=6, derandomize=True)
 @given(
     spec=specs(),
     seed=st.integers(0, 3),
@@ -173,13 +179,62 @@ def test_counts_are_the_counts():
 def test_hard_attention_is_the_argmax_of_the_scores():
     spec = Retrieval(vocab=9, dim=4, length=5, samples=300)
     frozen, _, batch = draw_pieces(spec, 2)
+    w = jnp.asarray([1.0, 0, 0, 0])
     for lift in (-3.0, 0.4, 3.0):
-        s = frozen.Z[:, 0]
+        frozen = frozen._replace(trigger=lift * w)
+        s = frozen.Z @ w
         scores = s[batch.tokens] + lift * batch.at_position
-        noise, wins = hard_attention(batch, s, jnp.asarray(lift))
+        noise, wins = hard_attention(batch, Scores.of(frozen, w))
         np.testing.assert_array_equal(wins, jnp.argmax(scores, axis=1) == batch.position)
         without = np.where(batch.at_position, -np.inf, s[batch.tokens])
         np.testing.assert_array_equal(s[noise], without.max(axis=1))
+        assert not attention_tied(batch, Scores.of(frozen, w)).any()
+
+
+@pytest.mark.parametrize("eighths", range(8))
+def test_ties_are_decided_by_rule_whatever_rounding_makes_of_them(eighths: int):
+    """Tokens 0, 1 and 2 have one score, but for rounding; the informative one wins its ties.
+
+    So it is wherever the scores lie between two units of rounding.
+    """
+    shift = eighths / 8 * float(rounding(jnp.float32(0.9)))
+    spec = Retrieval(vocab=9, dim=4, length=5, samples=300)
+    frozen, _, batch = draw_pieces(spec, 2)
+    w = jnp.asarray([1.0, 0, 0, 0], jnp.float32)
+    seen = []
+    for shake in ([0, 1, 2], [2, 0, 1], [1, 2, 0]):
+        Z = np.zeros((9, 4), np.float32)
+        near_0_3 = (0.3 + 1e-6 * one for one in shake)
+        Z[:, 0] = [*near_0_3, 0.1, 0.2, -0.1, -0.2, -0.3, 0.9]
+        Z[:, 0] += shift
+        near = frozen._replace(Z=jnp.asarray(Z), trigger=jnp.asarray([0.6, 0, 0, 0], jnp.float32))
+        scores = Scores.of(near, w)
+        noise, wins = hard_attention(batch, scores)
+        seen.append(
+            (np.asarray(noise), np.asarray(wins), np.asarray(attention_tied(batch, scores)))
+        )
+    for one in seen[1:]:
+        for part, other in zip(one, seen[0], strict=True):
+            np.testing.assert_array_equal(part, other)
+    noise, wins, tied = seen[0]
+    tokens, own = np.asarray(batch.tokens), np.asarray(batch.informative)
+    others = [set(np.delete(row, at)) for row, at in zip(tokens, batch.position, strict=True)]
+    for row, rest in enumerate(others):
+        top = rest & {0, 1, 2}
+        if 8 in rest:
+            assert noise[row] == 8
+            # 0.3 + 0.6 against 0.9; 0.9 + 0.6 wins outright.
+            assert (wins[row], tied[row]) == (own[row] in (0, 1, 2, 8), own[row] in (0, 1, 2))
+        elif top:
+            assert noise[row] == max(top)
+            assert (wins[row], tied[row]) == (True, own[row] == 7)  # -0.3 + 0.6 against 0.3
+
+
+def test_labels_that_tie_are_named_by_rule():
+    logits = jnp.asarray([[0.1, 0.5, 0.5, 0.2], [0.1, 0.5, 0.5 + 1e-7, 0.2], [0.1, 0.5, 0.51, 0.2]])
+    named, tied = name_label(logits, jnp.ones(3))
+    assert named.tolist() == [1, 1, 2]
+    assert tied.tolist() == [True, True, False]
 
 
 def test_a_single_position_leaves_attention_alone():

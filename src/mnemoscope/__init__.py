@@ -1,6 +1,7 @@
 """Mnemoscope: an instrument that shows how much a transformer can learn to recall."""
 
 from importlib import import_module
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from mnemoscope.spec import Facts, Flow, Memory, Retrieval, SpecError
@@ -82,7 +83,13 @@ _SIMULATOR = {
 }
 
 
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])
+
+
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return version(__name__)
     if name not in _SIMULATOR:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_SIMULATOR[name]}"), name)

@@ -1,8 +1,9 @@
 """Trials of paper B's associative memories: settings and seeds in, outcomes out.
 
 Memories that differ in seed and, within an eighth of an octave or 32 (on a GPU: an octave or half
-of one), in the number of items share a program and run side by side. The same seed has the same
-first items at every N.
+of one), in the number of items share a program. On a GPU they run side by side. On a CPU each has
+its steps alone, so that it ends with the same numbers whatever else was asked for. The same seed
+has the same first items at every N.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mnemoscope.fields import Device
+from mnemoscope.free_memory import SINGULAR, check_fits
 from mnemoscope.keys import named_key
 from mnemoscope.models.associative import Full, least_squares
 from mnemoscope.numerics import Place, Precision, find_device, forget_programs, numerics
@@ -21,6 +23,7 @@ from mnemoscope.stopping import handing_on
 from mnemoscope.together import (
     LEAST_LARGE,
     LEAST_ON_GPU,
+    Hear,
     Lesson,
     Rows,
     School,
@@ -29,17 +32,15 @@ from mnemoscope.together import (
     round_up,
     train_together,
 )
-from mnemoscope.training.associative import accuracy_of, advance, apart, begin, constructed_accuracy
+from mnemoscope.training.associative import accuracy_of, advance, begin, constructed_accuracy
 
 MemoryJob = tuple[Memory, int]
 # Steps between two looks at accuracy, as in the authors' experiments.
 CHECK = 32
-# Memories side by side, at most.
-MOST_AT_ONCE = {"cpu": 16, "gpu": 64}
+# Memories side by side on a GPU, at most.
+MOST_AT_ONCE = 64
 # Items from which on a GPU, too, has much to do in a step.
 LARGE = 1024
-# A CPU is busy with so many products in a step: what is done beside it gains nothing.
-BUSY = 2**26
 
 
 def program_of(spec: Memory, platform: str = "cpu") -> Memory:
@@ -57,9 +58,13 @@ def program_of(spec: Memory, platform: str = "cpu") -> Memory:
 
 
 def recall_many(
-    jobs: Sequence[MemoryJob], *, device: Device = "auto", precision: Precision = "float32"
+    jobs: Sequence[MemoryJob],
+    *,
+    device: Device = "auto",
+    precision: Precision = "float32",
+    hear: Hear | None = None,
 ) -> list[Outcome]:
-    """One outcome for each (spec, seed), in the order asked for."""
+    """One outcome for each (spec, seed), in the order asked for. `hear` is told of progress."""
     place = find_device(device)
     groups: dict[Memory, list[int]] = {}
     for number, (spec, _) in enumerate(jobs):
@@ -69,10 +74,12 @@ def recall_many(
         for program, numbers in groups.items():
             forget_programs()
             size = _batch_size(program, place)
+            if program.method == "least-squares":
+                _check_solving(program)
             run = _train if program.method == "trained" else _construct
             for first in range(0, len(numbers), size):
                 part = numbers[first : first + size]
-                done = run(program, [jobs[number] for number in part], place, precision)
+                done = run(program, [jobs[number] for number in part], place, precision, hear)
                 found.update(zip(part, done, strict=True))
     return [found[number] for number in range(len(jobs))]
 
@@ -84,6 +91,13 @@ def needed_bytes(program: Memory) -> int:
     return 4 * (4 * at_once + 3 * N * m + 2 * (N + M) * d + 4 * program.parameters)
 
 
+def _check_solving(program: Memory) -> None:
+    """Least squares solves in double precision on the host, one memory after the other."""
+    N, M, d = program.items, program.labels, program.dim
+    needed = 8 * ((SINGULAR + 2) * d**2 + 3 * (N + M) * d)
+    check_fits("dim", f"{d:,}", needed, "least squares")
+
+
 def _batch_size(program: Memory, place: Place) -> int:
     fits = (Room.of(place).planned or 2**30) // needed_bytes(program)
     if fits < 1:
@@ -91,10 +105,7 @@ def _batch_size(program: Memory, place: Place) -> int:
             "items", f"expected few enough for the memory that is free, got {program.items:,} "
             f"({needed_bytes(program) / 1e9:.1f} GB)",
         )  # fmt: skip
-    if place.platform != "cpu":
-        return most_rows(fits, MOST_AT_ONCE["gpu"], place)
-    gain = BUSY // (program.items * program.labels * program.dim)
-    return most_rows(min(fits, gain), MOST_AT_ONCE["cpu"], place)
+    return most_rows(fits, MOST_AT_ONCE, place)
 
 
 def _drawn(jobs: list[MemoryJob]) -> tuple[dict[str, jnp.ndarray], jnp.ndarray]:
@@ -110,8 +121,9 @@ def _drawn(jobs: list[MemoryJob]) -> tuple[dict[str, jnp.ndarray], jnp.ndarray]:
 
 
 def _construct(
-    program: Memory, jobs: list[MemoryJob], place: Place, precision: Precision
-) -> list[Outcome]:
+    program: Memory, jobs: list[MemoryJob], place: Place, precision: Precision,
+    hear: Hear | None,
+) -> list[Outcome]:  # fmt: skip
     keys, items = _drawn(jobs)
     if program.method == "hebbian":
         told = np.asarray(constructed_accuracy(program, keys, items))
@@ -134,8 +146,9 @@ def _construct(
 
 
 def _train(
-    program: Memory, jobs: list[MemoryJob], place: Place, precision: Precision
-) -> list[Outcome]:
+    program: Memory, jobs: list[MemoryJob], place: Place, precision: Precision,
+    hear: Hear | None,
+) -> list[Outcome]:  # fmt: skip
     most, least = _batch_size(program, place), LEAST_ON_GPU
     if program.items > LARGE:
         least = LEAST_LARGE
@@ -155,6 +168,5 @@ def _train(
     # All items are in every check: its accuracy is the final one.
     school = School(
         go_on, CHECK, lambda rows: last, place, precision, most, least,
-        lambda rows: apart(program, lr, rows),
     )  # fmt: skip
-    return train_together(lessons, (pairs, state, lr), school)
+    return train_together(lessons, (pairs, state, lr), school, hear)

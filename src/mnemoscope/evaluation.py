@@ -10,6 +10,8 @@ margin               signal z_trig^T w, by which the trigger lifts the informati
                      the standard deviation over tokens of z_v^T w, the scores that compete with
                      it. w is W_KQ z_EOS, or alpha as gamma -> infinity: only the ratio compares
                      across step sizes
+tied                 sequences that a rule for ties decided: several labels have the largest logit,
+                     or several tokens the largest attention score, but for rounding
 """
 
 from collections.abc import Callable
@@ -24,10 +26,13 @@ from mnemoscope.layout import Layout
 from mnemoscope.models.transformer import (
     Frozen,
     Margin,
+    Scores,
     attention_scores,
+    attention_tied,
     hard_attention,
     hidden,
     margin,
+    name_label,
     pool,
     token_features,
     uniform_pool,
@@ -45,21 +50,34 @@ UNIFORM_SAMPLES = 256
 
 
 class Hits(NamedTuple):
-    """Sequences answered right, attended right, and both; a number for each set of answers."""
+    """Sequences answered right, attended right, both, and decided by a rule for ties; a number
+    for each set of answers."""
 
     answered: UInt32[Array, "*k"]
     attended: UInt32[Array, "*k"]
     both: UInt32[Array, "*k"]
+    tied: UInt32[Array, "*k"]
+
+
+class Judged(NamedTuple):
+    """Of every sequence: answered right, attended right, decided by a rule for ties."""
+
+    answered: Bool[Array, "*k B"]
+    attended: Bool[Array, "*k B"]
+    tied: Bool[Array, "*k B"]
 
 
 class Answers(NamedTuple):
-    """The label named when all attention rests on a token: as noise, and as the informative one.
+    """The label named when all attention rests on a token, as noise and as the informative one,
+    and whether others tie with it.
 
     Stacked, where several models share their attention.
     """
 
     noise: UInt32[Array, "*k V"]
     informative: UInt32[Array, "*k V"]
+    noise_tied: Bool[Array, "*k V"]
+    informative_tied: Bool[Array, "*k V"]
 
 
 def answers_by_token(
@@ -67,15 +85,24 @@ def answers_by_token(
 ) -> Answers:
     """argmax_y u_y^T Vmat h for every token, with the logits of one block of tokens at a time."""
 
-    def best(features: Float[Array, "V h"]) -> UInt32[Array, "V"]:
-        values = features @ Vmat.T
-        named = jax.lax.map(lambda v: jnp.argmax(frozen.U @ v), values, batch_size=layout.rows)
-        return named.astype(jnp.uint32)
+    longest = jnp.max(jnp.linalg.norm(frozen.U, axis=1))
 
-    noise, informative = token_features(program, frozen)
+    def best(features: Float[Array, "V h"]) -> tuple[UInt32[Array, "V"], Bool[Array, "V"]]:
+        values = features @ Vmat.T
+        norm = jnp.linalg.norm(values, axis=1)
+        # A token that was never seen may have no value but what rounding left of the others'.
+        scale = jnp.maximum(norm, jnp.sqrt(jnp.mean(norm**2))) * longest
+        return jax.lax.map(
+            lambda row: name_label(frozen.U @ row[0], row[1]),
+            (values, scale), batch_size=layout.rows,
+        )  # fmt: skip
+
+    features = token_features(program, frozen)
+    noise, tied = best(features[0])
     if program.trigger == "keys":
-        return Answers((same := best(noise)), same)
-    return Answers(best(noise), best(informative))
+        return Answers(noise, noise, tied, tied)
+    informative, informative_tied = best(features[1])
+    return Answers(noise, informative, tied, informative_tied)
 
 
 def map_accuracy(frozen: Frozen, answers: Answers) -> Float[Array, ""]:
@@ -88,14 +115,18 @@ def hits_by_token(
     attend: Literal["argmax", "locked"], answers: Answers, w: Float[Array, "d"], count: Count,
 ) -> Hits:  # fmt: skip
     """Hits over the first `samples` of a stream where attention rests on one token."""
-    s, s_trig = frozen.Z @ w, frozen.trigger @ w
+    scores = Scores.of(frozen, w)
 
-    def judge(batch: Batch) -> tuple[Bool[Array, "*k B"], Bool[Array, "*k B"]]:
-        noise, attended = hard_attention(batch, s, s_trig)
+    def judge(batch: Batch) -> Judged:
+        noise, attended = hard_attention(batch, scores)
         attended = attended | (attend == "locked")
         own, other = answers.informative[..., batch.informative], answers.noise[..., noise]
         answered = jnp.where(attended, own, other) == batch.label
-        return answered, jnp.broadcast_to(attended, answered.shape)
+        ties = (answers.informative_tied[..., batch.informative], answers.noise_tied[..., noise])
+        tied = jnp.where(attended, *ties)
+        if attend != "locked":
+            tied = tied | attention_tied(batch, scores)
+        return Judged(answered, jnp.broadcast_to(attended, answered.shape), tied)
 
     models = answers.noise.shape[:-1]
     return _count_hits(judge, source, count, program.length, layout.by_token, models)
@@ -108,17 +139,22 @@ def hits_by_sample(
 ) -> Hits:  # fmt: skip
     """Hits over the first `samples` of a stream where attention mixes tokens; w = W_KQ z_EOS."""
     M = frozen.U @ Vmat
+    longest = jnp.max(jnp.linalg.norm(M, axis=1))
+    scores = Scores.of(frozen, w)
 
-    def judge(batch: Batch) -> tuple[Bool[Array, "B"], Bool[Array, "B"]]:
+    def judge(batch: Batch) -> Judged:
         if attend == "uniform":
             pooled = uniform_pool(program, frozen, batch)
-            attended = jnp.zeros(batch.label.shape, bool)
+            attended = tied = jnp.zeros(batch.label.shape, bool)
         else:
-            scores = attention_scores(frozen, batch, w)
-            pooled = pool(program, frozen, batch, jax.nn.softmax(scores, axis=1))
-            attended = jnp.argmax(scores, axis=1).astype(jnp.uint32) == batch.position
-        answer = jnp.argmax(hidden(program, frozen, pooled) @ M.T, axis=1)
-        return answer.astype(jnp.uint32) == batch.label, attended
+            weights = jax.nn.softmax(attention_scores(frozen, batch, w), axis=1)
+            pooled = pool(program, frozen, batch, weights)
+            _, attended = hard_attention(batch, scores)
+            tied = attention_tied(batch, scores)
+        features = hidden(program, frozen, pooled)
+        scale = jnp.linalg.norm(features, axis=1) * longest
+        answer, answer_tied = name_label(features @ M.T, scale)
+        return Judged(answer == batch.label, attended, tied | answer_tied)
 
     # A chunk is worked through whole, however few of its sequences count.
     chunk = min(layout.by_sample, UNIFORM_SAMPLES) if attend == "uniform" else layout.by_sample
@@ -181,7 +217,7 @@ def look_at_steps(
 
 
 def _count_hits(
-    judge: Callable[[Batch], tuple[Bool[Array, "*k B"], Bool[Array, "*k B"]]],
+    judge: Callable[[Batch], Judged],
     source: Source,
     count: Count,
     length: int,
@@ -189,10 +225,10 @@ def _count_hits(
     models: tuple[int, ...] = (),
 ) -> Hits:
     def body(hits: Hits, batch: Batch, live: Bool[Array, "B"]) -> Hits:
-        answered, attended = judge(batch)
-        more = Hits(answered & live, attended & live, answered & attended & live)
+        answered, attended, tied = judge(batch)
+        more = Hits(answered, attended, answered & attended, tied)
         return jax.tree.map(
-            lambda old, new: old + jnp.sum(new, axis=-1, dtype=jnp.uint32), hits, more
+            lambda old, new: old + jnp.sum(new & live, axis=-1, dtype=jnp.uint32), hits, more
         )
 
     zero = Hits(*(jnp.zeros(models, jnp.uint32) for _ in Hits._fields))

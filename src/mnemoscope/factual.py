@@ -1,7 +1,9 @@
 """Trainings of paper B's transformer: settings and seeds in, outcomes out.
 
-Trainings that share a program run side by side. Each stops at the first check at which accuracy on
-fresh sequences reaches its target; what is reported is accuracy on sequences that no check saw.
+Trainings that share a program run side by side on a GPU; on a CPU each has its steps alone, so that
+it ends with the same numbers whatever else was asked for. Each stops at the first check at which
+accuracy on fresh sequences reaches its target; what is reported is accuracy on sequences that no
+check saw.
 """
 
 import time
@@ -12,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mnemoscope.fields import Device
+from mnemoscope.free_memory import SINGULAR, SOLVED, check_fits
 from mnemoscope.keys import named_key, normal
 from mnemoscope.models.constructed import write_weights
 from mnemoscope.models.factual import Weights, attended, by_place, draw_frozen
@@ -23,6 +26,7 @@ from mnemoscope.stopping import handing_on
 from mnemoscope.tasks.facts import Sizes, draw_facts
 from mnemoscope.together import (
     COMPILE_SECONDS,
+    Hear,
     Lesson,
     Rows,
     School,
@@ -34,7 +38,6 @@ from mnemoscope.training.factual import (
     Extent,
     World,
     advance,
-    apart,
     begin,
     final_accuracy,
     measure,
@@ -43,8 +46,8 @@ from mnemoscope.training.factual import (
 FactsJob = tuple[Facts, int]
 # Steps between two looks at accuracy.
 CHECK = 32
-# Trainings side by side, at most; memory may allow fewer.
-MOST_AT_ONCE = {"cpu": 16, "gpu": 64}
+# Trainings side by side on a GPU, at most; memory may allow fewer.
+MOST_AT_ONCE = 64
 # With so much work in a step (about as many products), and so many trainings, a GPU is busy: more
 # would only end later, all at once.
 BUSY, SOME = 2**31, 16
@@ -91,8 +94,9 @@ def train_many(
     *,
     device: Device = "auto",
     precision: Precision = "float32",
+    hear: Hear | None = None,
 ) -> list[Outcome]:
-    """One outcome for each (spec, seed), in the order asked for."""
+    """One outcome for each (spec, seed), in the order asked for. `hear` is told of progress."""
     place = find_device(device)
     groups: dict[Facts, list[int]] = {}
     for number, (spec, _) in enumerate(jobs):
@@ -105,7 +109,7 @@ def train_many(
             for first in range(0, len(numbers), size):
                 part = numbers[first : first + size]
                 run = _train if program.method == "trained" else _construct
-                done = run(program, [jobs[number] for number in part], place, precision)
+                done = run(program, [jobs[number] for number in part], place, precision, hear)
                 found.update(zip(part, done, strict=True))
     return [found[number] for number in range(len(jobs))]
 
@@ -129,17 +133,15 @@ def _batch_size(program: Facts, place: Place) -> int:
             "batch", f"expected few enough sequences for the memory that is free, got "
             f"{program.batch:,} ({needed_bytes(program) / 1e9:.1f} GB)",
         )  # fmt: skip
-    return most_rows(fits, enough_rows(program, place.platform), place)
+    return most_rows(fits, enough_rows(program), place)
 
 
-def enough_rows(program: Facts, platform: str) -> int:
-    """How many trainings of a program run side by side where there is room; a power of two."""
-    if platform == "cpu":
-        return MOST_AT_ONCE["cpu"]
+def enough_rows(program: Facts) -> int:
+    """How many trainings of a program run side by side on a GPU that has room; a power of two."""
     times = 2 if by_place(program) else 1  # for scores, and for what is seen
     attention, mlp = times * program.heads * attended(program), 2 * program.width
     work = program.batch * program.dim * (attention + mlp + program.outputs)
-    rows = MOST_AT_ONCE["gpu"]
+    rows = MOST_AT_ONCE
     while rows > SOME and rows * work > BUSY:
         rows //= 2
     return rows
@@ -155,12 +157,25 @@ def _keys(spec: Facts, seed: int) -> dict[str, np.ndarray]:
     return made | {name: named_key(seed, f"facts-{name}", dim=spec.dim) for name in names}
 
 
+def _check_writing(spec: Facts) -> None:
+    """Weights are written down in double precision on the host."""
+    d, k, m = spec.dim, spec.head_dim, spec.width
+    tokens = spec.subjects + spec.relations
+    heads = 4 * spec.heads * k * d + SINGULAR * min(k + 1, d) * d
+    rows = 5 * (spec.tokens + spec.outputs + tokens) * d
+    hidden = 3 * m * d + m * spec.relations
+    needed = 8 * (heads + rows + hidden + SOLVED * d**2)
+    check_fits("dim", f"{d:,}", needed, "writing the weights down")
+
+
 def _construct(
-    program: Facts, jobs: list[FactsJob], place: Place, precision: Precision
-) -> list[Outcome]:
+    program: Facts, jobs: list[FactsJob], place: Place, precision: Precision,
+    hear: Hear | None,
+) -> list[Outcome]:  # fmt: skip
     """Weights written down for each job, and how often they are right."""
     made = []
     for spec, seed in jobs:
+        _check_writing(spec)
         began = time.perf_counter()
         keys = {name: jnp.asarray(key) for name, key in _keys(spec, seed).items()}
         sizes = Sizes.of(spec)
@@ -184,8 +199,9 @@ def _construct(
 
 
 def _train(
-    program: Facts, jobs: list[FactsJob], place: Place, precision: Precision
-) -> list[Outcome]:
+    program: Facts, jobs: list[FactsJob], place: Place, precision: Precision,
+    hear: Hear | None,
+) -> list[Outcome]:  # fmt: skip
     """One batch, in one compiled program."""
     most = _batch_size(program, place)
     rows = filled(jobs, place, most)
@@ -209,7 +225,7 @@ def _train(
 
     lessons = [Lesson(s, seed, s.target, s.max_steps, s.parameters) for s, seed in jobs]
     school = School(
-        go_on, CHECK, final, place, precision, most, apart=lambda rows: apart(program, lr, rows),
+        go_on, CHECK, final, place, precision, most,
         compile_seconds=COMPILE_SECONDS if place.platform == "cpu" else TRYING_SECONDS,
     )  # fmt: skip
-    return train_together(lessons, (world, state, lr), school)
+    return train_together(lessons, (world, state, lr), school, hear)

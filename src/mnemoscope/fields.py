@@ -24,6 +24,12 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
+def shown(value: Any) -> str:
+    """A value that came, on one line and not without end: it may be an array or a whole file."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 300 else f"{text[:297]}..."
+
+
 def _number(value: Any) -> float | None:
     """The finite or infinite number that `value` stands for, or None when it is not a number."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -55,7 +61,7 @@ def whole(at_least: int, at_most: int | None = None) -> Callable[[Any], int]:
     def read(value: Any) -> int:
         exact = _whole_number(value)
         if exact is None or exact < at_least or (at_most is not None and exact > at_most):
-            raise ValueError(f"expected {expected}, got {value!r}")
+            raise ValueError(f"expected {expected}, got {shown(value)}")
         return exact
 
     return read
@@ -67,7 +73,9 @@ def between(low: float, high: float, or_else: str = "") -> Callable[[Any], float
     def read(value: Any) -> float:
         number = _number(value)
         if number is None or not low <= number <= high:
-            raise ValueError(f"expected {or_else}a number from {low:g} to {high:g}, got {value!r}")
+            raise ValueError(
+                f"expected {or_else}a number from {low:g} to {high:g}, got {shown(value)}"
+            )
         return number
 
     return read
@@ -76,7 +84,9 @@ def between(low: float, high: float, or_else: str = "") -> Callable[[Any], float
 def step_size(low: float, high: float) -> Callable[[Any], float | Literal["limit"]]:
     """A validator for step sizes: `limit`, or a number in [low, high]."""
     read_number = between(low, high, "'limit' or ")
-    return lambda value: "limit" if value == "limit" else read_number(value)
+    return lambda value: (
+        "limit" if isinstance(value, str) and value == "limit" else read_number(value)
+    )
 
 
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
@@ -89,7 +99,7 @@ def byte_count(value: str) -> int:
     digits = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
     number, unit = _number(digits.strip()), UNITS.get(text[len(digits) :].lower())
     if number is None or unit is None or not 1 <= number * unit < 2**62:
-        raise ValueError(f"expected a size such as 2GB, 512MiB or 4e9, got {value!r}")
+        raise ValueError(f"expected a size such as 2GB, 512MiB or 4e9, got {shown(value)}")
     return int(number * unit)
 
 
@@ -97,18 +107,21 @@ def byte_count(value: str) -> int:
 FROM_FILE = re.compile(r"file:[0-9a-f]{16}")
 
 
+def is_name(value: Any) -> bool:
+    """Whether it can only be the name of a law or of a kept matrix: not a file's, not an array."""
+    if isinstance(value, str):
+        return not value.startswith("file:") or FROM_FILE.fullmatch(value) is not None
+    pair = isinstance(value, tuple) and len(value) == 2
+    return not all(hasattr(one, "__array__") for one in (value if pair else (value,)))
+
+
 def law_or_file(*names: str) -> Callable[[Any], str]:
     """A validator for the name of a law, or of a matrix that was kept."""
     law = one_of(*names)
 
     def read(value: Any) -> str:
-        if isinstance(value, str) and value.startswith("file:"):
-            if FROM_FILE.fullmatch(value):
-                return value
-            raise ValueError(
-                f"expected file: and the 16 digits of a matrix that was kept, got {value!r}"
-            )
-        return law(value)
+        kept = isinstance(value, str) and FROM_FILE.fullmatch(value)
+        return value if kept else law(value)
 
     return read
 
@@ -117,10 +130,10 @@ def one_of(*names: str) -> Callable[[Any], str]:
     """A validator for a name out of a fixed list; a near miss is told what it was near to."""
 
     def read(value: Any) -> str:
-        if value in names:
+        if isinstance(value, str) and value in names:
             return value
         raise ValueError(
-            f"expected one of {', '.join(names)}, got {value!r}{nearest(str(value), names)}"
+            f"expected one of {', '.join(names)}, got {shown(value)}{nearest(str(value), names)}"
         )
 
     return read

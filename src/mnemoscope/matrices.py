@@ -6,37 +6,26 @@
 
 A setting names a matrix by what is in it, `file:` and sixteen digits, so that a record means the
 same when the file has moved or changed. The matrix itself is kept beside the user's store.
-
-No pickle is ever loaded: NumPy is told not to, and safetensors is read here, a table of contents in
-JSON before plain numbers.
 """
 
 import hashlib
-import json
 import math
-import zipfile
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from mnemoscope.fields import is_name, whole
 from mnemoscope.files import data_home, whole_file
+from mnemoscope.free_memory import EIGENVECTORS, check_fits
+from mnemoscope.matrix_files import MOST_COLUMNS, check_numbers, check_shape, read_parts
 from mnemoscope.spec import SpecError
 
-MOST_ROWS, MOST_COLUMNS = 2**22, 2**15
-MOST_BYTES = 2**33
-# Types of safetensors that hold real numbers; BF16 is the upper half of a float32.
-TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 # Whitening takes directions of less variance than this share of the largest for that much.
 FLAT = 1e-6
-# What reading a file that is not what it says may raise; RuntimeError is that of packed files with
-# a password or in an unknown form, and of JSON that is nested without end.
-BROKEN = (
-    ValueError, KeyError, TypeError, AttributeError, OverflowError, RuntimeError, EOFError,
-    zipfile.BadZipFile,
-)  # fmt: skip
+# Rows of less than this share of the largest number are rows of zeros.
+TINY = 1e-30
 
 
 class Matrices(NamedTuple):
@@ -55,44 +44,78 @@ class Matrices(NamedTuple):
         return f"file:{digest.hexdigest()[:16]}"
 
 
-def read_matrices(text: str, *, centre: bool = False, whiten: bool = False) -> Matrices:
-    """What `PATH` or `PATH#NAME,NAME` says, ready for use.
+def read_matrices(
+    told: Any, *, dim: Any = None, centre: bool = False, whiten: bool = False
+) -> Matrices:
+    """What `PATH` or `PATH#NAME,NAME` says, or an array or a pair of them, ready for use.
 
     Rows of zeros are left out. The scale is set so that squared norms are 1 on average. `centre`
-    takes the mean away, `whiten` also makes all directions alike.
+    takes the mean away, `whiten` also makes all directions alike. `dim` says on which side tokens
+    are where there are more columns than rows.
     """
-    shown, _, names = text.partition("#")
-    path = Path(shown)
-    tensors = _open(path)
-    if list(tensors) == [""]:
-        if names:
-            raise SpecError("embedding", f"expected no name for a .npy file, got {names!r}")
-        wanted = [""]
-    elif names:
-        wanted = names.split(",")
-        if len(wanted) > 2:
-            raise SpecError("embedding", f"expected one or two names after #, got {names!r}")
-        missing = [name for name in wanted if name not in tensors]
-        if missing:
-            raise SpecError(
-                "embedding", f"expected one of {_list(tensors)} in {shown!r}, got {missing[0]!r}"
-            )
-    else:
-        wanted = [name for name, shape in tensors.items() if len(shape) == 2]
-        if len(wanted) != 1:
-            raise SpecError(
-                "embedding", f"expected {shown}#NAME, since it holds {_list(tensors)}, got no name"
-            )
-    parts = [_matrix(path, name, tensors[name]) for name in wanted]
+    parts = read_parts(told) if isinstance(told, str) else _arrays(told)
+    shown = repr(told) if isinstance(told, str) else "the array"
     if len(parts) == 2 and parts[0].shape != parts[1].shape:
         raise SpecError("embedding", f"expected Z and U of one shape, got {parts[0].shape} and "
                         f"{parts[1].shape}")  # fmt: skip
-    alive = np.all([np.any(part != 0, axis=1) for part in parts], axis=0)
+    if _lies_on_its_side(parts[0].shape, dim, shown):
+        parts = [part.T for part in parts]
+    if parts[0].shape[1] > MOST_COLUMNS:
+        raise SpecError("embedding", f"expected at most {MOST_COLUMNS:,} dimensions, got "
+                        f"{parts[0].shape[1]:,} in {shown}")  # fmt: skip
+    alive = np.all([_there(part) for part in parts], axis=0)
     if alive.sum() < 2:
         raise SpecError(
             "embedding", f"expected two rows or more that are not zero, got {alive.sum()}"
         )
     return Matrices(*(_ready(part[alive], centre, whiten) for part in parts))
+
+
+def take_matrix(values: dict[str, Any]) -> dict[str, Any]:
+    """With a matrix for an embedding, as `file:PATH` or as an array, its name and its sizes."""
+    told = values.get("embedding")
+    if told is None or is_name(told):
+        return values
+    found = read_matrices(
+        told.removeprefix("file:") if isinstance(told, str) else told, dim=values.get("dim")
+    )
+    rows, columns = found.Z.shape
+    return {"vocab": rows, "dim": columns, **values, "embedding": keep(found)}
+
+
+def _arrays(told: Any) -> list[np.ndarray]:
+    """Z, or Z and U, as a caller handed them over."""
+    pair = isinstance(told, tuple) and len(told) == 2
+    try:
+        found = [np.asarray(one) for one in (told if pair else (told,))]
+    except Exception:  # whatever an object's own conversion raises
+        raise SpecError("embedding", "expected a matrix of real numbers, got an object of type "
+                        f"{type(told).__name__} that is none") from None  # fmt: skip
+    for part in found:
+        check_shape(part.shape, "the array")
+    return [check_numbers(part, "the array") for part in found]
+
+
+def _lies_on_its_side(shape: tuple[int, ...], dim: Any, shown: str) -> bool:
+    """Whether columns are tokens. More columns than rows may be meant, or a mistake: `dim` says."""
+    rows, columns = shape
+    asked = None
+    with suppress(ValueError):  # what is no number is the setting's to refuse
+        asked = None if dim is None else whole(1)(dim)
+    if columns > rows and asked not in (rows, columns):
+        raise SpecError(
+            "dim", f"expected {rows} if the columns of {shown} are tokens, or {columns} if its "
+            f"rows are, since it has more columns than rows, got {dim or 'none'}",
+        )  # fmt: skip
+    if asked is not None and asked not in (rows, columns)[columns <= rows :]:
+        raise SpecError("dim", f"expected {columns}, the columns of {shown}, got {asked}")
+    return columns > rows and asked == rows
+
+
+def _there(part: np.ndarray) -> np.ndarray:
+    """Which rows are not zero, beside the largest."""
+    sizes = np.abs(part).max(axis=1).astype(np.float64)
+    return sizes > TINY * sizes.max()
 
 
 def _ready(part: np.ndarray, centre: bool, whiten: bool) -> np.ndarray:
@@ -102,10 +125,21 @@ def _ready(part: np.ndarray, centre: bool, whiten: bool) -> np.ndarray:
         if not np.abs(made).max() > FLAT * np.abs(part).max():
             raise SpecError("embedding", "expected rows that differ, got the same in all")
     if whiten:
-        values, vectors = np.linalg.eigh(made.T @ made / len(made))
-        made = made @ (vectors / np.sqrt(np.maximum(values, FLAT * values[-1]))) @ vectors.T
+        made = _whitened(made)
     size = math.sqrt(float(np.mean(np.sum(made**2, axis=1))))
     return (made / (size or 1.0)).astype(np.float32)
+
+
+def _whitened(made: np.ndarray) -> np.ndarray:
+    """The same variance in every direction that has some, from the smaller of the two Grams."""
+    rows, columns = made.shape
+    side = min(rows, columns)
+    check_fits("embedding", f"{rows:,} x {columns:,}", 8 * EIGENVECTORS * side**2,
+               "whitening it")  # fmt: skip
+    gram = made.T @ made if side == columns else made @ made.T
+    values, vectors = np.linalg.eigh(gram / rows)
+    scaled = vectors / np.sqrt(np.maximum(values, FLAT * values[-1]))
+    return made @ scaled @ vectors.T if side == columns else vectors @ (scaled.T @ made)
 
 
 def keep(matrices: Matrices) -> str:
@@ -117,7 +151,7 @@ def keep(matrices: Matrices) -> str:
         return name  # it is there, and whole
     with suppress(OSError):  # what cannot be made is told by the next line
         path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as part, Path(part).open("wb") as file:
+    with whole_file(path, "embedding") as part, Path(part).open("wb") as file:
         np.savez(file, **{k: v for k, v in matrices._asdict().items() if v is not None})
     return name
 
@@ -128,7 +162,7 @@ def load(name: str) -> Matrices:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
             return Matrices(kept["Z"], kept["U"] if "U" in kept.files else None)
-    except (OSError, *BROKEN):
+    except Exception:  # missing, or damaged in any way
         raise SpecError(
             "embedding", f"expected a matrix that is kept here, got {name!r}: give file:PATH again"
         ) from None
@@ -136,114 +170,3 @@ def load(name: str) -> Matrices:
 
 def _place(name: str) -> Path:
     return data_home() / "embeddings" / f"{name.removeprefix('file:')}.npz"
-
-
-def _list(tensors: dict[str, tuple[int, ...]]) -> str:
-    flat = [name for name, shape in tensors.items() if len(shape) == 2]
-    flat.sort(key=lambda name: "word" not in name and "token" not in name)  # likely ones first
-    more = f" and {len(flat) - 6} more" if len(flat) > 6 else ""
-    return ", ".join(flat[:6]) + more if flat else "no matrix"
-
-
-def _open(path: Path) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of what is in a file."""
-    shown = repr(str(path))
-    try:
-        match path.suffix:
-            case ".safetensors":
-                found = {name: one["shape"] for name, one in _contents(path)[0].items()}
-                return {name: _shape(told) for name, told in found.items()}
-            case ".npy":
-                with path.open("rb") as file:
-                    return {"": _npy_shape(file)}
-            case ".npz":
-                with zipfile.ZipFile(path) as kept:
-                    return dict(_npz_shapes(kept))
-    except OSError as error:
-        reason = error.strerror or "not such a file"
-        raise SpecError("embedding", f"expected a readable file, got {shown} ({reason})") from None
-    except BROKEN:
-        raise SpecError(
-            "embedding", f"expected a {path.suffix} file of plain numbers, got {shown}"
-        ) from None
-    raise SpecError("embedding", f"expected .npy, .npz or .safetensors, got {shown}")
-
-
-def _shape(told: Any) -> tuple[int, ...]:
-    if not isinstance(told, list | tuple) or not all(type(size) is int for size in told):
-        raise ValueError
-    return tuple(told)
-
-
-def _npy_shape(file: Any) -> tuple[int, ...]:
-    """The shape that an array's header tells; numbers are not read yet, however many it says."""
-    version = np.lib.format.read_magic(file)
-    read = (
-        np.lib.format.read_array_header_1_0
-        if version == (1, 0)
-        else np.lib.format.read_array_header_2_0
-    )
-    shape, _, kind = read(file)
-    if kind.kind == "O":
-        raise ValueError
-    return _shape(shape)
-
-
-def _npz_shapes(kept: zipfile.ZipFile) -> Iterator[tuple[str, tuple[int, ...]]]:
-    for name in kept.namelist():
-        with kept.open(name) as file, suppress(*BROKEN):  # others may be there besides
-            yield name.removesuffix(".npy"), _npy_shape(file)
-
-
-def _contents(path: Path) -> tuple[dict[str, Any], int]:
-    """The table of contents of a safetensors file, and where its numbers begin."""
-    with path.open("rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        if not 2 <= size <= 2**27 or size + 8 > path.stat().st_size:
-            raise ValueError
-        told = json.loads(file.read(size))
-    return {name: one for name, one in told.items() if name != "__metadata__"}, 8 + size
-
-
-def _matrix(path: Path, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """One matrix, checked, as float32."""
-    shown = f"{path}#{name}" if name else str(path)
-    if len(shape) != 2 or not (1 <= shape[0] <= MOST_ROWS and 1 <= shape[1] <= MOST_COLUMNS):
-        raise SpecError(
-            "embedding", f"expected a matrix of at most {MOST_ROWS:,} x {MOST_COLUMNS:,}, got "
-            f"shape {shape} in {shown!r}",
-        )  # fmt: skip
-    if 8 * shape[0] * shape[1] > MOST_BYTES:
-        raise SpecError("embedding", f"expected at most {MOST_BYTES // 2**30} GiB, got {shown!r}")
-    try:
-        found = _numbers(path, name, shape)
-    except (OSError, *BROKEN):
-        raise SpecError(
-            "embedding", f"expected real numbers as its contents say, got {shown!r}"
-        ) from None
-    bad = np.flatnonzero(~np.isfinite(found).all(axis=1))
-    if len(bad):
-        raise SpecError(
-            "embedding", f"expected finite numbers, got others in {len(bad):,} rows of {shown!r}, "
-            f"row {bad[0]:,} the first",
-        )  # fmt: skip
-    return found
-
-
-def _numbers(path: Path, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    if path.suffix == ".safetensors":
-        contents, begin = _contents(path)
-        kind = contents[name]["dtype"]
-        first, last = contents[name]["data_offsets"]
-        width = np.dtype(TYPES[kind]).itemsize
-        if first < 0 or last - first != shape[0] * shape[1] * width:
-            raise ValueError
-        found = np.memmap(path, TYPES[kind], "r", begin + first, shape)
-        if kind == "BF16":
-            return (found.astype(np.uint32) << 16).view(np.float32)
-        return np.asarray(found, np.float32)
-    kept = np.load(path, allow_pickle=False)
-    found = kept if path.suffix == ".npy" else kept[name]
-    if found.dtype.kind not in "fiu":
-        raise ValueError
-    return np.asarray(found, np.float32)

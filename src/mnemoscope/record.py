@@ -11,7 +11,7 @@ from mnemoscope.fields import Measure
 from mnemoscope.spec import Retrieval, Spec
 
 # Raised whenever a change makes old and new results differ by more than rounding.
-NUMERICS_VERSION = 2
+NUMERICS_VERSION = 3
 
 # What a trial is of: a setting and a seed. Any kind of setting, where the kind does not matter.
 Job = tuple[Retrieval, int]
@@ -31,6 +31,7 @@ class Step:
     signal: float | None = None
     std: float | None = None
     loss: float | None = None
+    tied: int | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -85,7 +86,7 @@ class Trial:
         """Plain data, ready for JSON: numbers that are not finite become None."""
         steps = [{**dataclasses.asdict(step), "ratio": step.ratio} for step in self.steps]
         end = steps[-1] if self._end else dict.fromkeys(f.name for f in dataclasses.fields(Step))
-        return _finite(
+        return finite(
             {
                 "seed": self.seed,
                 "status": self.status,
@@ -138,7 +139,7 @@ class Outcome:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON: numbers that are not finite become None."""
-        return _finite(
+        return finite(
             {
                 "seed": self.seed,
                 "status": self.status,
@@ -179,11 +180,12 @@ def _how(record: Record) -> dict[str, Any]:
     }
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Plain data in which numbers that are not finite are None, as JSON has it."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):
-        return {name: _finite(part) for name, part in value.items()}
+        return {name: finite(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
+        return [finite(part) for part in value]
     return value

@@ -1,11 +1,9 @@
 """What memory there is, and whether a setting fits in it, said before anything is allocated."""
 
-import contextlib
 import math
-import os
-from pathlib import Path
 from typing import NamedTuple
 
+from mnemoscope.free_memory import free_in_host, readable
 from mnemoscope.layout import Layout, Platform, choose_layout, needed_bytes
 from mnemoscope.numerics import Place, Precision
 from mnemoscope.spec import Retrieval, SpecError
@@ -31,26 +29,7 @@ def free_bytes(place: Place) -> int | None:
     if place.platform != "cpu":
         stats = place.memory_stats()
         return stats["bytes_limit"] - stats["bytes_in_use"] if stats else None
-    known = [free for free in (_free_in_system(), _free_in_container()) if free is not None]
-    return min(known, default=None)
-
-
-def _free_in_system() -> int | None:
-    with contextlib.suppress(OSError, StopIteration, ValueError):
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        return 1024 * int(next(x for x in lines if x.startswith("MemAvailable")).split()[1])
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return None
-
-
-def _free_in_container() -> int | None:
-    """What a container's own limit leaves, where there is one."""
-    folder = Path("/sys/fs/cgroup")
-    with contextlib.suppress(OSError, ValueError):  # "max" is no number: no limit
-        limit = int((folder / "memory.max").read_text())
-        return max(0, limit - int((folder / "memory.current").read_text()))
-    return None
+    return free_in_host()
 
 
 class Room(NamedTuple):
@@ -97,12 +76,3 @@ def plan_memory(spec: Retrieval, precision: Precision, room: Room) -> Layout:
                 f"({readable(most)} for {part})",
             )
     return layout
-
-
-def readable(count: float) -> str:
-    """A number of bytes for people: `1.23 GB`."""
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} PB"

@@ -2,6 +2,7 @@
 
     spec, seed -> streams -> frozen vectors -> three steps [-> more training] -> record
 
+A short trial is one compiled call (`calls`); a long one goes through the same functions in parts.
 Formulas: the model's stand in `models.transformer`, the steps' in `training.three_step` and, as
 computed, in `training.by_token` and `training.by_sample`.
 """
@@ -14,13 +15,14 @@ import jax
 import jax.numpy as jnp
 
 from mnemoscope import keys
+from mnemoscope.calls import Seen, call_for, run_call
 from mnemoscope.evaluation import Look, look, look_at_steps
 from mnemoscope.fields import Device
 from mnemoscope.layout import Layout
 from mnemoscope.models.own import make_frozen
 from mnemoscope.models.transformer import Frozen
-from mnemoscope.numerics import Precision, find_device, numerics
-from mnemoscope.record import Status, Step, Trial
+from mnemoscope.numerics import Place, Precision, find_device, numerics
+from mnemoscope.record import Job, Status, Step, Trial
 from mnemoscope.room import Room, plan_memory
 from mnemoscope.spec import Retrieval
 from mnemoscope.stopping import stop_if_asked
@@ -52,19 +54,45 @@ def simulate(
     """
     began = time.perf_counter()
     place = find_device(device)
+    room = Room.of(place, budget)
+    call = call_for(spec, precision, room, place)
+    if call is not None:
+        (seen,) = run_call(call, [(spec, seed)])
+        if progress is not None:
+            progress(passes(spec))
+        return read_seen((spec, seed), seen, time.perf_counter() - began, precision, place)
     with numerics(precision, place):
-        layout = plan_memory(spec, precision, Room.of(place, budget))
-        streams = keys.streams(spec, seed)
-        frozen = make_frozen(spec, streams)
-        train = Source(streams["train"], frozen.permutation)
-        test = Source(streams["test"], frozen.permutation)
-        learned = train_three_steps(spec, layout, frozen, train, progress)
-        fresh = Count.of(spec.test_samples)
-        looks = _look_at_steps(spec.program(), layout, frozen, test, learned, Rates.of(spec), fresh)
-        steps = read_steps(spec, looks)
-        if spec.then != "none":
-            steps += _train_on(spec, layout, frozen, train, test, learned, progress)
-        finite = bool(jnp.all(jnp.isfinite(learned.V2)))
+        layout = plan_memory(spec, precision, room)
+        steps, finite = _in_parts(spec, seed, layout, progress)
+    return _trial((spec, seed), steps, finite, time.perf_counter() - began, precision, place)
+
+
+def _in_parts(
+    spec: Retrieval, seed: int, layout: Layout, progress: Progress | None
+) -> tuple[list[Step], bool]:
+    """A trial of more than one compiled call, which tells of its progress and can be stopped."""
+    streams = keys.streams(spec, seed)
+    frozen = make_frozen(spec, streams)
+    train = Source(streams["train"], frozen.permutation)
+    test = Source(streams["test"], frozen.permutation)
+    learned = train_three_steps(spec, layout, frozen, train, progress)
+    fresh = Count.of(spec.test_samples)
+    looks = _look_at_steps(spec.program(), layout, frozen, test, learned, Rates.of(spec), fresh)
+    steps = read_steps(spec, looks)
+    if spec.then != "none":
+        steps += _train_on(spec, layout, frozen, train, test, learned, progress)
+    return steps, bool(jnp.all(jnp.isfinite(learned.V2)))
+
+
+def read_seen(job: Job, seen: Seen, seconds: float, precision: Precision, place: Place) -> Trial:
+    """The record of what a compiled call saw."""
+    return _trial(job, read_steps(job[0], seen.looks), bool(seen.finite), seconds, precision, place)
+
+
+def _trial(
+    job: Job, steps: list[Step], finite: bool, seconds: float, precision: Precision, place: Place
+) -> Trial:
+    spec, seed = job
     status, message = judge(spec, steps, finite)
     return Trial(
         spec=spec,
@@ -72,7 +100,7 @@ def simulate(
         status=status,
         message=message,
         steps=tuple(steps),
-        seconds=time.perf_counter() - began,
+        seconds=seconds,
         precision=precision,
         device=place.device_kind,
     )
@@ -139,7 +167,7 @@ def read_steps(spec: Retrieval, looks: dict[str, Look]) -> list[Step]:
 
 
 def _step(spec: Retrieval, name: str, seen: Look, loss: float | None = None) -> Step:
-    answered, attended, both = (int(count) for count in seen.hits)
+    answered, attended, both, tied = (int(count) for count in seen.hits)
     samples = int(seen.samples)
     scored = name != "V1" and spec.attention == "learned"
     return Step(
@@ -151,4 +179,5 @@ def _step(spec: Retrieval, name: str, seen: Look, loss: float | None = None) -> 
         signal=float(seen.margin.signal) if scored else None,
         std=float(seen.margin.std) if scored else None,
         loss=loss,
+        tied=tied,
     )

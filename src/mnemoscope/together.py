@@ -1,8 +1,8 @@
 """Trainings side by side, until each has its outcome.
 
 Each stops at the first check at which its accuracy reaches its target, or at its last step. When
-most of a batch is done, the rest goes on in a smaller one; where trainings have their steps one by
-one, whoever is done leaves at once.
+most of a batch is done, the rest goes on in a smaller one. On a CPU a batch is one training: side
+by side they would be done no sooner, and their last digits would depend on who is beside them.
 """
 
 import math
@@ -26,6 +26,8 @@ COMPILE_SECONDS = 4.0
 LEAST_ON_GPU, LEAST_LARGE = 8, 4
 KEPT_CHECKS = 128
 
+# Hears which training has taken what share of its steps.
+Hear = Callable[[Spec, int, float], None]
 # Arrays in any nesting, all with a first axis of one row for each training.
 Rows = Any
 
@@ -57,8 +59,6 @@ class School:
     # Rows that there is room for, and rows that there are at least on a GPU.
     most: int
     least: int = LEAST_ON_GPU
-    # Whether so many rows have their steps one by one, so that one less needs no other program.
-    apart: Callable[[int], bool] = lambda rows: False
     compile_seconds: float = COMPILE_SECONDS
 
 
@@ -79,9 +79,9 @@ def round_up(number: int, halves_above: int) -> int:
 
 
 def most_rows(fits: int, usual: int, place: Place) -> int:
-    """How many trainings to run at once: as usual, or as many as memory holds."""
+    """How many trainings to run at once: as usual, or as many as memory holds; on a CPU one."""
     most = max(1, min(usual, fits))
-    return most if place.platform == "cpu" else 1 << (most.bit_length() - 1)
+    return 1 if place.platform == "cpu" else 1 << (most.bit_length() - 1)
 
 
 def filled(jobs: Sequence[Any], place: Place, most: int, least: int = LEAST_ON_GPU) -> list[Any]:
@@ -89,7 +89,9 @@ def filled(jobs: Sequence[Any], place: Place, most: int, least: int = LEAST_ON_G
     return [*jobs, *[jobs[-1]] * (row_count(len(jobs), place, most, least) - len(jobs))]
 
 
-def train_together(lessons: Sequence[Lesson], rows: Rows, school: School) -> list[Outcome]:
+def train_together(
+    lessons: Sequence[Lesson], rows: Rows, school: School, hear: Hear | None = None
+) -> list[Outcome]:
     """Steps and checks in turn, from the first state on. Rows beyond the lessons are not heard."""
     outcomes: dict[int, Outcome] = {}
     curves: list[list[dict[str, float]]] = [[] for _ in lessons]
@@ -111,6 +113,9 @@ def train_together(lessons: Sequence[Lesson], rows: Rows, school: School) -> lis
             verdict = _judge(lessons[number], taken, values)
             if verdict is not None:
                 over[row] = verdict
+            if hear is not None:
+                share = 1.0 if verdict else taken / lessons[number].most_steps
+                hear(lessons[number].spec, lessons[number].seed, share)
         final = school.final(rows) if over else np.empty(0)
         for row, (status, message) in over.items():
             number = at[row]
@@ -132,8 +137,7 @@ def train_together(lessons: Sequence[Lesson], rows: Rows, school: School) -> lis
         left = [row for row, number in enumerate(at) if number not in outcomes]
         fewer = row_count(len(left), school.place, school.most, school.least)
         saved = each * (longest - taken) / school.check * (1 - fewer / size)
-        free = fewer < size and school.apart(fewer)
-        if left and (free or (2 * fewer <= size and saved > school.compile_seconds)):
+        if left and 2 * fewer <= size and saved > school.compile_seconds:
             rows = _take(rows, jnp.asarray([*left, *left[-1:] * (fewer - len(left))]))
             at, size, each = [at[row] for row in left], fewer, math.inf
     return [outcomes[number] for number in range(len(lessons))]

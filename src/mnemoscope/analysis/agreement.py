@@ -30,8 +30,10 @@ class Agreement:
 
 
 def judge(kind: str, pairs: Sequence[Compared]) -> Agreement:
-    """The figures of one comparison; `kind` is terms, accuracy, mlp, critical or bound."""
-    makers = {"terms": _of_terms, "critical": _of_critical, "bound": _of_bound}
+    """The figures of one comparison; `kind` is a part of `validate`."""
+    makers = {
+        "terms": _of_terms, "critical": _of_critical, "bound": _of_bound, "matched": _of_matched
+    }  # fmt: skip
     return makers[kind](pairs) if kind in makers else _of_accuracy(kind, pairs)
 
 
@@ -80,6 +82,17 @@ def _of_accuracy(kind: str, pairs: Sequence[Compared]) -> Agreement:
             "worst error": ("at most 0.08", figures["worst error"] <= 0.08),
         }
     return Agreement(figures, aims)
+
+
+def _of_matched(pairs: Sequence[Compared]) -> Agreement:
+    figures = _of_accuracy("matched", pairs).figures
+    largest = max(pair.error for pair in pairs)
+    figures["largest standard error"] = largest
+    return Agreement(figures, {
+        "mean error": ("at most 0.02", figures["mean error"] <= 0.02),
+        "worst error": ("at most 0.08", figures["worst error"] <= 0.08),
+        "largest standard error": ("at most 0.01", largest <= 0.01),
+    })  # fmt: skip
 
 
 def _of_critical(pairs: Sequence[Compared]) -> Agreement:

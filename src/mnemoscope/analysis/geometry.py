@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from mnemoscope.free_memory import EIGENVECTORS, check_fits
+
 # Pairs are looked at among so many rows, evenly spaced.
 MOST_ROWS = 2048
 
@@ -52,12 +54,13 @@ def look_at(Z: np.ndarray) -> Geometry:
     V, d = Z.shape
     mean = Z.mean(axis=0)
     norms = np.linalg.norm(Z, axis=1)
-    some = Z[:: -(-V // MOST_ROWS)]
+    there = Z[norms > 0]  # a row that is the mean itself has no direction once that is taken off
+    some = there[:: -(-len(there) // MOST_ROWS)]
     unit = some / np.linalg.norm(some, axis=1, keepdims=True)
     cosines = np.abs(unit @ unit.T)
     off = cosines[~np.eye(len(unit), dtype=bool)]
     centred = Z - mean
-    values = np.linalg.eigvalsh(centred.T @ centred / V)[::-1].clip(min=0)
+    values = _second_moments(centred)
     return Geometry(
         rows=V, dim=d, mean_norm=float(np.linalg.norm(mean)),
         norm_spread=float(norms.std() / norms.mean()),
@@ -65,3 +68,14 @@ def look_at(Z: np.ndarray) -> Geometry:
         effective_dim=float(values.sum() ** 2 / np.sum(values**2)),
         spectrum=tuple(float(one) for one in values),
     )  # fmt: skip
+
+
+def _second_moments(centred: np.ndarray) -> np.ndarray:
+    """Their eigenvalues, the largest first, from the smaller of the two Grams; the rest are 0."""
+    V, d = centred.shape
+    side = min(V, d)
+    check_fits("embedding", f"{V:,} x {d:,}", 8 * EIGENVECTORS * side**2, "its spectrum")
+    gram = centred.T @ centred if side == d else centred @ centred.T
+    values = np.zeros(d)
+    values[:side] = np.linalg.eigvalsh(gram / V)[::-1].clip(min=0)
+    return values

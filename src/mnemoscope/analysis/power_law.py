@@ -92,6 +92,12 @@ class Beyond:
     missed: dict[Form, float]
 
 
+def no_law(axes: Sequence[str]) -> PowerLaw:
+    """What is known of a law where points do not tell it: the axes."""
+    unknown = tuple(Exponent(axis, *[math.nan] * 4) for axis in axes)
+    return PowerLaw(math.nan, unknown, math.nan, math.nan)
+
+
 def fit_power_law(points: Points) -> PowerLaw:
     """(G1). The points must be more than the axes by two, and every axis must vary."""
     X = _design(points.x)
@@ -236,6 +242,7 @@ def points_of(
     axes: Sequence[str], rows: Sequence[Sequence[float]], ends: Sequence[tuple[float, float, float]]
 ) -> Points:
     """From (estimate, low, high) of each critical value; the interval is taken as 95 %."""
-    estimate, low, high = (np.array(column, float) for column in zip(*ends, strict=True))
+    estimate, low, high = np.array(ends, float).reshape(-1, 3).T
     error = np.log(high / low) / (2 * 1.96)
-    return Points(tuple(axes), np.array(rows, float), np.log(estimate), error)
+    x = np.array(rows, float).reshape(-1, len(axes))
+    return Points(tuple(axes), x, np.log(estimate), error)

@@ -77,11 +77,13 @@ def search_crossing(
             seeds = min(seeds + FEW_SEEDS, most_seeds)
 
     try:
-        unbounded = high is None
+        unbounded, lowest = high is None, low
         if high is None:
             low, high = yield from _close(low, reaches)
-        if (yield from reaches(low if rising else high, surely=True)):
-            return Found("below-range" if rising else "above-range", None)
+        while (yield from reaches(low if rising else high, surely=True)):
+            if not unbounded or low == lowest:
+                return Found("below-range" if rising else "above-range", None)
+            low, high = max(lowest, low // 4), low  # few seeds had it closed too late
         while not (yield from reaches(high if rising else low, surely=True)):
             if not unbounded or high >= LARGEST:
                 return Found("above-range" if rising else "below-range", None)

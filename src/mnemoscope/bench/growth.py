@@ -1,5 +1,7 @@
 """How time grows: the exponent of seconds in N, L, V and d, fitted over doublings."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from mnemoscope.bench.compare import run_case
@@ -9,10 +11,19 @@ AXES = ("samples", "length", "vocab", "dim")
 
 
 def growth_exponents(
-    base: Retrieval, device: str, doublings: int, repeats: int, budget: int | None = None
-) -> dict[str, float]:
-    """For each axis, the slope of log seconds over log size, with all else held at `base`."""
-    return {axis: _exponent(base, axis, device, doublings, repeats, budget) for axis in AXES}
+    base: Retrieval, device: str, doublings: int, repeats: int, budget: int | None = None,
+    report: Callable[[float], None] | None = None,
+) -> dict[str, float]:  # fmt: skip
+    """For each axis, the slope of log seconds over log size, with all else held at `base`.
+
+    `report` hears what share of the axes is done.
+    """
+    found = {}
+    for axis in AXES:
+        found[axis] = _exponent(base, axis, device, doublings, repeats, budget)
+        if report is not None:
+            report(1 / len(AXES))
+    return found
 
 
 def _exponent(

@@ -30,10 +30,15 @@ from mnemoscope.training.streaming import Count, Source
 REPEATS = 9
 
 
-def profile(spec: Retrieval, device: Device, budget: int | None = None) -> dict[str, float]:
-    """Seconds of every stage, in the order of the steps."""
+def check_profile(spec: Retrieval) -> None:
+    """Refuse a setting whose steps have other stages."""
     if spec.width or spec.eta != "limit" or spec.attention == "locked":
         raise SpecError("profile", "expected the attention-only model in its limit")
+
+
+def profile(spec: Retrieval, device: Device, budget: int | None = None) -> dict[str, float]:
+    """Seconds of every stage, in the order of the steps."""
+    check_profile(spec)
     place = find_device(device)
     with numerics("float32", place):
         layout = plan_memory(spec, "float32", Room.of(place, budget))

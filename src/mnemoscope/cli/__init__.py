@@ -5,6 +5,8 @@ import os
 import re
 import signal
 import sys
+import warnings
+from typing import Any
 
 import cyclopts
 
@@ -28,9 +30,9 @@ COMMANDS = {
     "explore": "Open the explorer: a phase diagram under sliders, and a planner, in a browser.",
     "embeddings": "Look at an embedding matrix of your own, and at the recall that it allows.",
     "laws": "Show the scaling laws, and the map of which one binds.",
-    "bound": "Bound what any estimator can name that sees only the first gradient.",
+    "bound": "Bound what the first gradient tells: seen exactly, through noise, or in a few bits.",
     "validate": "Hold theory against simulation, on settings drawn before any was run.",
-    "store": "Look at what was kept, take it elsewhere, check it, clear it out.",
+    "store": "Look at what was kept, take it elsewhere, check it, mend it, clear it out.",
     "bench": "Time the three steps against jitted automatic differentiation on this machine.",
 }
 
@@ -64,7 +66,11 @@ def main(words: list[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else words
     app = make_app(words[0] if words else "")
     try:
-        status = app(words, exit_on_error=False, print_error=False, result_action="return_value")
+        with warnings.catch_warnings():
+            warnings.showwarning = _say_in_one_line
+            status = app(
+                words, exit_on_error=False, print_error=False, result_action="return_value"
+            )
         sys.stdout.flush()
     except SpecError as error:
         option = f"--{error.field.replace('_', '-')}: " if error.field else ""
@@ -79,6 +85,11 @@ def main(words: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return status if isinstance(status, int) else 0
+
+
+def _say_in_one_line(message: Warning | str, *where: Any) -> None:
+    """Warnings go beside the output, each a line without the place in our code it comes from."""
+    print(f"mnemoscope: {message}", file=sys.stderr)
 
 
 def in_our_words(error: cyclopts.CycloptsError) -> str:

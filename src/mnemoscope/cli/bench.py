@@ -14,11 +14,14 @@ from rich.console import Console
 from rich.table import Table
 
 from mnemoscope.bench.compare import Case, measure_bandwidth, run_case
+from mnemoscope.bench.cost import of_case, of_diagram, of_growth, of_stages, of_trainings
 from mnemoscope.bench.diagram import time_diagram
 from mnemoscope.bench.explorer import time_explorer
 from mnemoscope.bench.facts import time_facts
 from mnemoscope.bench.growth import growth_exponents
+from mnemoscope.bench.profile import check_profile
 from mnemoscope.bench.profile import profile as time_stages
+from mnemoscope.cli.asking import YES, ask_first
 from mnemoscope.cli.output import Watch, number, print_json
 from mnemoscope.cli.setting import DEVICE, JSON, MEMORY, Setting, read_device, read_memory
 from mnemoscope.fields import Device
@@ -55,6 +58,7 @@ def bench(
     ] = False,
     device: Annotated[str, DEVICE] = "auto",
     memory: Annotated[str | None, MEMORY] = None,
+    yes: Annotated[bool, YES] = False,
     json: Annotated[bool, JSON] = False,
 ) -> int:
     """Time the three steps against jitted automatic differentiation on this machine.
@@ -68,8 +72,10 @@ def bench(
     where, budget = read_device(device), read_memory(memory)
     place = find_device(where)
     if diagram:
+        ask_first(of_diagram(place.platform), place.platform, yes)
         return _bench_diagram(where, place, budget, json)
     if facts:
+        ask_first(of_trainings(place.platform), place.platform, yes)
         return _bench_facts(where, place, json)
     if explorer:
         return _bench_explorer(place, json)
@@ -77,20 +83,35 @@ def bench(
     given = setting is not None and any(value is not None for value in vars(setting).values())
     specs = [setting.read()] if setting is not None and given else [*map(Retrieval.read, chosen)]
     if profile:
+        check_profile(specs[0])
+        ask_first(of_stages(specs[0], place.platform), place.platform, yes)
         return _bench_profile(specs[0], where, place, budget, json)
-    repeats = 3 if quick else 9
-    with Watch("cases", len(specs) + growth) as watch:
+    repeats, doublings = (3, 1) if quick else (9, 2)
+    # Everything that is timed, one after the other: sides of cases, and sizes along the axes.
+    parts = [of_case(spec, repeats, place.platform, with_autodiff=autodiff) for spec in specs]
+    if growth:
+        parts.append(of_growth(specs[0], doublings, repeats, place.platform))
+    ask_first(sum(parts[1:], parts[0]), place.platform, yes)
+    with Watch("cases", sum(part.usual for part in parts)) as watch:
         bandwidth = measure_bandwidth(where)
         cases = []
-        for spec in specs:
+        for spec, part in zip(specs, parts, strict=False):
             case = run_case(
                 spec, bandwidth, where, with_autodiff=autodiff, repeats=repeats, budget=budget
             )
             cases.append(case)
-            watch.advance(1)
-        doublings = 1 if quick else 2
+            watch.advance(part.usual)
         exponents = (
-            growth_exponents(specs[0], where, doublings, repeats, budget) if growth else None
+            growth_exponents(
+                specs[0],
+                where,
+                doublings,
+                repeats,
+                budget,
+                lambda share: watch.advance(share * parts[-1].usual),
+            )
+            if growth
+            else None
         )
     told = {
         "device": describe(place),

@@ -6,11 +6,13 @@ from typing import Annotated, cast, get_args
 from cyclopts import Parameter
 from rich.console import Console
 
+from mnemoscope.cli.asking import YES
 from mnemoscope.cli.output import number, print_json
 from mnemoscope.cli.setting import DEVICE, FIRST_SEED, JSON, Setting, read_device, read_whole
 from mnemoscope.cli.sweeping import CLUSTER, MEASURE, STORE, open_tools, read_ends, read_measure
 from mnemoscope.experiments.critical import Along, Critical, range_about
 from mnemoscope.experiments.critical import critical as find
+from mnemoscope.experiments.forecast import Forecast, of_crossings
 from mnemoscope.fields import Measure, between, one_of
 from mnemoscope.spec import LETTERS, Retrieval, read_option
 
@@ -40,6 +42,7 @@ def critical(
     device: Annotated[str, DEVICE] = "auto",
     cluster: Annotated[str | None, CLUSTER] = None,
     store: Annotated[Path | None, STORE] = None,
+    yes: Annotated[bool, YES] = False,
     json: Annotated[bool, JSON] = False,
 ) -> int:
     """Find where accuracy along one axis crosses a target, with an interval.
@@ -56,7 +59,14 @@ def critical(
     what = read_measure(measure)
     low, high = read_range(spec, axis, aim, what, range_)
     most, first = read_whole("seeds", seeds, 3, 10**4), read_whole("seed", seed, 0, 2**62)
-    with open_tools(cluster, read_device(device), store) as tools:
+
+    def ahead(left: object, platform: str) -> Forecast:
+        return of_crossings(
+            [spec], axis, [(low, high)], target=aim, measure=what, most_seeds=most,
+            platform=platform,
+        )  # fmt: skip
+
+    with open_tools(cluster, read_device(device), store, ahead, agreed=yes) as tools:
         found = find(
             spec, axis, target=aim, measure=what, low=low, high=high, tolerance=wide,
             most_seeds=most, first_seed=first, **tools,
@@ -65,7 +75,7 @@ def critical(
         print_json(found.as_dict())
     else:
         show(found)
-    return 0
+    return tools["progress"].status()
 
 
 def read_range(

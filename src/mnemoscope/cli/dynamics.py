@@ -8,14 +8,17 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from mnemoscope.cli.asking import YES, ask_first
 from mnemoscope.cli.output import Watch, deliver, number
 from mnemoscope.cli.setting import DEVICE, field_option, read_device, read_given, read_whole
 from mnemoscope.experiments.dynamics import Dynamics
 from mnemoscope.experiments.dynamics import dynamics as run
+from mnemoscope.experiments.forecast import of_flow
 from mnemoscope.numerics import find_device, numerics
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.dynamics import draw_dynamics
 from mnemoscope.spec import Flow
+from mnemoscope.training.flow import check_room
 
 
 def dynamics(
@@ -31,6 +34,7 @@ def dynamics(
     batch: Annotated[str | None, field_option(Flow, "batch")] = None,
     seed: Annotated[str, Parameter(help="the seed of the stochastic mode")] = "0",
     device: Annotated[str, DEVICE] = "auto",
+    yes: Annotated[bool, YES] = False,
     out: Annotated[
         Path | None, Parameter(help="also draw it into this file (.png, .svg or .pdf)")
     ] = None,
@@ -51,6 +55,8 @@ def dynamics(
     if out is not None:
         check_form(out)
     place = find_device(read_device(device))
+    check_room(spec)
+    ask_first(of_flow(spec, place.platform), place.platform, yes)
     with Watch("steps", spec.steps) as watch, numerics("float32", place):
         made = run(spec, number_of_seed, watch.advance)
     deliver(made, out, json, draw_dynamics, show)
@@ -74,6 +80,8 @@ def show(made: Dynamics) -> None:
         ends = ["–" if end is None else f"{end:,}" for end in (stage.first, stage.last)]
         table.add_row(stage.name, number(stage.level), *ends, f"{stage.steps:,}")
     console.print(table)
+    if made.status == "diverged":
+        console.print("diverged: the numbers overflowed; take a smaller --lr")
     console.print(
         f"relation right on the plateau  {number(made.plateau_relation_accuracy)}\n"
         f"at the end                     loss {course.loss[-1]:.4f}, "

@@ -1,5 +1,7 @@
 """`mnemoscope embeddings`: how good a user's own embedding matrix is for recall."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -8,10 +10,12 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from mnemoscope.cli.asking import YES
 from mnemoscope.cli.output import print_json
 from mnemoscope.cli.setting import DEVICE, FIRST_SEED, JSON, read_device, read_whole
-from mnemoscope.cli.sweeping import STORE, open_tools
-from mnemoscope.experiments.own_embeddings import Way, compare_ways
+from mnemoscope.cli.sweeping import STORE, check_store, open_tools
+from mnemoscope.experiments.forecast import jobs_ahead
+from mnemoscope.experiments.own_embeddings import Way, compare_ways, prepare_ways
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.spectrum import draw_spectra
 from mnemoscope.spec import SpecError
@@ -26,6 +30,13 @@ def embeddings(
     vocab: Annotated[
         str | None, Parameter(help="V: rows that a seed takes at random [default: up to 512]")
     ] = None,
+    dim: Annotated[
+        str | None,
+        Parameter(
+            help="d: numbers in an embedding; where the matrix has more columns than rows it says "
+            "on which side tokens are: its columns, or its rows, in which case it is transposed"
+        ),
+    ] = None,
     length: Annotated[str, Parameter(help="L: tokens in a sequence")] = "16",
     samples: Annotated[
         str | None,
@@ -38,6 +49,7 @@ def embeddings(
     ] = None,
     device: Annotated[str, DEVICE] = "auto",
     store: Annotated[Path | None, STORE] = None,
+    yes: Annotated[bool, YES] = False,
     json: Annotated[bool, JSON] = False,
 ) -> int:
     """Look at an embedding matrix of your own, and at the recall that it allows.
@@ -52,30 +64,40 @@ def embeddings(
         check_form(out)
     first, count = read_whole("seed", seed, 0, 2**31 - 1), read_whole("seeds", seeds, 1, 10_000)
     many = None if vocab is None else read_whole("vocab", vocab, 2, 2**22)
+    wide = None if dim is None else read_whole("dim", dim, 1, 2**22)
     trained = None if samples is None else read_whole("samples", samples, 1, 2**32 - 1)
     long = read_whole("length", length, 1, 2**20)
-    with open_tools(None, read_device(device), store) as tools:
-        try:
-            ways = compare_ways(
-                path, vocab=many, length=long, samples=trained,
-                seeds=range(first, first + count), **tools,
-            )  # fmt: skip
-        except SpecError as error:  # the file is this command's own word, not an option's
-            raise SpecError("" if error.field == "embedding" else error.field,
-                            error.message) from None  # fmt: skip
+    where = read_device(device)
+    numbers = range(first, first + count)
+    check_store(store)
+    with _naming_the_file():
+        made, random = prepare_ways(path, dim=wide, vocab=many, length=long, samples=trained)
+    ahead = jobs_ahead([(random, number) for number in numbers for _ in (*made, "random")])
+    with open_tools(None, where, store, ahead, agreed=yes) as tools:
+        ways = compare_ways(made, random, seeds=numbers, **tools)
     if out is not None:
         draw_spectra(ways, out)
     if json:
-        sizes = ("vocab", "dim", "length", "samples")
+        names = ("vocab", "dim", "length", "samples")
         print_json({
-            "setting": {name: getattr(ways[-1].spec, name) for name in sizes},
+            "setting": {name: getattr(ways[-1].spec, name) for name in names},
             "ways": [one.as_dict() for one in ways], "path": None if out is None else str(out),
         })  # fmt: skip
     else:
         show(ways)
         if out is not None:
             Console(highlight=False).print(f"drawn: {out}")
-    return 0
+    return tools["progress"].status()
+
+
+@contextmanager
+def _naming_the_file() -> Iterator[None]:
+    """The file is this command's own word, not an option's."""
+    try:
+        yield
+    except SpecError as error:
+        field = "" if error.field == "embedding" else error.field
+        raise SpecError(field, error.message) from None
 
 
 def _short(value: float) -> str:

@@ -1,7 +1,6 @@
 """`mnemoscope explore`: theory that can be touched, in a browser."""
 
 import errno
-import importlib.util
 import signal
 import socket
 import subprocess
@@ -15,12 +14,12 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from mnemoscope.cli.setting import DEVICE, read_whole
+from mnemoscope.extras import need
 from mnemoscope.fields import Device, one_of
 from mnemoscope.spec import SpecError, read_option
 from mnemoscope.store.schema import NOWHERE, connect, default_path
 
 USUAL_PORT = 8717
-NEEDED = ("starlette", "uvicorn", "plotly", "matplotlib")
 
 
 def explore(
@@ -48,11 +47,7 @@ def explore(
 
     `mnemoscope explore`
     """
-    absent = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if absent:
-        raise SpecError(
-            "", f"expected {' and '.join(absent)}, which the explorer needs: uv run --extra web ..."
-        )
+    need("web")
     name = read_option("device", one_of("auto", "cpu", "gpu"), device)
     where: Device = "cpu" if name == "cpu" else "gpu" if name == "gpu" else "auto"
     wanted = None if port is None else read_whole("port", port, 0, 65535)
@@ -87,7 +82,7 @@ def listen(host: str, port: int | None) -> socket.socket:
     """A socket there; without a port, the usual one or any that is free."""
     try:
         family = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][0]
-    except OSError:
+    except (OSError, UnicodeError):  # unknown, or nothing that could be a name
         raise SpecError("host", f"expected an address of this machine, got {host!r}") from None
     made = socket.socket(family, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

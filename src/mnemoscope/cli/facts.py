@@ -8,6 +8,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from mnemoscope.cli.asking import YES
 from mnemoscope.cli.memory import WORDS
 from mnemoscope.cli.output import bar, number, print_json
 from mnemoscope.cli.setting import (
@@ -26,8 +27,10 @@ from mnemoscope.experiments.facts import (
     Lessons,
     Scaling,
     facts_capacity_many,
+    facts_questions,
     learn_facts,
 )
+from mnemoscope.experiments.forecast import Forecast, jobs_ahead, of_limits
 from mnemoscope.fields import between, one_of
 from mnemoscope.spec import Facts, read_option
 from mnemoscope.theory.associative import GUIDE_FACTS
@@ -71,6 +74,7 @@ def facts(
     device: Annotated[str, DEVICE] = "auto",
     cluster: Annotated[str | None, CLUSTER] = None,
     store: Annotated[Path | None, STORE] = None,
+    yes: Annotated[bool, YES] = False,
     json: Annotated[bool, JSON] = False,
 ) -> int:
     """Train paper B's transformer to recall facts, until it reaches the target.
@@ -86,27 +90,35 @@ def facts(
     given = {**locals(), **({"subjects": 2, "relations": 2, "answers": 2} if capacity else {})}
     spec = read_given(Facts, given)
     count, first = read_whole("seeds", seeds, 1, 10**6), read_whole("seed", seed, 0, 2**62)
+    asked = read_axis("rates", f"lr={rates}").values
+    several = [read_option("rates", between(1e-8, 1e3), one) for one in asked]
+    wide = read_option("tolerance", between(0.001, 10), tolerance)
     if capacity is not None:
-        how = read_option("capacity", one_of(*get_args(Scaling)), capacity)
-        several = read_axis("rates", f"lr={rates}").values
-        wide = read_option("tolerance", between(0.001, 10), tolerance)
-        with open_tools(cluster, read_device(device), store) as tools:
+        scaling = cast(Scaling, read_option("capacity", one_of(*get_args(Scaling)), capacity))
+        how = {"seeds": count, "most_seeds": count, "resolution": min(0.05, wide / 2),
+               "tolerance": wide}  # fmt: skip
+
+        def ahead(left: object, platform: str) -> Forecast:
+            return of_limits(facts_questions([spec], scaling, several), **how, platform=platform)
+
+        with open_tools(cluster, read_device(device), store, ahead, agreed=yes) as tools:
             (found,) = facts_capacity_many(
-                [spec], cast(Scaling, how), rates=several, seeds=count, most_seeds=count,
-                first_seed=first, resolution=min(0.05, wide / 2), tolerance=wide, **tools,
-            )  # fmt: skip
+                [spec], scaling, rates=several, first_seed=first, **how, **tools
+            )
         if json:
             print_json(found.as_dict())
         else:
             show_capacity(found)
-        return 0
-    with open_tools(cluster, read_device(device), store) as tools:
-        done = learn_facts(spec, range(first, first + count), **tools)
+        return tools["progress"].status()
+    numbers = range(first, first + count)
+    jobs = jobs_ahead([(spec, number) for number in numbers])
+    with open_tools(cluster, read_device(device), store, jobs, agreed=yes) as tools:
+        done = learn_facts(spec, numbers, **tools)
     if json:
         print_json(done.as_dict())
     else:
         show(done)
-    return 1 if any(one.status == "crashed" for one in done.outcomes) else 0
+    return tools["progress"].status()
 
 
 def show(done: Lessons) -> None:

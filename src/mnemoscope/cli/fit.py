@@ -8,21 +8,25 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from mnemoscope.cli.asking import YES, ask_first
 from mnemoscope.cli.critical import read_range
 from mnemoscope.cli.output import deliver
 from mnemoscope.cli.setting import DEVICE, FIRST_SEED, JSON, Setting, read_device, read_whole
 from mnemoscope.cli.sweeping import CLUSTER, MEASURE, STORE, open_tools, read_measure
 from mnemoscope.experiments.axes import read_axis
 from mnemoscope.experiments.critical import Along
-from mnemoscope.experiments.fit import Scaling, likely_jobs, settings
+from mnemoscope.experiments.fit import Scaling, settings
 from mnemoscope.experiments.fit import fit as find
+from mnemoscope.experiments.forecast import GUESS, Forecast, of_crossings, of_theory
 from mnemoscope.fields import between, one_of
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.scaling import draw_scaling
 from mnemoscope.spec import LETTERS, SpecError, read_option
 
-# About how many trials a search takes, to say beforehand how long a fit will.
-TRIALS_A_POINT = 60
+WORDS = {
+    "too-few-points": "too few points have a crossing; give more of them, or another --range",
+    "axes-do-not-vary": "among the points with a crossing some axis has one value alone",
+}
 
 
 def fit(
@@ -55,7 +59,7 @@ def fit(
     device: Annotated[str, DEVICE] = "auto",
     cluster: Annotated[str | None, CLUSTER] = None,
     store: Annotated[Path | None, STORE] = None,
-    yes: Annotated[bool, Parameter(negative="", help="go ahead however long it takes")] = False,
+    yes: Annotated[bool, YES] = False,
     json: Annotated[bool, JSON] = False,
 ) -> int:
     """Fit scaling exponents to critical points over several axes, beside theory's.
@@ -72,6 +76,8 @@ def fit(
         raise SpecError("log", f"expected one of the axes, got {log!r}")
     base = (setting or Setting()).given()
     specs = settings(base, axes, whose)
+    # Before theory is asked where each point's crossing lies, which takes a moment each.
+    ask_first(of_theory(GUESS * len(specs)), "cpu", yes, aloud=False)
     aim = read_option("target", between(0.001, 0.999), target)
     wide = read_option("tolerance", between(0.001, 10), tolerance)
     what = read_measure(measure)
@@ -79,14 +85,19 @@ def fit(
     most, first = read_whole("seeds", seeds, 3, 10**4), read_whole("seed", seed, 0, 2**62)
     if out is not None:
         check_form(out)
-    jobs = likely_jobs(specs, whose, aim, what, TRIALS_A_POINT)
-    with open_tools(cluster, read_device(device), store, jobs, agreed=yes) as tools:
+
+    def ahead(left: object, platform: str) -> Forecast:
+        return of_crossings(
+            specs, whose, ranges, target=aim, measure=what, most_seeds=most, platform=platform
+        )
+
+    with open_tools(cluster, read_device(device), store, ahead, agreed=yes) as tools:
         made = find(
             base, axes, whose, target=aim, measure=what, log_of=log, ranges=ranges,
             tolerance=wide, most_seeds=most, first_seed=first, **tools,
         )  # fmt: skip
     deliver(made, out, json, draw_scaling, show)
-    return 0
+    return tools["progress"].status()
 
 
 def show(made: Scaling) -> None:
@@ -98,6 +109,10 @@ def show(made: Scaling) -> None:
         f"critical {letter}{over} at {made.measure} {made.target:g}, {len(made.found)} points",
         style="bold",
     )
+    if made.status != "found":
+        console.print(f"no exponents: {WORDS[made.status]}")
+        show_left_out(console, made)
+        return
     table = Table(box=box.SIMPLE)
     for name in ("axis", "exponent", "95 % interval", "theory, same points", "leading order"):
         table.add_column(name, justify="left" if name == "axis" else "right")
@@ -127,6 +142,11 @@ def show(made: Scaling) -> None:
     wide = sum(one.status == "unresolved" for one in made.found)
     if wide:
         console.print(f"{wide} points have intervals wider than asked for, and weigh less")
+    show_left_out(console, made)
+
+
+def show_left_out(console: Console, made: Scaling) -> None:
+    """The points that had no crossing to fit, each with why."""
     for one in made.left_out:
         where = " ".join(
             f"{LETTERS[axis]}={getattr(one.spec, axis):,}" for axis in made.points.axes

@@ -8,6 +8,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from mnemoscope.cli.asking import YES
 from mnemoscope.cli.output import deliver, number
 from mnemoscope.cli.setting import (
     DEVICE,
@@ -20,7 +21,14 @@ from mnemoscope.cli.setting import (
 )
 from mnemoscope.cli.sweeping import CLUSTER, STORE, open_tools, read_ends
 from mnemoscope.experiments.axes import read_axis
-from mnemoscope.experiments.capacity import Capacities, Capacity, capacity_many, criterion_name
+from mnemoscope.experiments.capacity import (
+    Capacities,
+    Capacity,
+    capacity_many,
+    criterion_name,
+    memory_questions,
+)
+from mnemoscope.experiments.forecast import Forecast, of_limits
 from mnemoscope.fields import between, one_of
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.capacity import draw_capacity
@@ -66,6 +74,7 @@ def memory(
     device: Annotated[str, DEVICE] = "auto",
     cluster: Annotated[str | None, CLUSTER] = None,
     store: Annotated[Path | None, STORE] = None,
+    yes: Annotated[bool, YES] = False,
     out: Annotated[
         Path | None, Parameter(help="draw items against weights into this .png, .svg or .pdf")
     ] = None,
@@ -94,13 +103,17 @@ def memory(
     most, first = read_whole("seeds", seeds, 2, 10**4), read_whole("seed", seed, 0, 2**62)
     if out is not None:
         check_form(out)
-    with open_tools(cluster, read_device(device), store) as tools:
-        found = capacity_many(
-            specs, share, ends=ends, tolerance=wide, resolution=min(0.03, wide / 2),
-            most_seeds=most, seeds=min(4, most), first_seed=first, **tools,
-        )  # fmt: skip
+    how = {"tolerance": wide, "resolution": min(0.03, wide / 2), "most_seeds": most,
+           "seeds": min(4, most)}  # fmt: skip
+
+    def ahead(left: object, platform: str) -> Forecast:
+        questions = [question for _, question in memory_questions(specs, share, ends)]
+        return of_limits(questions, **how, platform=platform)
+
+    with open_tools(cluster, read_device(device), store, ahead, agreed=yes) as tools:
+        found = capacity_many(specs, share, ends=ends, first_seed=first, **how, **tools)
     deliver(found, out, json, draw_capacity, show)
-    return 0
+    return tools["progress"].status()
 
 
 def show(made: Capacities) -> None:

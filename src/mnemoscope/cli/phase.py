@@ -7,16 +7,26 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
+from mnemoscope.cli.asking import YES, ask_first
 from mnemoscope.cli.output import deliver
 from mnemoscope.cli.setting import DEVICE, Setting, read_device, read_whole
 from mnemoscope.cli.sweeping import CLUSTER, STORE, open_tools
 from mnemoscope.experiments.axes import grid, read_axis
-from mnemoscope.experiments.phase import PhaseDiagram, ordered, phase_diagram, predicted_diagram
+from mnemoscope.experiments.forecast import jobs_ahead, of_theory
+from mnemoscope.experiments.phase import (
+    PhaseDiagram,
+    ordered,
+    phase_diagram,
+    predicted_diagram,
+    usual_share,
+)
 from mnemoscope.fields import between
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.phase import draw_phase
-from mnemoscope.spec import read_option
+from mnemoscope.spec import SpecError, read_option
 
+# As many as `run` takes of one setting.
+MOST_TRIALS = 10**6
 # Fifths of accuracy.
 SHADES = " ░▒▓█"
 
@@ -40,7 +50,7 @@ def phase(
     device: Annotated[str, DEVICE] = "auto",
     cluster: Annotated[str | None, CLUSTER] = None,
     store: Annotated[Path | None, STORE] = None,
-    yes: Annotated[bool, Parameter(negative="", help="go ahead however long it takes")] = False,
+    yes: Annotated[bool, YES] = False,
     json: Annotated[
         bool, Parameter(negative="", help="print one JSON object instead of a picture")
     ] = False,
@@ -54,6 +64,8 @@ def phase(
     """
     across, up = ordered("x", read_axis("x", x)), ordered("y", read_axis("y", y))
     base = dict[str, Any]((setting or Setting()).given())
+    # Before the settings are made, of which there may be more than memory holds.
+    ask_first(of_theory(len(across.values) * len(up.values)), "cpu", yes, aloud=theory)
     specs = grid(base, [up, across])
     count = read_whole("seeds", seeds, 1, 10**4)
     aim = read_option("target", between(0.001, 0.999), target)
@@ -62,13 +74,22 @@ def phase(
     if theory:
         deliver(predicted_diagram(base, across, up, target=aim), out, json, draw_phase, show)
         return 0
+    if len(specs) * count > MOST_TRIALS:
+        raise SpecError(
+            "seeds", f"expected at most {MOST_TRIALS:,} trials in all, got {len(specs) * count:,}"
+        )
     jobs = [(spec, seed) for spec in specs for seed in range(count)]
-    with open_tools(cluster, read_device(device), store, jobs, agreed=yes) as tools:
+    if adaptive:
+        few = min(1.0, usual_share(len(up.values), count))
+        ahead = jobs_ahead(jobs, all_of_them=True, usual=few)
+    else:
+        ahead = jobs_ahead(jobs)
+    with open_tools(cluster, read_device(device), store, ahead, agreed=yes) as tools:
         made = phase_diagram(
             base, across, up, seeds=count, target=aim, adaptive=adaptive, **tools,
         )  # fmt: skip
     deliver(made, out, json, draw_phase, show)
-    return 0
+    return tools["progress"].status()
 
 
 def show(made: PhaseDiagram) -> None:

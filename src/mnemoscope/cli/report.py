@@ -10,6 +10,8 @@ from rich.console import Console
 
 from mnemoscope.cli.output import print_json
 from mnemoscope.cli.setting import JSON
+from mnemoscope.extras import need
+from mnemoscope.files import check_folder, check_place
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.page import Exhibit, write_page
 from mnemoscope.report.study import both_forms, draw_study
@@ -40,18 +42,24 @@ def report(
     `mnemoscope reproduce --quick && mnemoscope report --out claims.html`
     """
     studies = load_all(ids)
+    if ledger is not None:
+        check_place(ledger, "ledger")
+    if ledger is not None and not ledger.exists():
+        raise SpecError("ledger", f"expected a ledger that is there, got {str(ledger)!r}")
     book = Ledger(ledger)
     claims = book.claims(studies)
-    if not claims:
-        raise SpecError(
-            "ledger", "expected a ledger with a study to show (run `mnemoscope reproduce` first), "
-            f"got {str(book.path)!r}",
-        )  # fmt: skip
     console = Console(highlight=False)
+    if not claims:
+        if json:
+            print_json({"path": None, "bytes": 0, "claims": [], "files": []})
+        else:
+            console.print("nothing to show: `mnemoscope reproduce` has not run any of these yet")
+        return 0
     if figures is not None:
-        if not figures.is_dir():
-            raise SpecError("figures", f"expected a folder that is there, got {str(figures)!r}")
+        check_folder(figures, "figures")
         files = {claim.study.id: figures / f"{claim.study.id}.{form}" for claim in claims}
+        for path in files.values():
+            check_form(path, option="figures")
         for claim in claims:
             with _of_the_study(claim):
                 draw_study(claim.study.draw, claim.entries[0].numbers, files[claim.study.id])
@@ -63,7 +71,7 @@ def report(
     if out.suffix != ".html":
         raise SpecError("out", f"expected a file ending in .html, got {str(out)!r}")
     check_form(out, (".html",))
-    check_form(out.with_suffix(".svg"))  # the page holds pictures of both kinds
+    need("figures")  # the page holds pictures of both kinds
     size = write_page([show(claim) for claim in claims], out)
     if json:
         print_json({

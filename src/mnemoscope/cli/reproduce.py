@@ -9,15 +9,25 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-from mnemoscope.cli.output import print_json
+from mnemoscope.cli.asking import YES, ask_first, say
+from mnemoscope.cli.output import Watch, print_json
 from mnemoscope.cli.setting import DEVICE, JSON, read_device, read_whole
-from mnemoscope.cli.sweeping import CLUSTER, STORE, open_tools, say
+from mnemoscope.cli.sweeping import CLUSTER, STORE, check_store, open_tools
+from mnemoscope.experiments.cluster import check_cluster
 from mnemoscope.experiments.sweep import Tally
+from mnemoscope.files import check_folder
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.study import draw_study
 from mnemoscope.spec import SpecError
 from mnemoscope.store.schema import default_path
-from mnemoscope.studies.at_once import on_gpu, pieces_left, run_at_once, usual_number
+from mnemoscope.studies.at_once import (
+    minutes_of,
+    of_pieces,
+    on_gpu,
+    pieces_left,
+    run_at_once,
+    usual_number,
+)
 from mnemoscope.studies.base import Bench, Size, Study
 from mnemoscope.studies.catalogue import MINUTES, load_all
 from mnemoscope.studies.ledger import Claim, Ledger, run_studies
@@ -53,6 +63,7 @@ def reproduce(
     device: Annotated[str, DEVICE] = "auto",
     cluster: Annotated[str | None, CLUSTER] = None,
     store: Annotated[Path | None, STORE] = None,
+    yes: Annotated[bool, YES] = False,
     json: Annotated[bool, JSON] = False,
 ) -> int:
     """Run the claims of the papers and judge each by a rule written beforehand.
@@ -74,21 +85,29 @@ def reproduce(
         return 0
     several = (3 if full else 1) if bases is None else read_whole("bases", bases, 1, 100)
     files = figure_files(studies, out)
-    book = Ledger(ledger)
-    book.check_place()
     asked = None if at_once is None else read_whole("at_once", at_once, 1, 64)
     if cluster is not None and asked is not None:
         raise SpecError("at_once", "expected it without --cluster, got both")
+    check_cluster(cluster)
     where = read_device(device)
+    book = Ledger(ledger)
+    book.check_place()
     gpu = cluster is None and on_gpu(where)
     pieces = pieces_left(studies, size, several, book, side_by_side=gpu)
     many = 1 if cluster is not None else min(len(pieces), asked or usual_number(gpu))
+    platform = "gpu" if gpu or where == "gpu" else "cpu"
+    check_store(store)
+    ask_first(of_pieces(pieces, many, platform), platform, yes, far=cluster is not None)
+    book.check_place()
     if many > 1 or any(len(some) > 1 for _, _, some in pieces):
         say(f"{len(pieces)} to run, {many} at once, each kept when it is done")
-        done = run_at_once(pieces, many, where, store or default_path(), book.path)
-        for number, ((name, _, some), seconds) in enumerate(done, 1):
-            seeds = "base seed" + "s" * (len(some) > 1) + " " + ", ".join(map(str, some))
-            say(f"{number} of {len(pieces)} done: {name}, {seeds}, {seconds:.0f} s")
+        with Watch("studies", sum(minutes_of(piece, platform) for piece in pieces)) as watch:
+            done = run_at_once(pieces, many, where, store or default_path(), book.path)
+            for number, (piece, seconds) in enumerate(done, 1):
+                name, _, some = piece
+                seeds = "base seed" + "s" * (len(some) > 1) + " " + ", ".join(map(str, some))
+                say(f"{number} of {len(pieces)} done: {name}, {seeds}, {seconds:.0f} s")
+                watch.advance(minutes_of(piece, platform))
         book.read()
         claims = book.told(studies, size, several)
     else:
@@ -125,10 +144,10 @@ def figure_files(studies: list[Study], out: Path | None) -> dict[str, Path]:
             raise SpecError("out", f"expected a folder for several studies, got {str(out)!r}")
         check_form(out)
         return {studies[0].id: out}
-    if not out.is_dir():
-        raise SpecError("out", f"expected a folder that is there, got {str(out)!r}")
+    check_folder(out, "out")
     files = {study.id: out / f"{study.id}.svg" for study in studies}
-    check_form(next(iter(files.values())))
+    for path in files.values():
+        check_form(path)
     return files
 
 

@@ -11,7 +11,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from mnemoscope.cli.output import Watch, bar, number, print_json
+from mnemoscope.cli.asking import YES
+from mnemoscope.cli.output import bar, number, print_json
 from mnemoscope.cli.setting import (
     FIRST_SEED,
     JSON,
@@ -19,17 +20,21 @@ from mnemoscope.cli.setting import (
     Setting,
     read_device,
     read_memory,
-    read_whole,
+    read_seeds,
 )
-from mnemoscope.cli.sweeping import STORE
+from mnemoscope.cli.sweeping import STORE, open_tools
+from mnemoscope.evaluation import UNIFORM_SAMPLES
+from mnemoscope.experiments.forecast import jobs_ahead
 from mnemoscope.experiments.sweep import OneByOne, sweep
 from mnemoscope.experiments.trials import Run
 from mnemoscope.models.activations import hermite_parts
+from mnemoscope.numerics import find_device
 from mnemoscope.record import Step, Trial
-from mnemoscope.simulation import passes
+from mnemoscope.room import Room, plan_memory
 from mnemoscope.spec import Retrieval
-from mnemoscope.store.trials import Store
 
+# Ties in fewer of the test sequences than this are not worth a line.
+MENTIONED = 0.001
 MEANING = {
     "start": "before training",
     "V1": "values learn, attention is uniform",
@@ -48,6 +53,7 @@ def run(
     device: Annotated[str, Parameter(help="auto (a GPU where JAX sees one), cpu or gpu")] = "auto",
     memory: Annotated[str | None, MEMORY] = None,
     store: Annotated[Path | None, STORE] = None,
+    yes: Annotated[bool, YES] = False,
     json: Annotated[bool, JSON] = False,
 ) -> int:
     """Simulate one setting over several seeds.
@@ -59,22 +65,21 @@ def run(
     `mnemoscope run --vocab 512 --dim 128 --length 16 --samples 16000`
     """
     spec = (setting or Setting()).read()
-    count, first = read_whole("seeds", seeds, 1, 10**6), read_whole("seed", seed, 0, 2**63 - 1)
+    count, first = read_seeds(seeds, seed)
     where, budget = read_device(device), read_memory(memory)
+    place = find_device(where)
+    # What cannot fit is refused before a store is made, and before the question how long it takes.
+    plan_memory(spec, "float32", Room.of(place, budget))
     jobs = [(spec, number) for number in range(first, first + count)]
     stopped = False
-    with Store(store) as kept:
+    with open_tools(None, where, store, jobs_ahead(jobs), agreed=yes) as tools:
+        kept, progress = tools["store"], tools["progress"]
         before = kept.finished([spec])
         known = sum((spec.id, number) in before for _, number in jobs)
-        with Watch("seeds", max(1, count - known) * passes(spec)) as watch:
-
-            def report(at: int, share: float) -> None:
-                watch.advance(share, f"{at - first + 1} of {count}")
-
-            try:
-                sweep(jobs, kept, OneByOne(where, budget, report))
-            except KeyboardInterrupt:
-                stopped = True
+        try:
+            sweep(jobs, kept, OneByOne(where, budget), lambda tally: progress(tally, "seeds"))
+        except KeyboardInterrupt:
+            stopped = True
         found = {trial.seed: trial for trial in kept.find("id = ?", (spec.id,))}
     trials = [found[number] for _, number in jobs if number in found]
     done = Run(spec, tuple(trials))
@@ -122,6 +127,21 @@ def show(done: Run) -> None:
             f"chance              {1 / spec.vocab:.4f}",
             highlight=False,
         )
+        told = _ties(spec, finished)
+        if told:
+            console.print(f"ties                {told}", highlight=False)
+
+
+def _ties(spec: Retrieval, finished: list[Trial]) -> str:
+    """How often labels or tokens tie, where that is often enough to matter; else nothing."""
+    often = []
+    for at, step in enumerate(finished[0].steps):
+        share = (_mean([one.steps[at] for one in finished], lambda one: one.tied) or 0.0) / (
+            spec.test_samples if step.name != "V1" else min(spec.test_samples, UNIFORM_SAMPLES)
+        )
+        often += [f"{share:.1%} after {step.name}"] if share >= MENTIONED else []
+    said = " of the test sequences, decided by rule: not by rounding"
+    return ", ".join(often) + said if often else ""
 
 
 def _headline(spec: Retrieval) -> str:

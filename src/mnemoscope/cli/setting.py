@@ -13,8 +13,8 @@ from typing import Annotated, Any, TypeVar, get_args
 from cyclopts import Group, Parameter
 from pydantic_core import PydanticUndefined
 
-from mnemoscope.fields import FROM_FILE, Device, byte_count, one_of, whole
-from mnemoscope.matrices import keep, read_matrices
+from mnemoscope.fields import Device, byte_count, one_of, whole
+from mnemoscope.matrices import take_matrix
 from mnemoscope.spec import Retrieval, Spec, SpecError, read_option, read_toml
 
 S = TypeVar("S", bound=Spec)
@@ -93,16 +93,6 @@ class Setting:
         return take_matrix(values)
 
 
-def take_matrix(values: dict[str, Any]) -> dict[str, Any]:
-    """With `file:PATH` for an embedding, its matrix by name, and the sizes that it has."""
-    told = values.get("embedding")
-    if not isinstance(told, str) or not told.startswith("file:") or FROM_FILE.fullmatch(told):
-        return values
-    found = read_matrices(told.removeprefix("file:"))
-    rows, columns = found.Z.shape
-    return {"vocab": rows, "dim": columns, **values, "embedding": keep(found)}
-
-
 def read_given(kind: type[S], options: dict[str, Any]) -> S:
     """A spec of that kind from a command's options, those of them that are its fields and given."""
     return kind.read({k: v for k, v in options.items() if k in kind.model_fields and v is not None})
@@ -111,6 +101,15 @@ def read_given(kind: type[S], options: dict[str, Any]) -> S:
 def read_whole(option: str, value: str, at_least: int, at_most: int) -> int:
     """A whole number, such as how many seeds."""
     return read_option(option, whole(at_least, at_most), value)
+
+
+def read_seeds(seeds: str, seed: str) -> tuple[int, int]:
+    """How many seeds, and the first; the last must be one that can be kept, too."""
+    count, first = read_whole("seeds", seeds, 1, 10**6), read_whole("seed", seed, 0, 2**63 - 1)
+    if first + count > 2**63:
+        raise SpecError("seed", f"expected at most {2**63 - count:,} with {count:,} seeds, "
+                        f"got {seed!r}")  # fmt: skip
+    return count, first
 
 
 def read_memory(value: str | None) -> int | None:

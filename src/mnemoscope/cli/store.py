@@ -1,6 +1,8 @@
-"""`mnemoscope store`: look at what was kept, take it elsewhere, check it, clear it out."""
+"""`mnemoscope store`: look at what was kept, take it elsewhere, check it, mend it, clear it."""
 
 import json as json_module
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -10,17 +12,19 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from mnemoscope.cli.asking import YES
 from mnemoscope.cli.output import number, print_json
 from mnemoscope.cli.setting import read_whole
 from mnemoscope.cli.sweeping import STORE
 from mnemoscope.spec import LETTERS
-from mnemoscope.store.care import export, prune, verify
+from mnemoscope.store.maintenance import Repair, export, prune, repair, verify
+from mnemoscope.store.schema import NOWHERE, default_path
 from mnemoscope.store.table import list_settings
 from mnemoscope.store.trials import Store
 
 store = cyclopts.App(
     name="store",
-    help="Look at what was kept, take it elsewhere, check it, clear it out.",
+    help="Look at what was kept, take it elsewhere, check it, mend it, clear it out.",
     help_flags=["--help", "-h"],
 )
 WHERE = Parameter(
@@ -29,6 +33,18 @@ WHERE = Parameter(
     negative="",
 )
 JSON = Parameter(negative="", help="print one JSON object instead of a table")
+
+
+def is_made(path: Path | None) -> bool:
+    """Whether there is a store to look at; one that is named has to be there."""
+    return path is not None or default_path().exists()
+
+
+@contextmanager
+def open_kept(path: Path | None, *, writing: bool = False) -> Iterator[Store]:
+    """The store that is named, or the user's own: an empty one where none was made yet."""
+    with Store(path, writing=writing) if is_made(path) else Store(NOWHERE) as kept:
+        yield kept
 
 
 @store.command(name="list")
@@ -40,8 +56,8 @@ def list_(
     json: Annotated[bool, JSON] = False,
 ) -> int:
     """List the settings that have trials, with their mean accuracy."""
-    with Store(path, writing=False) as kept:
-        total = kept.count()
+    with open_kept(path) as kept:
+        total = kept.rows()
         rows = list_settings(kept, where or [], read_whole("most", most, 1, 10**9))
     if json:
         print_json({"settings": rows, "trials": total})
@@ -79,7 +95,7 @@ def export_(
     json: Annotated[bool, JSON] = False,
 ) -> int:
     """Write one row a trial, with its whole setting, into a Parquet or CSV file."""
-    with Store(path, writing=False) as kept:
+    with open_kept(path) as kept:
         count = export(kept, out, where or [])
     if json:
         print_json({"path": str(out), "trials": count})
@@ -95,7 +111,7 @@ def verify_(
     json: Annotated[bool, JSON] = False,
 ) -> int:
     """Check the file, and that every record says what its key says. Exit status 1 if not."""
-    with Store(path, writing=False) as kept:
+    with open_kept(path) as kept:
         count, faults = verify(kept)
     if json:
         print_json({"trials": count, "faults": faults})
@@ -106,6 +122,30 @@ def verify_(
     return 1 if faults else 0
 
 
+@store.command(name="repair")
+def repair_(
+    *,
+    path: Annotated[Path | None, Parameter(name="--store", help=STORE.help)] = None,
+    json: Annotated[bool, JSON] = False,
+) -> int:
+    """Move damaged rows aside, and say what they were. What is sound stays, and nothing is lost.
+
+    Rows go to a table of the store's own; a file that SQLite cannot read any more is kept beside
+    the store under another name, and everything that is sound in it takes its place.
+    """
+    done = repair(path or default_path()) if is_made(path) else Repair(0, [], None)
+    if json:
+        moved = None if done.moved is None else str(done.moved)
+        print_json({"trials": done.trials, "faults": done.faults, "moved": moved})
+        return 0
+    print(f"{done.trials:,} sound trials, {len(done.faults)} faults moved aside")
+    for fault in done.faults:
+        print(f"  {fault}")
+    if done.moved is not None:
+        print(f"the damaged file: {done.moved}")
+    return 0
+
+
 @store.command(name="prune")
 def prune_(
     *,
@@ -113,14 +153,12 @@ def prune_(
     old: Annotated[
         bool, Parameter(negative="", help="what an earlier version of the numerics computed")
     ] = False,
-    yes: Annotated[
-        bool, Parameter(negative="", help="do it, instead of saying what it would do")
-    ] = False,
+    yes: Annotated[bool, YES] = False,
     path: Annotated[Path | None, Parameter(name="--store", help=STORE.help)] = None,
     json: Annotated[bool, JSON] = False,
 ) -> int:
     """Remove trials that meet all conditions, or those of an earlier numerics version."""
-    with Store(path) as kept:
+    with open_kept(path, writing=True) as kept:
         count = prune(kept, where or [], old=old, really=yes)
     if json:
         print_json({"trials": count, "removed": yes})

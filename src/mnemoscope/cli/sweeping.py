@@ -1,29 +1,24 @@
 """What commands that run many trials share: the store's option, and how progress is shown."""
 
-import sys
-import time
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypedDict, get_args
 
 from cyclopts import Parameter
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
-from mnemoscope.cli.output import SECONDS_BETWEEN_LINES, Display
-from mnemoscope.experiments.cluster import open_workers
+from mnemoscope.cli.asking import ask_first, say
+from mnemoscope.cli.output import Display, Standing
+from mnemoscope.experiments.cluster import check_cluster, open_workers
+from mnemoscope.experiments.forecast import Ahead, counted
 from mnemoscope.experiments.sweep import Tally, Workers
-from mnemoscope.experiments.work import estimate_seconds
 from mnemoscope.fields import Device, Measure, one_of, whole
+from mnemoscope.files import check_place, check_target
 from mnemoscope.numerics import find_device
-from mnemoscope.record import Job
+from mnemoscope.record import AnyJob
 from mnemoscope.spec import SpecError, read_option
+from mnemoscope.store.schema import NOWHERE, DamagedStore, default_path
 from mnemoscope.store.trials import Store
 
 STORE = Parameter(
@@ -37,12 +32,6 @@ MEASURE = Parameter(
     help="what crosses the target: accuracy, attention_accuracy, or first_gradient, the share of "
     "tokens that the matched filter names from the first gradient alone"
 )
-MOST_HOURS = 12.0
-
-
-def say(text: str) -> None:
-    """A line for people, beside the output."""
-    print(text, file=sys.stderr, flush=True)
 
 
 def read_measure(value: str) -> Measure:
@@ -70,67 +59,88 @@ class Tools(TypedDict):
     progress: "SweepWatch"
 
 
+def check_store(path: Path | None) -> bool:
+    """Refuse a store that could be neither opened nor made; whether it would be a new one."""
+    place = path or default_path()
+    if place == NOWHERE:
+        return True
+    check_place(place, "store")
+    if place.exists():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DamagedStore)  # said when it is opened for good
+            Store(place, writing=False).close()
+        return False
+    check_target(place, "store", make_folders=True)
+    return True
+
+
 @contextmanager
 def open_tools(
-    cluster: str | None, device: Device, path: Path | None, jobs: Sequence[Job] = (), *,
+    cluster: str | None, device: Device, path: Path | None, ahead: Ahead | None = None, *,
     agreed: bool = False,
 ) -> Iterator[Tools]:  # fmt: skip
-    """Store, workers and progress, once the jobs that are known to come do not take days."""
+    """Store, workers and progress. `ahead` says how long the work takes, before any is begun.
+
+    What the store has is not run again. So where there is one, the question waits for the first
+    trial that is missing; where there is none, it comes before one is made.
+    """
+    check_cluster(cluster)
     on_gpu = device == "gpu" or (cluster is None and find_device(device).platform != "cpu")
-    refuse_days(jobs, "gpu" if on_gpu else "cpu", agreed)
+    platform = "gpu" if on_gpu else "cpu"
+
+    def permit(left: Sequence[AnyJob] | None) -> None:
+        if ahead is not None:
+            ask_first(ahead(left, platform), platform, agreed, far=cluster is not None)
+
+    new = check_store(path)
+    if new:
+        permit(None)
     with (
         Store(path) as store,
         open_workers(cluster, device, say=say) as workers,
-        SweepWatch() as watch,
+        SweepWatch(None if new else permit) as watch,
     ):
         yield {"store": store, "workers": workers, "progress": watch}
 
 
-def refuse_days(jobs: Sequence[Job], platform: str, agreed: bool) -> None:
-    """Ask before work that would take the better part of a day; it stays resumable in any case."""
-    hours = estimate_seconds(jobs, platform) / 3600
-    if hours > MOST_HOURS and not agreed:
-        length = f"{hours / 24:,.0f} days" if hours > 48 else f"{hours:,.0f} hours"
-        raise SpecError(
-            "yes", f"expected --yes for {len(jobs):,} trials of about {length} in all, got none"
-        )
-
-
 class SweepWatch(Display):
-    """Progress on standard error: a bar with rate, remaining time and failures, or plain lines."""
+    """How sweeps stand; `permit` hears of the first trials that have to be run, before they are."""
 
-    def __init__(self) -> None:
+    def __init__(self, permit: Callable[[Sequence[AnyJob]], None] | None = None) -> None:
         super().__init__()
+        self.permit = permit
         self.tally: Tally | None = None
-        self.started = self.began
-
-    def __enter__(self) -> "SweepWatch":
-        return self
+        self.what = "trials"
+        self._crashed = 0
+        self._waited: Tally | None = None
 
     def __call__(self, tally: Tally, what: str = "trials") -> None:
-        """Show how a sweep stands."""
-        now = time.monotonic()
-        if tally is not self.tally:  # the next of several sweeps: its rate is its own
-            self.tally, self.started = tally, now
-        if now - self.began < 1.0:
-            return
-        at, failed = tally.found + tally.done, f", {tally.failed} failed" if tally.failed else ""
-        rate = tally.done / max(now - self.started, 1e-3)
-        if self.console.is_terminal:
-            if self.live is None:
-                self.live = Progress(
-                    TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-                    TextColumn("{task.fields[rate]}"), TimeRemainingColumn(),
-                    console=self.console, transient=True,
-                )  # fmt: skip
-                self.live.add_task(what, total=tally.total, rate="")
-                self.live.start()
-            self.live.update(
-                self.live.task_ids[0], description=what, completed=at, total=tally.total,
-                rate=f"{rate:.1f}/s{failed}",
-            )  # fmt: skip
-        elif now - self.spoke >= SECONDS_BETWEEN_LINES:
-            self.spoke = now
-            print(
-                f"{what}: {at} of {tally.total}, {rate:.1f}/s{failed}", file=sys.stderr, flush=True
-            )
+        """Hear how a sweep stands."""
+        if self.permit is not None and tally.left:
+            permit, self.permit = self.permit, None
+            permit(tally.left)
+        if tally is not self.tally:
+            self._crashed = self.crashed
+        self.tally, self.what = tally, what
+        if tally.waiting and tally is not self._waited:
+            self._waited = tally
+            say(f"waiting for {counted(tally.waiting, 'trial')} that another process is computing")
+
+    @property
+    def crashed(self) -> int:
+        """Trials of all sweeps that crashed."""
+        return self._crashed + (self.tally.failed if self.tally is not None else 0)
+
+    def status(self) -> int:
+        """The exit status: 1, and a line, where trials crashed."""
+        if self.crashed:
+            say(f"{counted(self.crashed, 'trial')} crashed, and will be tried again the next time")
+        return 1 if self.crashed else 0
+
+    def stands(self) -> Standing | None:
+        """The sweep that was heard of last."""
+        tally = self.tally
+        if tally is None:
+            return None
+        share = tally.worked / tally.work if tally.work else 1.0
+        return Standing(self.what, min(1.0, share), tally.said)

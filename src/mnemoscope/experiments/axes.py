@@ -13,6 +13,10 @@ COUNTED = ("vocab", "dim", "length", "samples", "width", "steps", "test_samples"
 NAMED = ("activation", "embedding", "trigger", "attention", "then")
 SIZED = ("eta", "gamma", "lr")
 MOST_VALUES = 10_000
+# The largest ratio of two ends that can be computed with.
+WIDEST = 1e300
+# More settings than anybody runs, and than memory holds at ease.
+MOST_SETTINGS = 100_000
 
 
 class Axis(NamedTuple):
@@ -23,7 +27,18 @@ class Axis(NamedTuple):
 
 
 def read_axis(option: str, text: str) -> Axis:
-    """`field=low:high:count`, log-spaced, or `field=a,b,c`."""
+    """`field=low:high:count`, log-spaced, or `field=a,b,c`: values that the field can have."""
+    axis = _read(option, text)
+    for value in axis.values:
+        try:
+            Retrieval.check_value(axis.field, value)
+        except SpecError as error:
+            of = "" if option == axis.field else f"{axis.field}: "
+            raise SpecError(option, f"{of}{error.message}") from None
+    return axis
+
+
+def _read(option: str, text: str) -> Axis:
     field, _, values = text.partition("=")
     field = field.strip().replace("-", "_")
     known = (*COUNTED, *NAMED, *SIZED)
@@ -47,9 +62,9 @@ def _spaced(option: str, field: str, text: str) -> tuple[float | int, ...]:
     if field in NAMED or len(parts) != 3:
         raise SpecError(option, f"expected low:high:count, or values with commas, got {text!r}")
     low, high, count = (_number(option, part) for part in parts)
-    if not 0 < low < high or not math.isfinite(high):
+    if not 0 < low < high or not high / low < WIDEST:
         raise SpecError(option, f"expected 0 < low < high, got {text!r}")
-    if count != int(count) or not 2 <= count <= MOST_VALUES:
+    if not 2 <= count <= MOST_VALUES or count != int(count):
         raise SpecError(option, f"expected a count from 2 to {MOST_VALUES:,}, got {parts[2]!r}")
     step = math.log(high / low) / (int(count) - 1)
     values = [low * math.exp(step * k) for k in range(int(count))]
@@ -69,11 +84,19 @@ def _number(option: str, text: str) -> float:
     return value
 
 
-def grid(base: dict[str, Any], axes: Sequence[Axis]) -> list[Retrieval]:
+def grid(base: dict[str, Any], axes: Sequence[Axis], option: str = "y") -> list[Retrieval]:
     """Every combination of the axes' values, the last axis fastest, on top of a base."""
     names = [axis.field for axis in axes]
     if len(set(names)) < len(names):
-        raise SpecError("y", f"expected two different axes, got {names[0]!r} twice")
+        raise SpecError(option, f"expected two different axes, got {names[0]!r} twice")
+    for name in names:  # an axis wins over an option, which must be right nevertheless
+        if name in base:
+            Retrieval.check_value(name, base[name])
+    count = math.prod(len(axis.values) for axis in axes)
+    if count > MOST_SETTINGS:
+        raise SpecError(
+            option, f"expected axes of at most {MOST_SETTINGS:,} settings in all, got {count:,}"
+        )
     return [
         Retrieval.read({**base, **dict(zip(names, values, strict=True))})
         for values in product(*(axis.values for axis in axes))

@@ -13,10 +13,13 @@ from mnemoscope.analysis.search import Place, Status
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
 from mnemoscope.record import AnyJob, Outcome
 from mnemoscope.spec import Memory, Spec, SpecError
+from mnemoscope.spec.memory import MOST
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.associative import BEST_LINEAR, HEBBIAN_ALL, expected_items, items_by_law
 
 Progress = Callable[[Tally, str], None]
+# How far beyond what is expected a memory's limit may lie.
+BEYOND = 2.0
 # What to run to learn whether a seed manages so many: it does if one of the trials meets the aim.
 # The first is made first, and the others only where it was not enough.
 Tries = Callable[[int], Sequence[Spec]]
@@ -24,11 +27,16 @@ Tries = Callable[[int], Sequence[Spec]]
 
 @dataclass(frozen=True)
 class Question:
-    """One search: the trials at a place on the axis, what counts as yes, and where to begin."""
+    """One search: the trials at a place on the axis, what counts as yes, and where to begin.
+
+    The answer is expected at `usual`, and not beyond `most`: this is to say how long it may take.
+    """
 
     tries: Tries
     aim: float
     guess: float
+    usual: float
+    most: float
     ends: tuple[int, int] | None = None
 
 
@@ -98,7 +106,7 @@ def find_limits(
     open_hunts = hunts
     while open_hunts:
         jobs = list(dict.fromkeys(job for hunt in open_hunts for job in hunt.jobs()))
-        where = f"{len(hunts) - len(open_hunts)} of {len(hunts)} limits found, trials"
+        where = f"{len(hunts) - len(open_hunts)} of {len(hunts)} limits found, this round's trials"
         sweep(jobs, store, workers, None if progress is None else lambda t, w=where: progress(t, w))
         told: dict[tuple[str, int], Outcome] = {}
         for spec in dict.fromkeys(spec for spec, _ in jobs):
@@ -194,6 +202,19 @@ def capacity_many(
     if store is None:
         with Store() as own:
             return capacity_many(specs, criterion, ends=ends, store=own, **more)
+    asked = memory_questions(specs, criterion, ends)
+    found = find_limits([question for _, question in asked], store=store, **more)
+    return Capacities(tuple(
+        Capacity(spec, criterion, one.limits, question.usual, tuple(
+            (items, outcome) for (items, _), made in one.trials.items() for outcome in made))
+        for (spec, question), one in zip(asked, found, strict=True)
+    ))  # fmt: skip
+
+
+def memory_questions(
+    specs: Sequence[Memory], criterion: float, ends: tuple[int, int] | None = None
+) -> list[tuple[Memory, Question]]:
+    """The search for each memory's capacity, and the setting that its trials have."""
     for spec in specs:
         if spec.embedding == "orthonormal":
             raise SpecError(
@@ -202,23 +223,22 @@ def capacity_many(
             )  # fmt: skip
     # Only a training stops at a target: one construction serves every criterion.
     asked = [spec.replace(target=criterion) if spec.method == "trained" else spec for spec in specs]
-    guesses = [
-        expected_items(
+    made = []
+    for spec in asked:
+        guess = expected_items(
             spec.dim, spec.width or spec.rank, spec.outputs, trained=spec.method == "trained",
             linear=not spec.width, criterion=criterion,
-        )
-        for spec in asked
-    ]  # fmt: skip
-    questions = [
-        Question(lambda n, spec=spec: [spec.replace(items=n)], criterion, guess, ends)
-        for spec, guess in zip(asked, guesses, strict=True)
-    ]
-    found = find_limits(questions, store=store, **more)
-    return Capacities(tuple(
-        Capacity(spec, criterion, one.limits, guess, tuple(
-            (items, outcome) for (items, _), made in one.trials.items() for outcome in made))
-        for spec, guess, one in zip(asked, guesses, found, strict=True)
-    ))  # fmt: skip
+        )  # fmt: skip
+        if ends is None and guess > MOST:
+            raise SpecError(
+                "dim", f"expected a memory of at most {MOST:,} items, got {spec.dim:,}, which is "
+                f"expected to hold {guess:,.0f} or more",
+            )  # fmt: skip
+        made.append((spec, Question(
+            lambda n, spec=spec: [spec.replace(items=n)], criterion, guess, guess, BEYOND * guess,
+            ends,
+        )))  # fmt: skip
+    return made
 
 
 def capacity(spec: Memory, criterion: float = 0.99, **more: Any) -> Capacity:

@@ -25,8 +25,9 @@ from typing import Any
 
 from mnemoscope.experiments.sweep import ThisProcess, Workers
 from mnemoscope.experiments.work import MOST_IN_A_BATCH, crashed, run_batch
+from mnemoscope.extras import need
 from mnemoscope.fields import Device
-from mnemoscope.numerics import keep_compiled_programs
+from mnemoscope.numerics import keep_compiled_programs, share_gpu
 from mnemoscope.record import NUMERICS_VERSION, AnyJob, Record
 from mnemoscope.spec import SpecError
 
@@ -51,8 +52,15 @@ def run_far(
         raise SpecError(
             "cluster", f"expected workers of numerics version {numerics}, got {NUMERICS_VERSION}"
         )
+    share_gpu()  # there may be several workers on one
     keep_compiled_programs()
     return run_batch(batch, device, budget)
+
+
+def check_cluster(where: str | None) -> None:
+    """Refuse what names no cluster, before anything is opened or begun."""
+    if where is not None:
+        _read(where)
 
 
 @contextmanager
@@ -220,12 +228,9 @@ def _read(where: str) -> tuple[str, int]:
 
 
 def _import_dask() -> Any:
-    try:
-        import distributed
-    except ImportError:
-        raise SpecError(
-            "cluster", "expected Dask, which is not installed: uv run --extra cluster ..."
-        ) from None
+    need("cluster", "distributed")
+    import distributed
+
     return distributed
 
 
@@ -241,14 +246,10 @@ def _connect(distributed: Any, where: Any) -> Any:
 
 def _slurm(jobs: int, device: Device) -> Any:
     """Slurm jobs with a worker each. Dask's configuration under jobqueue.slurm goes first."""
-    try:
-        from dask import config
-        from dask_jobqueue.slurm import SLURMCluster
-    except ImportError:
-        raise SpecError(
-            "cluster",
-            "expected dask-jobqueue, which is not installed: uv run --extra cluster ...",
-        ) from None
+    need("cluster")
+    from dask import config
+    from dask_jobqueue.slurm import SLURMCluster
+
     told = config.get("jobqueue.slurm", {})
     more: dict[str, Any] = {}
     if device == "gpu":

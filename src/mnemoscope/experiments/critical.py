@@ -7,6 +7,7 @@ run together ask together: their trials share batches, and keep many workers bus
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from mnemoscope.analysis.search import Found, Place, Search, Status, search_crossing
@@ -66,6 +67,7 @@ class Critical:
         }  # fmt: skip
 
 
+@lru_cache(maxsize=4096)  # asked for the range, for how long it takes, and for the search
 def guess_from_theory(
     spec: Retrieval, axis: Along, target: float, measure: Measure
 ) -> float | None:
@@ -162,7 +164,7 @@ def critical_many(
         done = len(hunts) - len(open_hunts)
         places = {getattr(spec, axis) for spec, _ in jobs}
         at = f"{axis} = {places.pop():,}" if len(places) == 1 else f"{len(places)} places"
-        where = at if len(hunts) == 1 else f"{done} of {len(hunts)} points found, {at}"
+        where = at if len(hunts) == 1 else f"{done} of {len(hunts)} points found, this round, {at}"
         sweep(jobs, store, workers, None if progress is None else lambda t, w=where: progress(t, w))
         told = {(s.id, k): trial for s, k in jobs if (trial := store.get(s, k)) is not None}
         for hunt in open_hunts:

@@ -4,9 +4,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
 
 from mnemoscope.analysis.stages import Stage, find_stages
+from mnemoscope.record import finite
 from mnemoscope.spec import Flow
 from mnemoscope.training.flow import Course, run_flow
 
@@ -23,6 +26,11 @@ class Dynamics:
     stages: list[Stage]
 
     @property
+    def status(self) -> Literal["ok", "diverged"]:
+        """Whether the numbers stayed numbers."""
+        return "ok" if np.isfinite(self.course.loss).all() else "diverged"
+
+    @property
     def plateau_relation_accuracy(self) -> float | None:
         """The least share of right relations on the plateau; None where there is none."""
         rest = self.stages[1]
@@ -33,7 +41,8 @@ class Dynamics:
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         course = self.course
-        return {
+        return finite({
+            "status": self.status,
             "spec": course.spec.model_dump(),
             "levels": list(course.spec.levels),
             "loss": course.loss.tolist(),
@@ -43,7 +52,7 @@ class Dynamics:
             "relation_mass": course.relation_mass.tolist(),
             "stages": [{**asdict(stage), "steps": stage.steps} for stage in self.stages],
             "plateau_relation_accuracy": self.plateau_relation_accuracy,
-        }
+        })  # fmt: skip
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw loss and accuracies into a file; without one, a matplotlib figure."""

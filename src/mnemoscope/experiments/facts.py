@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from mnemoscope.analysis.intervals import Interval, mean_interval
 from mnemoscope.analysis.limits import Limits
-from mnemoscope.experiments.capacity import Question, find_limits
+from mnemoscope.experiments.capacity import BEYOND, Question, find_limits
 from mnemoscope.experiments.sweep import Progress, ThisProcess, Workers, sweep
 from mnemoscope.record import Outcome
 from mnemoscope.spec import Facts, SpecError
@@ -126,6 +126,28 @@ def grown(spec: Facts, scaling: Scaling, subjects: int) -> Facts:
     return spec.replace(subjects=subjects, relations=relations, answers=answers)
 
 
+def facts_questions(
+    specs: Sequence[Facts], scaling: Scaling, rates: Sequence[float]
+) -> list[Question]:
+    """The search for each model's capacity, in subjects."""
+    power = 1 / 1.5 if scaling == "sqrt" else 1 / 2
+    fastest_first = sorted(rates, reverse=True)
+
+    def subjects(share: float, spec: Facts) -> float:
+        return max(2.0, (share * GUIDE_FACTS * spec.parameters) ** power)
+
+    return [
+        Question(
+            lambda n, spec=spec: [grown(spec, scaling, n).replace(lr=lr) for lr in fastest_first],
+            spec.target,
+            guess=subjects(BEGIN, spec),
+            usual=subjects(1.0, spec),
+            most=subjects(BEYOND, spec),
+        )
+        for spec in specs
+    ]
+
+
 def facts_capacity_many(
     specs: Sequence[Facts],
     scaling: Scaling = "equal",
@@ -146,17 +168,7 @@ def facts_capacity_many(
     if store is None:
         with Store() as own:
             return facts_capacity_many(specs, scaling, rates=rates, store=own, **more)
-    power = 1 / 1.5 if scaling == "sqrt" else 1 / 2
-    fastest_first = sorted(rates, reverse=True)
-    questions = [
-        Question(
-            lambda n, spec=spec: [grown(spec, scaling, n).replace(lr=lr) for lr in fastest_first],
-            spec.target,
-            guess=max(2.0, (BEGIN * GUIDE_FACTS * spec.parameters) ** power),
-        )
-        for spec in specs
-    ]
-    found = find_limits(questions, store=store, **more)
+    found = find_limits(facts_questions(specs, scaling, rates), store=store, **more)
     return [
         FactsCapacity(spec, scaling, tuple(rates), one.limits,
                       tuple(outcome for made in one.trials.values() for outcome in made))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mnemoscope.analysis.power_law import (
     Beyond,
@@ -20,11 +20,14 @@ from mnemoscope.analysis.power_law import (
     condition_number,
     extrapolate,
     fit_power_law,
+    no_law,
     points_of,
 )
 from mnemoscope.experiments.axes import Axis, grid
-from mnemoscope.experiments.critical import Along, Critical, critical_many, guess_from_theory
+from mnemoscope.experiments.critical import Along, Critical, critical_many
+from mnemoscope.extras import need
 from mnemoscope.fields import Measure
+from mnemoscope.record import finite
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.theory.laws import laws_for
 from mnemoscope.theory.predict import predict
@@ -32,13 +35,17 @@ from mnemoscope.theory.predict import predict
 if TYPE_CHECKING:
     import pandas
 
+FitStatus = Literal["found", "too-few-points", "axes-do-not-vary"]
 # The first gradient's own law, N d^2 ~ L V^2 ln V: what the matched filter needs.
 FIRST_GRADIENT = {"dim": -2.0, "length": 1.0, "vocab": 2.0}
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """Exponents of a critical value, what they rest on, and what theory says of the same points."""
+    """Exponents of a critical value, what they rest on, and what theory says of the same points.
+
+    Where the status is not `found`, the law's numbers are NaN.
+    """
 
     along: Along
     measure: Measure
@@ -53,11 +60,13 @@ class Scaling:
     points: Points
     found: tuple[Critical, ...]
     left_out: tuple[Critical, ...]
+    status: FitStatus = "found"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         fitted = self.law.log_value(self.points.x)
-        return {
+        return finite({
+            "status": self.status,
             "along": self.along,
             "measure": self.measure,
             "target": self.target,
@@ -84,13 +93,14 @@ class Scaling:
                 {**self._at(one), "status": one.status, "predicted": one.predicted}
                 for one in self.left_out
             ],
-        }  # fmt: skip
+        })  # fmt: skip
 
     def _at(self, one: Critical) -> dict[str, Any]:
         return {axis: getattr(one.spec, axis) for axis in self.points.axes}
 
     def to_frame(self) -> "pandas.DataFrame":
         """The points as a table."""
+        need("tables", "pandas")
         import pandas
 
         told = self.as_dict()
@@ -122,7 +132,7 @@ def settings(
     if len(set(names)) < len(names):
         raise SpecError("axis", f"expected different axes, got {names}")
     given = base.model_dump() if isinstance(base, Retrieval) else base
-    return grid({along: 2, **given}, axes)
+    return grid({along: 2, **given}, axes, "axis")
 
 
 def fit(
@@ -138,7 +148,8 @@ def fit(
     """Exponents of the critical value of `along` over the grid of `axes`.
 
     `log_of` names an axis whose logarithm is divided out first. What `search` takes is as for
-    `critical_many`: ranges, tolerance, most_seeds, store, workers, progress.
+    `critical_many`: ranges, tolerance, most_seeds, store, workers, progress. Fewer points with a
+    crossing than the law needs are an answer, too: see `status`.
     """
     made = [Axis(name, tuple(values)) for name, values in axes]
     specs = settings(base, made, along)
@@ -149,14 +160,18 @@ def fit(
     told = critical_many(specs, along, target=target, measure=measure, **search)
     good = [one for one in told if one.estimate and one.low and one.high]
     bad = [one for one in told if not (one.estimate and one.low and one.high)]
-    if len(good) < needed:
-        why = ", ".join(f"{count} {status}" for status, count in
-                        Counter(one.status for one in bad).items())  # fmt: skip
-        raise SpecError("range", f"expected {needed} points with a crossing or more, "
-                        f"got {len(good)} ({why})")  # fmt: skip
     points = _divided(names, good, [(one.estimate, one.low, one.high) for one in good], log_of)
-    if not math.isfinite(condition_number(points.x)):
-        raise SpecError("axis", "expected axes that vary among the points with a crossing")
+    status: FitStatus = "found"
+    if len(good) < needed:
+        status = "too-few-points"
+    elif not math.isfinite(condition_number(points.x)):
+        status = "axes-do-not-vary"
+    if status != "found":
+        return Scaling(
+            along=along, measure=measure, target=target, log_of=log_of, law=no_law(names),
+            predicted=None, leading=None, leading_name="none", rivals=None, beyond=[],
+            points=points, found=tuple(good), left_out=tuple(bad), status=status,
+        )  # fmt: skip
     name, leading = _leading(good, along, measure)
     return Scaling(
         along=along,
@@ -219,16 +234,3 @@ def _leading(
         return "mixed", None
     powers = known[name].critical(along)
     return name, None if powers is None else {str(axis): power for axis, power in powers.items()}
-
-
-def likely_jobs(
-    specs: Sequence[Retrieval], along: Along, target: float, measure: Measure, trials: int
-) -> list[tuple[Retrieval, int]]:
-    """About what the searches will run, to say how long it takes: trials at theory's guesses."""
-    jobs = []
-    for spec in specs:
-        guess = guess_from_theory(spec, along, target, measure)
-        if guess is not None:
-            there = spec.replace(**{along: max(1, int(guess))})
-            jobs += [(there, seed) for seed in range(trials)]
-    return jobs

@@ -12,7 +12,7 @@ from typing import Any
 from mnemoscope.analysis.geometry import Geometry, look_at
 from mnemoscope.analysis.intervals import Interval, mean_interval
 from mnemoscope.experiments.sweep import Progress, Workers, sweep
-from mnemoscope.matrices import keep, read_matrices
+from mnemoscope.matrices import Matrices, keep, read_matrices
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.critical import critical_value
@@ -42,13 +42,15 @@ class Way:
         }  # fmt: skip
 
 
-def compare_ways(
-    text: str, *, vocab: int | None = None, length: int = USUAL_LENGTH,
-    samples: int | None = None, seeds: Sequence[int] = range(4), store: Store, workers: Workers,
-    progress: Progress | None = None,
-) -> list[Way]:  # fmt: skip
-    """Every way's geometry and recall, at the N where random embeddings recall most tokens."""
-    made = {name: read_matrices(text, **how) for name, how in WAYS.items()}
+def prepare_ways(
+    told: Any, *, dim: int | None = None, vocab: int | None = None, length: int = USUAL_LENGTH,
+    samples: int | None = None,
+) -> tuple[dict[str, Matrices], Retrieval]:  # fmt: skip
+    """Every form of the matrix, and the setting of random embeddings that goes with them.
+
+    Without `samples`, N is where random embeddings recall most tokens.
+    """
+    made = {name: read_matrices(told, dim=dim, **how) for name, how in WAYS.items()}
     rows, columns = made["as it is"].Z.shape
     tokens = min(rows, USUAL_VOCAB) if vocab is None else vocab
     if tokens > rows:
@@ -61,6 +63,14 @@ def compare_ways(
             raise SpecError("samples", f"expected a number, since random embeddings do not reach "
                             f"{AIM:g} at any N here, got none")  # fmt: skip
         random = random.replace(samples=found)
+    return made, random
+
+
+def compare_ways(
+    made: dict[str, Matrices], random: Retrieval, *, seeds: Sequence[int], store: Store,
+    workers: Workers, progress: Progress | None = None,
+) -> list[Way]:  # fmt: skip
+    """Every way's geometry and recall."""
     specs = {name: random.replace(embedding=keep(one)) for name, one in made.items()}
     specs["random"] = random
     sweep([(spec, seed) for spec in specs.values() for seed in seeds], store, workers, progress)

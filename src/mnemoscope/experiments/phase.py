@@ -19,6 +19,7 @@ import numpy as np
 from mnemoscope.experiments.axes import NAMED, Axis, grid
 from mnemoscope.experiments.critical import RISING
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
+from mnemoscope.extras import need
 from mnemoscope.record import Trial
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store
@@ -76,6 +77,7 @@ class PhaseDiagram:
 
     def to_xarray(self) -> "xarray.Dataset":
         """Measured and predicted accuracy with labelled axes."""
+        need("tables")
         import xarray
 
         dims = (self.y.field, self.x.field)
@@ -212,6 +214,12 @@ def predicted_diagram(
         seeds=np.zeros_like(predicted),
         failed=0,
     )
+
+
+def usual_share(rows: int, seeds: int) -> float:
+    """The share of a grid's trials that its contour usually needs, with so many rows."""
+    few = min(FEW_SEEDS, seeds)
+    return (few * math.log2(rows + 1) + 2 * seeds) / (rows * seeds)
 
 
 def _specs(base: Retrieval | dict[str, Any], x: Axis, y: Axis) -> list[list[Retrieval]]:

@@ -9,31 +9,77 @@ is left to it, and waited for.
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
 
+from mnemoscope.batch import shares
+from mnemoscope.experiments.cost import job_seconds, stops_early
 from mnemoscope.experiments.trials import Report, run_trials
 from mnemoscope.experiments.work import MOST_IN_A_BATCH, batches, run_batch
 from mnemoscope.fields import Device
 from mnemoscope.numerics import find_device
+from mnemoscope.pace import duration, time_left
 from mnemoscope.record import AnyJob, Record
-from mnemoscope.spec import Retrieval
+from mnemoscope.spec import Retrieval, Spec
 from mnemoscope.stopping import Interrupted, interrupts_held, stop_if_asked
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.trials import Store
+from mnemoscope.together import Hear
 
+# Progress within a batch is passed on this often.
+SECONDS_BETWEEN_WORDS = 0.5
 # How long to wait before looking again for what another driver is computing.
 POLL_SECONDS = 0.5
 
 
 @dataclass
 class Tally:
-    """How a sweep stands. `found` were in the store before, `failed` crashed this time."""
+    """How a sweep stands. `found` were in the store before, `failed` crashed this time.
+
+    `waiting` are left to another process that computes them. `work` is what there is to do, and
+    `worked` what is done of it, both in the seconds of `cost`: trials differ by far more than their
+    number says, and a training moves on long before it ends.
+    """
 
     total: int
     found: int = 0
     done: int = 0
     failed: int = 0
+    waiting: int = 0
     jobs: tuple[AnyJob, ...] = field(default=(), repr=False)
+    left: tuple[AnyJob, ...] = field(default=(), repr=False)
+    work: float = 0.0
+    worked: float = 0.0
+    began: float = field(default_factory=time.monotonic, repr=False)
+
+    @property
+    def said(self) -> str:
+        """How it stands, in words."""
+        text = f"{self.found + self.done:,} of {self.total:,}"
+        seconds = time_left(self.worked, self.work, time.monotonic() - self.began)
+        if seconds is not None:
+            early = any(stops_early(spec) for spec, _ in self.left)
+            text += f", {'at most' if early else 'about'} {duration(seconds)} left"
+        return text + (f", {self.failed:,} failed" if self.failed else "")
+
+
+class _Shares:
+    """What is done of each trial of a sweep."""
+
+    def __init__(self, tally: Tally, jobs: Sequence[AnyJob]) -> None:
+        each: dict[str, float] = {}
+        for spec, _ in jobs:
+            if spec.id not in each:  # a sweep has many seeds of few specs
+                each[spec.id] = job_seconds(spec, "cpu")
+        self.tally, self.done = tally, {(spec.id, seed): 0.0 for spec, seed in jobs}
+        self.each = each
+        tally.work = sum(each[name] for name, _ in self.done)
+
+    def note(self, spec: Spec, seed: int, share: float) -> None:
+        """Take in that so much of a trial is done."""
+        key = (spec.id, seed)
+        self.tally.worked += self.each[spec.id] * (share - self.done[key])
+        self.done[key] = share
 
 
 Progress = Callable[[Tally], None]
@@ -71,6 +117,8 @@ class ThisProcess:
         on_cpu = find_device(device).platform == "cpu"
         self.together = MOST_IN_A_BATCH["cpu" if on_cpu else "gpu"]
         self.at_once = 1
+        # Told what share of a trial is done, while a batch is under way.
+        self.hear: Hear | None = None
         self._waiting: list[list[AnyJob]] = []
 
     def submit(self, batch: list[AnyJob]) -> None:
@@ -83,7 +131,7 @@ class ThisProcess:
             batch = self._waiting.pop(0)
             try:
                 with interrupts_held():
-                    made = run_batch(batch, self.device, self.budget)
+                    made = run_batch(batch, self.device, self.budget, self.hear)
             except Interrupted as stop:
                 yield [(one.spec, one.seed) for one in stop.finished], stop.finished
                 raise
@@ -108,7 +156,14 @@ class OneByOne(ThisProcess):
         while self._waiting:
             ((spec, seed),) = batch = self._waiting.pop(0)
             assert isinstance(spec, Retrieval)
-            more = {"device": self.device, "budget": self.budget, "report": self.report}
+            heard = None if self.hear is None else shares(spec, seed, self.hear)
+
+            def report(seed: int, share: float, heard: Any = heard) -> None:
+                for told in (heard, self.report and partial(self.report, seed)):
+                    if told is not None:
+                        told(share)
+
+            more = {"device": self.device, "budget": self.budget, "report": report}
             with interrupts_held():
                 made: list[Record] = [*run_trials(spec, [seed], **more)]
             yield batch, made
@@ -125,9 +180,23 @@ def sweep(
     jobs = list(dict.fromkeys(jobs))
     finished = store.finished([spec for spec, _ in jobs])
     left = [job for job in jobs if (job[0].id, job[1]) not in finished]
-    tally = Tally(total=len(jobs), found=len(jobs) - len(left), jobs=tuple(jobs))
+    tally = Tally(
+        total=len(jobs), found=len(jobs) - len(left), jobs=tuple(jobs), left=tuple(left)
+    )  # fmt: skip
+    shares_done = _Shares(tally, left)
     claims = Claims(store)
     under_way = 0
+    spoke = time.monotonic()
+
+    def hear(spec: Spec, seed: int, share: float) -> None:
+        nonlocal spoke
+        shares_done.note(spec, seed, share)
+        if progress is not None and time.monotonic() - spoke > SECONDS_BETWEEN_WORDS:
+            spoke = time.monotonic()
+            progress(tally)
+
+    if isinstance(workers, ThisProcess):
+        workers.hear = hear
     try:
         if progress is not None:
             progress(tally)
@@ -144,22 +213,32 @@ def sweep(
                     if taken:
                         workers.submit(taken)
                         under_way, took = under_way + 1, True
+                        tally.waiting = 0
                 for batch, trials in workers.collect():
                     claims.finish(trials)
                     under_way -= 1
                     tally.done += len(trials)
                     tally.failed += sum(trial.status == "crashed" for trial in trials)
-                    gone |= {(spec.id, seed) for spec, seed in batch}
+                    for spec, seed in batch:
+                        gone.add((spec.id, seed))
+                        shares_done.note(spec, seed, 1.0)
                     if progress is not None:
                         progress(tally)
             # What another driver did meanwhile is no longer left; what it is doing is waited for.
             left = [job for job in left if (job[0].id, job[1]) not in gone]
             finished = store.finished([spec for spec, _ in left])
-            others = len(left)
+            others = [job for job in left if (job[0].id, job[1]) in finished]
             left = [job for job in left if (job[0].id, job[1]) not in finished]
-            tally.found += others - len(left)
-            if left and not took:
+            tally.found += len(others)
+            for spec, seed in others:
+                shares_done.note(spec, seed, 1.0)
+            tally.waiting = 0 if took else len(left)
+            if progress is not None and (others or tally.waiting):
+                progress(tally)
+            if tally.waiting:
                 time.sleep(POLL_SECONDS)
     finally:
+        if isinstance(workers, ThisProcess):
+            workers.hear = None
         claims.close()
     return tally

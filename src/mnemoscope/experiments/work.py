@@ -4,16 +4,17 @@
 not for every task.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from mnemoscope import associative, factual
-from mnemoscope.batch import bucket, simulate_many
+from mnemoscope.batch import simulate_many
+from mnemoscope.calls import bucket
 from mnemoscope.fields import Device
 from mnemoscope.numerics import find_device
-from mnemoscope.record import AnyJob, Job, Outcome, Record, Trial
+from mnemoscope.record import AnyJob, Outcome, Record, Trial
 from mnemoscope.spec import Facts, Memory, Retrieval, Spec, SpecError
+from mnemoscope.together import Hear
 
 # Trials to a batch: what is lost when the driver dies in the middle of one.
 MOST_IN_A_BATCH = {"cpu": 8, "gpu": 128}
@@ -22,11 +23,17 @@ TOKENS_IN_A_BATCH = 2e9
 
 
 def run_batch(
-    jobs: Sequence[AnyJob], device: Device = "auto", budget: int | None = None
+    jobs: Sequence[AnyJob],
+    device: Device = "auto",
+    budget: int | None = None,
+    hear: Hear | None = None,
 ) -> list[Record]:
-    """The trials of a batch. If it fails, it is tried by halves; what fails alone has crashed."""
+    """The trials of a batch. If it fails, it is tried by halves; what fails alone has crashed.
+
+    `hear(spec, seed, share)` is told what share of a trial is done.
+    """
     try:
-        return _run_together(jobs, device, budget)
+        return _run_together(jobs, device, budget, hear)
     except SpecError:
         raise
     except Exception as error:
@@ -36,20 +43,24 @@ def run_batch(
         return [crashed(*jobs[0], reason, find_device(device).device_kind)]
     half = len(jobs) // 2
     return [
-        record for part in (jobs[:half], jobs[half:]) for record in run_batch(part, device, budget)
+        record
+        for part in (jobs[:half], jobs[half:])
+        for record in run_batch(part, device, budget, hear)
     ]
 
 
-def _run_together(jobs: Sequence[AnyJob], device: Device, budget: int | None) -> list[Record]:
+def _run_together(
+    jobs: Sequence[AnyJob], device: Device, budget: int | None, hear: Hear | None
+) -> list[Record]:
     """Jobs of one kind, as that kind is run."""
     facts = [(spec, seed) for spec, seed in jobs if isinstance(spec, Facts)]
     if facts:
-        return list(factual.train_many(facts, device=device))
+        return list(factual.train_many(facts, device=device, hear=hear))
     memories = [(spec, seed) for spec, seed in jobs if isinstance(spec, Memory)]
     if memories:
-        return list(associative.recall_many(memories, device=device))
+        return list(associative.recall_many(memories, device=device, hear=hear))
     trials = [(spec, seed) for spec, seed in jobs if isinstance(spec, Retrieval)]
-    return list(simulate_many(trials, device=device, budget=budget))
+    return list(simulate_many(trials, device=device, budget=budget, hear=hear))
 
 
 def crashed(spec: Spec, seed: int, reason: str, device: str = "cpu") -> Record:
@@ -101,27 +112,7 @@ def _rank(spec: Spec) -> _Rank:
         # Those that are about as hard come together, and end together.
         program = factual.program_of(spec, "gpu")
         hard = spec.facts / spec.parameters
-        return _Rank(program.canonical(), hard, 1 / factual.enough_rows(program, "gpu"))
+        return _Rank(program.canonical(), hard, 1 / factual.enough_rows(program))
     if isinstance(spec, Memory):  # gains from running side by side: not cut
         return _Rank(associative.program_of(spec, "gpu").canonical(), float(spec.items), 0.0)
     return _Rank(spec.kind, 0.0, 0.0)
-
-
-def estimate_seconds(jobs: Sequence[Job], platform: str) -> float:
-    """Roughly how long the jobs take, to warn before days of work. Within a factor of a few.
-
-    Passes over tokens, products of tables, and hidden units, at rates of the order that `bench`
-    prints; on a CPU for two cores.
-    """
-    tokens_rate, flop_rate = (6e7, 5e10) if platform == "cpu" else (5e9, 2e13)
-    cores = 1.0 if platform != "cpu" else max(1.0, (os.cpu_count() or 1) / 2)
-    total = 0.0
-    for spec, _ in jobs:
-        V, d, m = spec.vocab, spec.dim, spec.width
-        passes = 3 + spec.steps
-        tokens = spec.samples * spec.length * passes
-        flops = 6.0 * V**2 * d + 4.0 * spec.samples * m * d * passes
-        if spec.eta != "limit" or spec.steps:
-            flops += 4.0 * spec.samples * V * (m or d) * passes
-        total += tokens * (1 if not m else d / 16) / tokens_rate + flops / flop_rate + 0.005
-    return total / cores

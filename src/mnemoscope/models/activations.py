@@ -14,7 +14,8 @@ the linear part c_1 interferes exactly as the bare d-dimensional memory does, ho
 is, and only the parts k >= 2 tell more tokens apart than d dimensions can. `hermite_parts` gives
 the three shares.
 
-To add an activation, write its function here and add its name to `Activation` in `spec`.
+To add an activation, write its function here and add its name to `Activation` in
+`spec/retrieval.py`; until it stands in `theory/activation.py` too, theory has no word on it.
 
 Worked example at a = 2: relu 2, gelu 1.954, tanh 0.964, linear 2, hermite2 3/sqrt(2) = 2.121,
 hermite3 2/sqrt(6) = 0.816.

@@ -25,8 +25,9 @@ from jaxtyping import Array, Float, UInt32
 from mnemoscope import embeddings
 from mnemoscope.keys import normal
 from mnemoscope.models import activations
+from mnemoscope.spec.base import SpecError
 from mnemoscope.spec.memory import Memory
-from mnemoscope.theory.activation import coefficients
+from mnemoscope.theory.activation import FORMULAS, coefficients
 
 
 class Pairs(NamedTuple):
@@ -116,6 +117,9 @@ def own_order(program: Memory) -> int:
     """The Hermite order asked for, or the activation's largest part among orders 2 and 3."""
     if program.order:
         return program.order
+    if program.activation not in FORMULAS:
+        raise SpecError("order", "expected a number, since the Hermite parts of "
+                        f"{program.activation} are not derived, got none")  # fmt: skip
     c = np.abs(coefficients(program.activation, np.ones(1), 4)[0])
     return 2 if c[2] >= c[3] else 3
 

@@ -31,6 +31,9 @@ from mnemoscope.models.activations import named
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 
+# Numbers this many units of rounding apart count as equal.
+TIED = 64
+
 
 class Frozen(NamedTuple):
     """Everything that training leaves as it was drawn. `W_in` is None without an MLP."""
@@ -113,20 +116,86 @@ def uniform_pool(spec: Retrieval, frozen: Frozen, batch: Batch) -> Float[Array, 
     return pooled
 
 
-def hard_attention(
-    batch: Batch, s: Float[Array, "V"], s_trig: Float[Array, ""]
-) -> tuple[UInt32[Array, "B"], Bool[Array, "B"]]:
+def rounding(scale: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """How far apart two numbers of this scale may be that are equal but for rounding.
+
+    Sums that should be equal differ by what their order makes of the last digits. Without overlaps
+    (orthonormal embeddings) logits are counts, and exact ties are common: they come out up to 30
+    units of rounding apart, against thousands between counts that differ by one.
+    """
+    return TIED * jnp.finfo(scale.dtype).eps * scale
+
+
+class Scores(NamedTuple):
+    """What a key's direction w makes of every token, and of the trigger, in units of rounding.
+
+    Scores that are equal but for rounding are equal here.
+    """
+
+    token: Float[Array, "V"]
+    trigger: Float[Array, ""]
+
+    @classmethod
+    def of(cls, frozen: Frozen, w: Float[Array, "d"]) -> "Scores":
+        """z_v^T w and z_trig^T w; tokens whose scores tie share one.
+
+        Scores that follow each other within a unit form a group. A group no wider than a unit is a
+        tie, and takes its smallest score: a grid alone would part a tie that lies across one of
+        its edges. Where scores are so dense that groups grow wider, they are rounded to the grid.
+        """
+        longest = jnp.max(jnp.linalg.norm(frozen.Z, axis=1))
+        unit = rounding(jnp.linalg.norm(w) * jnp.maximum(longest, jnp.linalg.norm(frozen.trigger)))
+        unit = jnp.where(unit > 0, unit, 1)
+        scores = frozen.Z @ w / unit
+        order = jnp.argsort(scores)
+        along = scores[order]
+        group = jnp.cumsum(jnp.diff(along, prepend=along[:1]) > 1)
+        low, high = (
+            reduce(along, group, along.shape[0], indices_are_sorted=True)[group]
+            for reduce in (jax.ops.segment_min, jax.ops.segment_max)
+        )
+        shared = jnp.where(high - low <= 1, low, jnp.round(along))
+        return cls(jnp.zeros_like(scores).at[order].set(shared), frozen.trigger @ w / unit)
+
+
+def hard_attention(batch: Batch, scores: Scores) -> tuple[UInt32[Array, "B"], Bool[Array, "B"]]:
     """The best noise token of each sequence, and whether the informative one beats it.
 
-    A position's score is s[x_j], plus s_trig at the informative one. Scores are compared through
-    their ranks, whose maximum names the token at once; equal tokens tie, and have equal values.
+    A position's score is its token's, plus the trigger's at the informative one. Scores are
+    compared through their ranks, whose maximum names the token at once. Of noise tokens that tie
+    the one with the largest number is taken, and the informative one wins a tie.
     """
-    order = jnp.argsort(s)
+    order = jnp.argsort(scores.token, stable=True)
     rank = jnp.argsort(order).astype(jnp.int32)
     best = jnp.max(jnp.where(batch.at_position, -1, rank[batch.tokens]), axis=1)
     noise = order[best].astype(jnp.uint32)
-    wins = (best < 0) | (s[batch.informative] + s_trig >= s[noise])
-    return noise, wins
+    # Two scores that are equal but for rounding are a unit apart at most.
+    lead = scores.token[batch.informative] + scores.trigger - scores.token[noise]
+    return noise, (best < 0) | (lead >= -1)
+
+
+def attention_tied(batch: Batch, scores: Scores) -> Bool[Array, "B"]:
+    """Whether a rule decided where attention rests: between the informative token and the best
+    noise token, or, where that one has won, between several of them."""
+    at = batch.at_position
+    position = jnp.where(at, -jnp.inf, scores.token[batch.tokens])
+    best = jnp.max(position, axis=1)
+    among = ~at & (position == best[:, None])
+    first = jnp.min(jnp.where(among, batch.tokens, jnp.uint32(scores.token.shape[0])), axis=1)
+    last = jnp.max(jnp.where(among, batch.tokens, jnp.uint32(0)), axis=1)
+    lead = scores.token[batch.informative] + scores.trigger - best
+    return (jnp.abs(lead) <= 1) | ((lead < -1) & (first != last))
+
+
+def name_label(
+    logits: Float[Array, "*n V"], scale: Float[Array, "*n"]
+) -> tuple[UInt32[Array, "*n"], Bool[Array, "*n"]]:
+    """The label with the largest logit, and whether several have it but for rounding.
+
+    `scale` bounds the logits' size. Of labels that tie the first is named.
+    """
+    near = logits >= (jnp.max(logits, axis=-1) - rounding(scale))[..., None]
+    return jnp.argmax(near, axis=-1).astype(jnp.uint32), jnp.sum(near, axis=-1) > 1
 
 
 def token_features(

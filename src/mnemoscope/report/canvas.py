@@ -1,31 +1,24 @@
 """Matplotlib, opened and closed in one place: it is an extra, and says so when it is absent."""
 
-import importlib.util
 import math
 from pathlib import Path
 from typing import Any, Literal
 
-from mnemoscope.files import whole_file
+from mnemoscope.extras import need
+from mnemoscope.files import check_target, whole_file
 from mnemoscope.spec import SpecError
 
 FORMS = (".png", ".svg", ".pdf")
 ENOUGH_TICKS = 4
 
 
-def check_form(path: Path, more: tuple[str, ...] = ()) -> None:
+def check_form(path: Path, more: tuple[str, ...] = (), option: str = "out") -> None:
     """Refuse a file that could not be drawn, before any work goes into it."""
     forms = (*FORMS, *more)
     if path.suffix not in forms:
-        raise SpecError("out", f"expected a file ending in {', '.join(forms)}, got {str(path)!r}")
-    if path.is_dir():
-        raise SpecError("out", f"expected a file, got the folder {str(path)!r}")
-    needed, extra = ("plotly", "pages") if path.suffix == ".html" else ("matplotlib", "figures")
-    if importlib.util.find_spec(needed) is None:
-        raise SpecError(
-            "out", f"expected {needed}, which is not installed: uv run --extra {extra} ..."
-        )
-    if not path.parent.is_dir():
-        raise SpecError("out", f"expected a file in a folder that is there, got {str(path)!r}")
+        raise SpecError(option, f"expected a file ending in {', '.join(forms)}, got {str(path)!r}")
+    need("pages" if path.suffix == ".html" else "figures")
+    check_target(path, option)
 
 
 def open_canvas(
@@ -37,12 +30,9 @@ def open_canvas(
     """
     if path is not None:
         check_form(path)
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise SpecError(
-            "out", "expected matplotlib, which is not installed: uv run --extra figures ..."
-        ) from None
+    need("figures")
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(width, height), layout="constrained")
     if columns > 1:
         return figure, figure.subplots(1, columns, sharey=share)

@@ -15,8 +15,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from mnemoscope.extras import need
 from mnemoscope.files import whole_file
-from mnemoscope.spec import SpecError
 
 MARKS = {"supported": "✓", "refuted": "✗", "inconclusive": "?"}
 MEANING = {
@@ -84,12 +84,8 @@ def _asset(name: str) -> str:
 
 
 def _plotly() -> str:
-    try:
-        folder = resources.files("plotly") / "package_data"
-    except ModuleNotFoundError:
-        raise SpecError(
-            "out", "expected plotly, which is not installed: uv run --extra pages ..."
-        ) from None
+    need("pages")
+    folder = resources.files("plotly") / "package_data"
     # Inside a script element only its own end tag has to be kept from the parser.
     return (folder / "plotly.min.js").read_text(encoding="utf-8").replace("</script", "<\\/script")
 

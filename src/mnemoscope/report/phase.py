@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.experiments.phase import PhaseDiagram
+from mnemoscope.extras import need
 from mnemoscope.files import whole_file
 from mnemoscope.report.canvas import open_canvas, plain, save
-from mnemoscope.spec import LETTERS, SpecError
+from mnemoscope.spec import LETTERS
 
 
 def draw_phase(made: PhaseDiagram, path: Path) -> None:
@@ -122,12 +123,9 @@ def _edges(values: Sequence[float]) -> list[float]:
 
 def _draw_page(made: PhaseDiagram, path: Path) -> None:
     """One self-contained page: nothing is fetched when it is opened."""
-    try:
-        import plotly.graph_objects as go
-    except ImportError:
-        raise SpecError(
-            "out", "expected plotly, which is not installed: uv run --extra pages ..."
-        ) from None
+    need("pages")
+    import plotly.graph_objects as go
+
     x, y = list(made.x.values), list(made.y.values)
     texts = [[_hover(made, r, c) for c in range(len(x))] for r in range(len(y))]
     values, words = _shown(made)

@@ -18,6 +18,12 @@ def draw_scaling(made: Scaling, path: Path) -> None:
 def make_figure(made: Scaling, path: Path | None = None) -> Any:
     """The fit as a matplotlib figure."""
     figure, (left, right) = open_canvas(path, width=9.0, height=4.2, columns=2, share=False)
+    if made.status != "found":
+        for axes in (left, right):
+            axes.set_axis_off()
+        said = f"no exponents: {made.status.replace('-', ' ')} ({len(made.found)})"
+        left.text(0, 0.5, said, transform=left.transAxes)
+        return figure
     _draw_points(left, made)
     _draw_exponents(right, made)
     return figure

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from mnemoscope.extras import need
 from mnemoscope.report.canvas import check_form, save
 from mnemoscope.report.interactive import as_plotly
 
@@ -13,6 +14,7 @@ Draw = Callable[[dict[str, Any], Any], None]
 
 def make_figure(draw: Draw, numbers: dict[str, Any]) -> Any:
     """The figure, of a size for one column and a half."""
+    need("figures")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
@@ -28,9 +30,9 @@ def draw_study(draw: Draw, numbers: dict[str, Any], path: Path) -> None:
 
 def both_forms(draw: Draw, numbers: dict[str, Any], name: str) -> tuple[str, dict[str, Any]]:
     """The figure as SVG text, the same for the same numbers, and as Plotly's data."""
+    figure = make_figure(draw, numbers)
     from matplotlib import rc_context
 
-    figure = make_figure(draw, numbers)
     text = io.StringIO()
     # Letters stay letters: a third of the size, and they can be searched.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):

@@ -11,7 +11,8 @@ TITLES = {
     "accuracy": "Accuracy, attention-only",
     "mlp": "Accuracy, attention-MLP",
     "critical": "Critical N at accuracy 0.5",
-    "bound": "The information bound, and decoders of the first gradient",
+    "bound": "The Gaussian surrogate of the first gradient, and decoders",
+    "matched": "What the matched filter names",
 }
 NOTES = {
     "terms": "Noises are variances over the predicted signal squared; `miss` is that of the "
@@ -19,8 +20,12 @@ NOTES = {
     "accuracy": "`error` is the standard error over seeds; errors are absolute.",
     "mlp": "`error` is the standard error over seeds; errors are absolute.",
     "critical": "`needed` is what any learner needs, since an unseen token can only be guessed.",
-    "bound": "`bound` is the least N at which the first gradient can hold half of the labels, "
-    "`observed` the N at which a decoder names half of them.",
+    "bound": "`bound` is the least N at which a Gaussian surrogate of the first gradient can hold "
+    "half of the labels (D1), `observed` the N at which a decoder names half of them. These "
+    "decoders take the counts as normal, as the surrogate does. One that looks for whole numbers "
+    "is not held by it (bound.md).",
+    "matched": "`error` is the standard error over seeds; errors are absolute. `core`: V from 128, "
+    "V/d from 1 to 16, L to V/2; `edge`: the rest of the domain.",
 }
 
 
@@ -46,7 +51,8 @@ def section(
 
 
 def _table(name: str, found: Sequence[Compared]) -> list[str]:
-    last = {"terms": ["miss", "error"], "critical": ["error", "needed"], "bound": ["error"]}
+    last = {"terms": ["miss", "error"], "critical": ["error", "needed"], "bound": ["error"],
+            "matched": ["error", "part"]}  # fmt: skip
     searched, many = name in ("critical", "bound"), name in ("terms", "bound")
     head = ["setting", "V", "d", "L"] + ([] if searched else ["N"]) + (["of"] if many else [])
     head += ["bound" if name == "bound" else "predicted", "observed"]

@@ -2,15 +2,19 @@
 
 import hashlib
 import json
+import stat
 import tomllib
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mnemoscope.fields import nearest
+
+# A setting's file is a few lines; what is longer, or has no end, is something else.
+MOST_BYTES = 100_000
 
 S = TypeVar("S", bound="Spec")
 T = TypeVar("T")
@@ -53,6 +57,14 @@ class Spec(BaseModel, frozen=True, extra="forbid"):
         """A spec from values that still have to be looked at, such as text."""
         return cls(**values)
 
+    @classmethod
+    def check_value(cls, name: str, value: Any) -> None:
+        """Refuse what a field cannot be, whatever the others are."""
+        try:
+            _field_reader(cls, name).validate_python(value)
+        except ValidationError as error:
+            raise SpecError(name, _as_spec_error(error).message) from None
+
     def canonical_values(self) -> dict[str, Any]:
         """What differs from its default."""
         return self.model_dump(exclude_defaults=True)
@@ -70,6 +82,12 @@ class Spec(BaseModel, frozen=True, extra="forbid"):
     def replace(self: S, **changes: Any) -> S:
         """The same setting with some values changed, validated anew."""
         return type(self).read({**self.model_dump(), **changes})
+
+
+@lru_cache(maxsize=64)
+def _field_reader(kind: type[Spec], name: str) -> TypeAdapter:
+    field, annotated = kind.model_fields[name], cast(Any, Annotated)
+    return TypeAdapter(annotated[field.annotation, *field.metadata])
 
 
 def _check_names(values: dict[str, Any], known: Mapping[str, Any], where: str = "") -> None:
@@ -105,7 +123,13 @@ def read_toml(path: Path, kind: type[Spec]) -> dict[str, Any]:
     """The settings in a TOML file, as named values of that kind still to be validated."""
     shown = repr(str(path))
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would never answer
+            raise OSError(0, "not a regular file")
+        with path.open("rb") as file:
+            text = file.read(MOST_BYTES + 1)
+        if len(text) > MOST_BYTES:
+            raise ValueError(f"longer than {MOST_BYTES:,} bytes")
+        table = tomllib.loads(text.decode())
     except OSError as error:
         raise SpecError(
             "spec", f"expected a readable TOML file, got {shown} ({error.strerror})"

@@ -13,8 +13,9 @@ from mnemoscope.spec.base import Spec, SpecError
 from mnemoscope.spec.retrieval import Activation, Embedding
 
 Method = Literal["hebbian", "least-squares", "trained"]
-Count = Annotated[int, BeforeValidator(whole(1, 2**22))]
-OrNone = Annotated[int, BeforeValidator(whole(0, 2**22))]
+MOST = 2**22
+Count = Annotated[int, BeforeValidator(whole(1, MOST))]
+OrNone = Annotated[int, BeforeValidator(whole(0, MOST))]
 
 
 class Memory(Spec, frozen=True, extra="forbid"):

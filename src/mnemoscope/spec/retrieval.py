@@ -7,11 +7,12 @@ The same object goes to the simulator and to the theory, and it is all that the 
     '{"dim":128,"kind":"retrieval","length":64,"samples":16384,"vocab":1024}'
 """
 
+from importlib import import_module
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from mnemoscope.fields import FROM_FILE, between, law_or_file, one_of, step_size, whole
+from mnemoscope.fields import FROM_FILE, between, is_name, law_or_file, one_of, step_size, whole
 from mnemoscope.spec.base import Spec, SpecError
 
 Activation = Literal["relu", "gelu", "tanh", "linear", "hermite2", "hermite3"]
@@ -61,8 +62,8 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
     )
     embedding: Annotated[str, BeforeValidator(law_or_file(*get_args(Embedding)))] = Field(
         default="gaussian",
-        description="law of the embeddings: gaussian, sphere, orthonormal (needs dim >= vocab), "
-        "or file:PATH, a matrix of your own",
+        description=f"law of the embeddings: {', '.join(get_args(Embedding))}, of which "
+        "orthonormal needs dim >= vocab; or file:PATH, a matrix of your own",
     )
     trigger: Annotated[Trigger, BeforeValidator(one_of(*get_args(Trigger)))] = Field(
         default="keys",
@@ -89,6 +90,15 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
     test_samples: Annotated[int, BeforeValidator(whole(1, MOST_SAMPLES))] = Field(
         default=4096, description="fresh sequences on which accuracy is measured"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_matrix(cls, values: Any) -> Any:
+        """A matrix of the user's own is kept, and named by its content."""
+        if not isinstance(values, dict) or is_name(values.get("embedding")):
+            return values
+        # By name: what keeps matrices stands after settings, which depend on nothing of it.
+        return import_module("mnemoscope.matrices").take_matrix(values)
 
     @model_validator(mode="after")
     def _check_together(self) -> "Retrieval":

@@ -14,10 +14,12 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_compl
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
+from mnemoscope.experiments.cost import scaled
+from mnemoscope.experiments.forecast import Forecast
 from mnemoscope.experiments.shared_batches import Common, Desk
 from mnemoscope.experiments.sweep import Tally, ThisProcess
 from mnemoscope.fields import Device
-from mnemoscope.numerics import compile_soon, find_device, keep_compiled_programs
+from mnemoscope.numerics import compile_soon, find_device, keep_compiled_programs, share_gpu
 from mnemoscope.spec import SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.studies.base import Bench, Size, Study
@@ -27,7 +29,7 @@ from mnemoscope.studies.ledger import APART, Entry, Ledger, measure_one
 # What processes may take of a GPU between them. More than there is, since few need much at once.
 GPU_SHARE = 2.4
 
-SECONDS_BETWEEN_LINES = 20.0
+SECONDS_BETWEEN_LINES = 30.0
 
 # A study, and the base seeds that it is to be run with.
 Piece = tuple[str, Size, tuple[int, ...]]
@@ -36,7 +38,7 @@ Piece = tuple[str, Size, tuple[int, ...]]
 def on_gpu(device: Device) -> bool:
     """Whether studies will run on a GPU, which takes a study's base seeds side by side."""
     # Looked at here, it must not be taken whole from those that will work on it.
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    share_gpu()
     return find_device(device).platform != "cpu"
 
 
@@ -51,7 +53,7 @@ def usual_number(gpu: bool) -> int:
 
 def _share_the_machine(processes: int) -> None:
     """Let each process take of a GPU what it needs, up to its share, and its part of the cores."""
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    share_gpu()
     share = min(0.75, GPU_SHARE / processes)
     os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", f"{share:.2f}")
     # NumPy's matrix products would take every core in every process, and wait for each other.
@@ -82,6 +84,30 @@ def pieces_left(
     return sorted(
         left, key=lambda piece: (piece[0] not in SEARCHES, -MINUTES[piece[0]][size == "full"])
     )
+
+
+# The large sizes are for a GPU: on two cores they take about so many times as long.
+FULL_ON_CPU = 60.0
+# MINUTES at the large size are of three base seeds, with so many studies at once.
+FULL_BASES = 3
+
+
+def minutes_of(piece: Piece, platform: str) -> float:
+    """About how long a piece takes beside others, on the machines that MINUTES are of."""
+    name, size, bases = piece
+    quick, full = MINUTES[name]
+    if size == "quick":
+        return quick * len(bases)
+    return full * len(bases) / FULL_BASES * (1.0 if platform == "gpu" else FULL_ON_CPU)
+
+
+def of_pieces(pieces: Sequence[Piece], at_once: int, platform: str) -> Forecast:
+    """How long they take, so many at once; what the store has of them is not looked up."""
+    minutes = [minutes_of(piece, platform) for piece in pieces]
+    most = max(sum(minutes) / max(1, at_once), max(minutes, default=0.0))
+    seconds = scaled(60 * most, platform)
+    studies = "a study" if len(pieces) == 1 else f"{len(pieces):,} studies"
+    return Forecast(seconds, seconds, studies)
 
 
 def run_at_once(
@@ -130,8 +156,7 @@ def _telling(what: str) -> Callable[[Tally, str], None]:
         nonlocal spoke
         if time.monotonic() - spoke >= SECONDS_BETWEEN_LINES:
             spoke = time.monotonic()
-            there = f"{tally.found + tally.done} of {tally.total}"
-            print(f"{what}: {which}: {there}", file=sys.stderr, flush=True)
+            print(f"{what}: {which}: {tally.said}", file=sys.stderr, flush=True)
 
     return tell
 

@@ -7,7 +7,7 @@
 The numbers are plain data, so that a judgement and a figure can be made again from what was kept.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,6 +18,16 @@ from mnemoscope.store.trials import Store
 Size = Literal["quick", "full"]
 Verdict = Literal["supported", "refuted", "inconclusive"]
 Numbers = dict[str, Any]
+# Who says it. A paper's statement stands in its public text; what we derived from its setting is
+# ours, exponents and constants included.
+Source = Literal[
+    "paper A (statement)",
+    "ours, after paper A",
+    "paper B",
+    "ours, after paper B",
+    "news",
+    "review",
+]
 
 
 @dataclass(frozen=True)
@@ -54,8 +64,23 @@ class Judgement:
 
 
 @dataclass(frozen=True)
+class Earlier:
+    """A rule that was replaced, what it said at full size, and why it gave way."""
+
+    date: str
+    rule: str
+    measured: str
+    verdict: Verdict
+    reason: str
+
+
+@dataclass(frozen=True)
 class Study:
-    """One claim."""
+    """One claim.
+
+    `judge_all`, where there is one, judges the numbers of all base seeds together; without it all
+    must give the same verdict. `history` keeps the rules that were replaced, the latest first.
+    """
 
     id: str
     source: str
@@ -65,6 +90,8 @@ class Study:
     measure: Callable[[Size, Bench], Numbers]
     judge: Callable[[Numbers], Judgement]
     draw: Callable[[Numbers, Any], None]
+    judge_all: Callable[[Sequence[Numbers]], Judgement] | None = None
+    history: tuple[Earlier, ...] = ()
 
 
 def agreed(verdicts: Iterable[Verdict]) -> Verdict:

@@ -63,8 +63,15 @@ def draw_critical(
                   label=label)  # fmt: skip
 
 
+def _known(numbers: Numbers) -> bool:
+    """Whether the points were enough for exponents."""
+    return all(one["value"] is not None for one in numbers["exponents"])
+
+
 def say_exponents(numbers: Numbers) -> str:
     """The exponents in one line."""
+    if not _known(numbers):
+        return f"no exponents: {len(numbers['points'])} points with a crossing are too few"
     parts = []
     for one in numbers["exponents"]:
         said = "" if one["predicted"] is None else f", theory {one['predicted']:.2f}"
@@ -78,6 +85,8 @@ def judge_leading(numbers: Numbers, leading: dict[str, float]) -> Verdict:
 
     Refuted if an interval lies further than FINITE from leading order altogether.
     """
+    if not _known(numbers):
+        return "inconclusive"
     fine = True
     for one in numbers["exponents"]:
         aim = leading[one["axis"]]
@@ -121,7 +130,7 @@ def draw_exponents(numbers: Numbers, figure: Any, leading: dict[str, float] | No
         plain_log_ticks(left, "y", min(lows + x), max(highs + x))
     left.set_xlabel("predicted critical N")
     left.set_ylabel("measured critical N")
-    rows = numbers["exponents"]
+    rows = numbers["exponents"] if _known(numbers) else []
     for at, one in enumerate(rows):
         low, high = (one[k] if math.isfinite(one[k]) else one["value"] for k in ("low", "high"))
         right.plot([low, high], [at, at], color="C0", linewidth=2)
@@ -136,4 +145,5 @@ def draw_exponents(numbers: Numbers, figure: Any, leading: dict[str, float] | No
     right.set_ylim(-0.7, len(rows) + 0.2)
     right.set_xlabel("power in the critical N")
     right.grid(axis="x", linewidth=0.4)
-    right.legend(fontsize=7)
+    if rows:
+        right.legend(fontsize=7)

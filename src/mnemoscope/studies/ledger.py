@@ -5,19 +5,21 @@ found again as long as the study's own file and the numerics are what they were;
 store has what was finished. A verdict that another base seed does not give is `inconclusive`.
 """
 
+import errno
 import hashlib
 import importlib
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, get_args
 
 import jax
 
-from mnemoscope.files import whole_file
+from mnemoscope.files import check_place, whole_file
 from mnemoscope.record import NUMERICS_VERSION, versions
 from mnemoscope.spec import SpecError
 from mnemoscope.store.schema import default_path
@@ -130,15 +132,18 @@ class Ledger:
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or default_path().with_name("ledger.json")
+        check_place(self.path, "ledger")
         self.entries: dict[tuple[str, str, int], Entry] = {}
         self.read()
 
     def read(self) -> None:
         """Take in what the file says now."""
-        if not self.path.exists():
-            return
         shown = repr(str(self.path))
         try:
+            if not self.path.exists():
+                return
+            if not (self.path.is_file() or self.path.is_dir()):  # as a device without an end
+                raise ValueError
             told = json.loads(self.path.read_text(encoding="utf-8"))
             format_ = int(told["format"])
             entries = [read_entry(one) for one in told["entries"]] if format_ <= FORMAT else []
@@ -146,7 +151,7 @@ class Ledger:
             raise SpecError(
                 "ledger", f"expected a readable file, got {shown} ({error.strerror})"
             ) from None
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise SpecError(
                 "ledger", f"expected a ledger that `reproduce` wrote, got {shown}"
             ) from None
@@ -163,7 +168,7 @@ class Ledger:
             self.read()
             self.entries[entry.study, entry.size, entry.base] = entry
             told = {"format": FORMAT, "entries": [one.as_dict() for one in self.entries.values()]}
-            with whole_file(self.path) as part:
+            with whole_file(self.path, "ledger") as part:
                 Path(part).write_text(json.dumps(told, allow_nan=False), encoding="utf-8")
 
     @contextmanager
@@ -177,17 +182,36 @@ class Ledger:
             yield
 
     def _open_lock(self) -> IO[str]:
-        """The file that stands for the right to write; trouble becomes one clear line."""
-        try:
+        """The file that stands for the right to write."""
+        with self._clearly():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            return self.path.with_name(f".{self.path.name}.lock").open("w")
-        except OSError as error:
+            return self._lock.open("w")
+
+    @property
+    def _lock(self) -> Path:
+        return self.path.with_name(f".{self.path.name}.lock")
+
+    @contextmanager
+    def _clearly(self) -> Iterator[None]:
+        """Trouble with the place becomes one clear line."""
+        try:
+            yield
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
             raise SpecError("ledger", f"expected a place to write to, got {str(self.path)!r} "
-                            f"({error.strerror})") from None  # fmt: skip
+                            f"({reason})") from None  # fmt: skip
 
     def check_place(self) -> None:
-        """Refuse a place that cannot be written to, before any work goes into it."""
-        self._open_lock().close()
+        """Refuse a place that cannot be written to, before any work goes into it.
+
+        Nothing is made there yet: what comes after may be refused as well.
+        """
+        with self._clearly(), suppress(FileNotFoundError):
+            self._lock.lstat()
+        there = next(one for one in self.path.absolute().parents if one.exists())
+        with self._clearly():
+            if not os.access(there, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     def find(self, study: Study, size: Size, base: int) -> Entry | None:
         """The entry, if the study has not changed since."""

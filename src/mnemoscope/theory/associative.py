@@ -52,7 +52,7 @@ def hebbian_accuracy(items: float, dim: int, outputs: int = 0) -> float:
 def hebbian_capacity(dim: int, criterion: float, outputs: int = 0) -> float:
     """The N at which (H2) meets the criterion: a share of items, or 1 for all of them.
 
-    All items are right half of the time where N (1 - p) = ln 2.
+    All items are right half of the time where N (1 - p) = ln 2. No search goes beyond LARGEST.
     """
 
     def spare(log_items: float) -> float:
@@ -61,6 +61,8 @@ def hebbian_capacity(dim: int, criterion: float, outputs: int = 0) -> float:
         return math.log(2) - items * missed if criterion >= 1 else (1 - criterion) - missed
 
     low, high = math.log(2.0), math.log(LARGEST)
+    if spare(high) >= 0:
+        return LARGEST
     return math.exp(_root(spare, low, high)) if spare(low) > 0 else 2.0
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from mnemoscope.fields import Measure
 from mnemoscope.spec import Retrieval, SpecError
-from mnemoscope.theory.matched import matched_filter_accuracy, matched_filter_derived
+from mnemoscope.theory.matched import matched_filter_accuracy, matched_filter_doubt
 from mnemoscope.theory.predict import not_derived, solve
 
 Axis = Literal["samples", "dim", "length"]
@@ -15,6 +15,8 @@ SEARCH: dict[Axis, tuple[int, int]] = {
     "samples": (1, 2**31), "dim": (2, 2**20), "length": (1, 2**20)
 }  # fmt: skip
 FINE = 0.01
+# Steps of a search that looks for peaks.
+PEAK_STEP = 1.25
 
 
 def critical_value(
@@ -22,12 +24,13 @@ def critical_value(
 ) -> int | None:
     """Where the predicted measure crosses `target` along an axis, to 1 %.
 
-    The least N or d that reaches it, the largest L that still does; None where none does. N and
-    d are searched up to 2**31 and 2**20.
+    The least N or d that reaches it, the largest L that still does; None where none does, and for
+    the first gradient where the answer is outside the domain of (D4). N and d are searched up to
+    2**31 and 2**20.
     """
     if not 0 < target < 1:
         raise SpecError("target", f"expected a number between 0 and 1, got {target:g}")
-    if not_derived(spec) or (measure == "first_gradient" and not matched_filter_derived(spec)):
+    if not_derived(spec):
         return None
     low, high = SEARCH[axis]
     if spec.embedding == "orthonormal" and axis == "dim":
@@ -40,7 +43,10 @@ def critical_value(
             return axis != "length"
 
     # Longer sequences are harder; more samples and dimensions are easier.
-    return last_that(reaches, low, high) if axis == "length" else first_that(reaches, low, high)
+    found = last_that(reaches, low, high) if axis == "length" else first_that(reaches, low, high)
+    if found is None or measure != "first_gradient":
+        return found
+    return None if matched_filter_doubt(spec.replace(**{axis: found})) else found
 
 
 def first_that(
@@ -61,6 +67,43 @@ def last_that(reaches: Callable[[int], bool], low: int, high: int) -> int | None
     if reaches(high):
         return high
     return _bracket(reaches, low, high, FINE)[0]
+
+
+def last_peak_that(value: Callable[[int], float], target: float, low: int, high: int) -> int | None:
+    """The largest number whose value is at least `target`; None if no peak of `value` is.
+
+    The value may rise and fall. It is looked at from the top down in steps of PEAK_STEP; where it
+    peaks below the target between two steps, the peak itself is looked at.
+    """
+    at, near = high, value(high)
+    if near >= target:
+        return high
+    above, beyond = high, -math.inf  # the neighbour above, and its value
+    while True:
+        if near >= target:
+            return _bracket(lambda n: value(n) >= target, at, above, 0.0)[0]
+        below = max(low, min(at - 1, round(at / PEAK_STEP)))
+        next_value = value(below) if below < at else -math.inf
+        # A peak that could reach the target within a step is at least half as high here.
+        if 2 * near >= target and near >= next_value and near >= beyond:
+            peak = _climb(value, target, below, above)
+            if peak is not None:
+                return _bracket(lambda n: value(n) >= target, peak, above, 0.0)[0]
+        if at <= low:
+            return None
+        at, near, above, beyond = below, next_value, at, near
+
+
+def _climb(value: Callable[[int], float], target: float, low: int, high: int) -> int | None:
+    """A number of a range with one peak whose value is at least `target`, or None."""
+    while high - low > 2:
+        left, right = low + (high - low) // 3, high - (high - low) // 3
+        lower, upper = value(left), value(right)
+        for at, told in ((left, lower), (right, upper)):
+            if told >= target:
+                return at
+        low, high = (left, high) if lower < upper else (low, right)
+    return next((n for n in range(high, low - 1, -1) if value(n) >= target), None)
 
 
 def _bracket(below: Callable[[int], bool], low: int, high: int, fine: float) -> tuple[int, int]:

@@ -10,9 +10,12 @@ themselves.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
+
+from mnemoscope.theory.activation import coefficients
 
 Axis = Literal["vocab", "dim", "length", "samples", "width"]
 
@@ -73,6 +76,19 @@ def laws_for(trigger: str, order: int | None = None) -> tuple[Law, ...]:
         told = Law("interference", "i", {"vocab": 0.5, "dim": -power / 2}, f"d^{power} >> V")
         found = (*(told if law.name == "interference" else law for law in LAWS), MLP_NOISE)
     return (*found, LEAK) if trigger == "additive" else found
+
+
+def law_of(regime: str, trigger: str, width: float, activation: str) -> Law | None:
+    """The law of a regime where the model is this one; None for what has none, such as recall."""
+    laws = laws_for(trigger, lowest_order(activation) if width else None)
+    return next((law for law in (*laws, OVERLAP) if law.name == regime), None)
+
+
+@lru_cache(maxsize=16)
+def lowest_order(activation: str) -> int:
+    """The lowest Hermite order, from 1 on, that the activation has at unit norm."""
+    sizes = np.abs(coefficients(activation, np.ones(1), 8)[0])
+    return 1 + int(np.argmax(sizes[1:] > 1e-6))
 
 
 @dataclass(frozen=True)

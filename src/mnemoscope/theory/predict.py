@@ -14,6 +14,7 @@ import numpy as np
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import Attention, attention_terms, lift_over_seeds
 from mnemoscope.theory.cells import Cells, Number, Sizes
+from mnemoscope.theory.derived import missing
 from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.recall import Recall
 
@@ -69,9 +70,9 @@ class Prediction:
 
 def predict(spec: Retrieval) -> Prediction:
     """Accuracy, attention accuracy, and what limits them, from the spec alone."""
-    missing = not_derived(spec)
-    if missing:
-        return Prediction(spec, None, None, None, None, "none", {}, False, (missing,))
+    unknown = not_derived(spec)
+    if unknown:
+        return Prediction(spec, None, None, None, None, "none", {}, False, (unknown,))
     attention, recall = solve(spec)
     accuracy = recall.accuracy
     wide = 1.96 * recall.spread(spec.vocab)
@@ -110,7 +111,7 @@ def not_derived(spec: Retrieval) -> str:
         return "training beyond the three steps is not derived"
     if spec.from_file:
         return "embeddings from a file are not derived: theory is for random ones"
-    return ""
+    return missing(spec.embedding, spec.activation, spec.width > 0)
 
 
 def _doubts(spec: Retrieval) -> list[str]:

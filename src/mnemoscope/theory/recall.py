@@ -168,7 +168,7 @@ def named_right(
                 # Two tokens may leave no noise at all.
                 ahead = right / np.sqrt(np.maximum(shared + pair, 1e-300))
                 if spec.embedding == "sphere":
-                    ahead = _normal_quantile(ahead, d)
+                    ahead = normal_quantile(ahead, d)
                 # All V - 1 others below, each with its own count: the product of Phi(right/s).
                 below = np.sum(weights * fine.log_phi(ahead), axis=0)
                 named = np.tensordot(g_weight, np.exp((V - 1) * below), 1)
@@ -176,7 +176,7 @@ def named_right(
     return total
 
 
-def _normal_quantile(t: np.ndarray, d: Number) -> np.ndarray:
+def normal_quantile(t: np.ndarray, d: Number) -> np.ndarray:
     """The normal number as rare as t, for t = sqrt(d) times a coordinate of a unit vector (B7).
 
     The coordinate's density is (1 - t^2/d)^((d-3)/2): it ends at sqrt(d), and its tail is lighter.

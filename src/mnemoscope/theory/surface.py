@@ -18,6 +18,7 @@ from mnemoscope.theory.attention import (
     win_rate,
 )
 from mnemoscope.theory.cells import Cells
+from mnemoscope.theory.derived import missing
 from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.predict import RECALLED, map_noise
 from mnemoscope.theory.quadrature import Nodes, normal_nodes, poisson_nodes
@@ -33,7 +34,10 @@ MEANS, ENTRIES = (-9.0, 23.0), 2048
 
 @dataclass(frozen=True)
 class Surface:
-    """What theory says of every cell; NaN and "none" where there can be no such setting."""
+    """What theory says of every cell; NaN and "none" where it says nothing.
+
+    There can be no such setting, or nothing is derived for it.
+    """
 
     accuracy: np.ndarray
     attention_accuracy: np.ndarray
@@ -43,6 +47,9 @@ class Surface:
 def surface(cells: Cells, grain: "Grain | None" = None) -> Surface:
     """Accuracy, attention accuracy and regime, cell by cell; coarsely unless told otherwise."""
     grain = grain or COARSE
+    if missing(cells.embedding, cells.activation, cells.hidden):
+        unknown = np.full(len(cells.vocab), np.nan)
+        return Surface(unknown, unknown, np.full(len(unknown), "none"))
     attention = attention_terms(cells)
     lift, seed_weight = _few_lifts(cells, attention, grain.seeds)
     score, score_weight = normal_nodes(grain.scores)

@@ -22,7 +22,7 @@ from mnemoscope.models.associative import (
 from mnemoscope.numerics import loops_inside
 from mnemoscope.spec.memory import Memory
 from mnemoscope.training.adamw import adamw
-from mnemoscope.training.side_by_side import each_alone, over_rows, take_steps
+from mnemoscope.training.side_by_side import over_rows, take_steps
 
 Keys = dict[str, UInt32[Array, "*n 2"]]
 # Items are asked in blocks of at most so many logits.
@@ -87,20 +87,6 @@ def advance(
     program: Memory, steps: int, pairs: Pairs, state: State, lr: Float[Array, "n"]
 ) -> tuple[State, Float[Array, "n"], Float[Array, "n"]]:
     """So many steps of every training, the last one's loss, and accuracy then."""
-    go_on = partial(_advance, program, steps)
-    if apart(program, lr, len(lr)):
-        return each_alone(go_on, pairs, state, lr)
-    return go_on(pairs, state, lr)
-
-
-def apart(program: Memory, lr: Float[Array, "n"], rows: int) -> bool:
-    """Whether so many trainings, where `lr` is, have their steps one by one."""
-    return bool(program.width) and not loops_inside(lr, rows * _products(program))
-
-
-def _advance(
-    program: Memory, steps: int, pairs: Pairs, state: State, lr: Float[Array, "n"]
-) -> tuple[State, Float[Array, "n"], Float[Array, "n"]]:
     if loops_inside(state, len(lr) * _products(program)):
         state, loss = _steps(program, steps, pairs, state, lr)
     else:

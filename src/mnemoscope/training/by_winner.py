@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int32, UInt32
 
 from mnemoscope.layout import Layout
-from mnemoscope.models.transformer import Frozen, hard_attention, token_features
+from mnemoscope.models.transformer import Frozen, Scores, hard_attention, token_features
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.by_token import inverse
@@ -29,13 +29,6 @@ from mnemoscope.training.streaming import (
     fold,
     over_samples,
 )
-
-
-class Scores(NamedTuple):
-    """What a key's direction makes of every token, and of the trigger."""
-
-    token: Float[Array, "V"]
-    trigger: Float[Array, ""]
 
 
 class Winners(NamedTuple):
@@ -69,7 +62,7 @@ def last_gradient(
     As eta -> 0 the predictions p_i stay uniform. At finite eta they are softmax(U V1 h_i), which
     is again one row per winning token, weighted by how often it wins.
     """
-    scores = Scores(frozen.Z @ alpha, frozen.trigger @ alpha)
+    scores = Scores.of(frozen, alpha)
     features = token_features(program, frozen)
     form = _dense if layout.tables == "dense" else _factored
     D, noise_wins, informative_wins = form(
@@ -106,7 +99,7 @@ def _count(
     program: Retrieval, layout: Layout, source: Source, scores: Scores, winners: Winners, span: Span
 ) -> Winners:
     def body(winners: Winners, batch: Batch, live: Bool[Array, "B"]) -> Winners:
-        noise, wins = hard_attention(batch, scores.token, scores.trigger)
+        noise, wins = hard_attention(batch, scores)
         wins = wins | (program.attention == "locked")
         return Winners(
             winners.noise.at[batch.label, noise].add((live & ~wins).astype(jnp.int32)),
@@ -134,7 +127,7 @@ def _add(
     sums: Sums, span: Span,
 ) -> Sums:  # fmt: skip
     def body(sums: Sums, batch: Batch, live: Bool[Array, "B"]) -> Sums:
-        noise, wins = hard_attention(batch, scores.token, scores.trigger)
+        noise, wins = hard_attention(batch, scores)
         wins = wins | (program.attention == "locked")
         h = jnp.where(wins[:, None], features[1][batch.informative], features[0][noise])
         return Sums(

@@ -24,7 +24,7 @@ from mnemoscope.numerics import loops_inside
 from mnemoscope.spec.facts import Facts
 from mnemoscope.tasks.facts import Asked, Sizes, draw_facts, draw_sequences
 from mnemoscope.training.adamw import adamw
-from mnemoscope.training.side_by_side import each_alone, over_rows, take_steps
+from mnemoscope.training.side_by_side import over_rows, take_steps
 
 Keys = dict[str, UInt32[Array, "*n 2"]]
 # A training takes thousands of steps, of many small products: on a GPU, trying out kernels for them
@@ -84,20 +84,6 @@ def advance(
     program: Facts, steps: int, world: World, state: State, lr: Float[Array, "n"]
 ) -> tuple[State, Info]:
     """So many steps of every training, and how it stands then."""
-    go_on = partial(_advance, program, steps)
-    if apart(program, lr, len(lr)):
-        return each_alone(go_on, world, state, lr)
-    return go_on(world, state, lr)
-
-
-def apart(program: Facts, lr: Float[Array, "n"], rows: int) -> bool:
-    """Whether so many trainings, where `lr` is, have their steps one by one."""
-    return not loops_inside(lr, rows * _size(program))
-
-
-def _advance(
-    program: Facts, steps: int, world: World, state: State, lr: Float[Array, "n"]
-) -> tuple[State, Info]:
     if loops_inside(state, len(lr) * _size(program)):
         state, loss = _steps(program, steps, world, state, lr)
     else:

@@ -23,6 +23,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, UInt32
 
+from mnemoscope.free_memory import check_fits
 from mnemoscope.keys import named_key, normal
 from mnemoscope.spec.flow import Flow
 from mnemoscope.tasks.facts import Sizes, count_tokens, draw_sequences
@@ -57,6 +58,7 @@ class Course:
 
 def run_flow(spec: Flow, seed: int = 0, report: Callable[[int], None] | None = None) -> Course:
     """Gradient descent from a small start. Only the stochastic mode depends on the seed."""
+    check_room(spec)
     weights = _start(spec, seed)
     key = jnp.asarray(named_key(seed, "flow-train", tokens=spec.tokens, length=spec.length))
     seen: list[Any] = []
@@ -69,6 +71,16 @@ def run_flow(spec: Flow, seed: int = 0, report: Callable[[int], None] | None = N
         if report is not None:
             report(count)
     return Course(spec, *(np.concatenate(parts) for parts in zip(*seen, strict=True)))
+
+
+def check_room(spec: Flow) -> None:
+    """Counts and logits of all sequences with their gradients, and the weights with theirs."""
+    sequences, answers = spec.batch or spec.subjects * spec.relations, spec.relations * spec.answers
+    needed = 4 * (3 * sequences * spec.tokens + 5 * sequences * answers + 3 * answers * spec.tokens)
+    needed += 4 * spec.batch * spec.length + 8 * 5 * spec.steps
+    sizes = {name: getattr(spec, name) for name in ("subjects", "relations", "noise", "batch")}
+    blame = max(sizes, key=lambda name: sizes[name])
+    check_fits(blame, f"{sizes[blame]:,}", needed, "its sequences")
 
 
 def _start(spec: Flow, seed: int) -> Weights:

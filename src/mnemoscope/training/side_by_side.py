@@ -1,14 +1,13 @@
-"""Several trainings at once: side by side in one compiled program, or one after the other.
+"""Trainings side by side in one compiled program.
 
-XLA's CPU compiler makes slow loops of large matrix products that come in batches, even in a batch
-of one. So large trainings have their steps alone there, as plain products.
+XLA's CPU compiler makes slow loops of matrix products that come in batches, even in a batch of one.
+So a training that is alone has its steps as plain products.
 """
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 World = TypeVar("World")
@@ -37,16 +36,6 @@ def over_rows(one: Callable[..., Any], *rows: Any) -> Any:
         return jax.vmap(one)(*rows)
     alone = jax.tree.map(lambda part: part[0], rows)
     return jax.tree.map(lambda part: part[None], one(*alone))
-
-
-def each_alone(program: Callable[..., Any], *rows: Any) -> Any:
-    """What a compiled program makes of every row by itself."""
-
-    def row(number: int) -> Any:
-        return jax.tree.map(lambda part: part[number : number + 1], rows)
-
-    made = [program(*row(number)) for number in range(_count(rows))]
-    return jax.tree.map(lambda *parts: jnp.concatenate(parts), *made)
 
 
 def _count(rows: Any) -> int:

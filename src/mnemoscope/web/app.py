@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
@@ -62,7 +62,7 @@ class Explorer:
             Route("/map.sh", self.script),
             Route("/explorer.json", self.data),
         ]
-        handlers: dict[Any, Any] = {SpecError: _refuse}
+        handlers: dict[Any, Any] = {SpecError: _refuse, ClientDisconnect: _leave}
         pages_alone = Starlette(routes=routes, exception_handlers=handlers)
         return Guard(pages_alone, host, port, self.token)
 
@@ -245,6 +245,11 @@ def _read_assets() -> dict[str, tuple[bytes, str, str]]:
 
 def _refuse(request: Request, error: Exception) -> Response:
     return _json({"message": str(error)}, 400)
+
+
+def _leave(request: Request, error: Exception) -> Response:
+    """Whoever left in the middle of a request hears nothing, and it is no error of ours."""
+    return Response(status_code=400)
 
 
 def _json(told: dict[str, Any], status: int = 200) -> Response:

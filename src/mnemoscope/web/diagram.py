@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mnemoscope.spec import LETTERS
-from mnemoscope.theory.activation import coefficients
-from mnemoscope.theory.laws import OVERLAP, laws_for
+from mnemoscope.theory.derived import missing
+from mnemoscope.theory.laws import law_of
 from mnemoscope.theory.predict import REGIMES
 from mnemoscope.theory.surface import COARSE, FINER, Surface, surface
 from mnemoscope.web.state import RANGES, State, read_state
@@ -114,28 +114,29 @@ def as_table(state: State) -> str:
     return "\n".join(lines) + "\n"
 
 
-def formula(state: State, regime: str) -> str:
-    """A regime's law in HTML, or nothing where it has none."""
-    hidden = state.values["width"] or state.x == "width"
-    order = _lowest_order(state.values["activation"]) if hidden else None
-    laws = {law.name: law.words for law in (*laws_for(state.values["trigger"], order), OVERLAP)}
-    text = laws.get(regime, "").replace(">>", "≫")
+def formula(state: State, regime: str, width: float) -> str:
+    """A regime's law in HTML with so many hidden units, or nothing where it has none."""
+    law = law_of(regime, state.values["trigger"], width, state.values["activation"])
+    text = "" if law is None else law.words.replace(">>", "≫")
     return re.sub(r"([A-Za-z])\^([0-9.]+)", lambda m: f"{m[1]}<sup>{m[2]}</sup>", text)
 
 
 def _law(state: State, name: str) -> dict[str, str]:
+    unknown = missing(
+        state.values["embedding"], state.values["activation"], _width_on_map(state) > 0
+    )
+    if name == "none" and unknown:
+        return {"name": "not derived", "words": unknown, "formula": ""}
     if name == "none":  # what a diagram leaves empty
         words = "orthonormal embeddings need at least as many dimensions as tokens"
         return {"name": "no such setting", "words": words, "formula": ""}
-    words = REGIMES[name]
-    return {"name": name.replace("_", " "), "words": words, "formula": formula(state, name)}
+    told = formula(state, name, _width_on_map(state))
+    return {"name": name.replace("_", " "), "words": REGIMES[name], "formula": told}
 
 
-@lru_cache(maxsize=16)
-def _lowest_order(activation: str) -> int:
-    """The lowest Hermite order, from 1 on, that the activation has at unit norm."""
-    sizes = np.abs(coefficients(activation, np.ones(1), 8)[0])
-    return 1 + int(np.argmax(sizes[1:] > 1e-6))
+def _width_on_map(state: State) -> int:
+    """Where widths lie across, every cell has an MLP, also when the cross has none."""
+    return RANGES["width"][0] if state.x == "width" else state.values["width"]
 
 
 @lru_cache(maxsize=32)

@@ -9,14 +9,11 @@ from mnemoscope.analysis.plan import Option, Plan
 from mnemoscope.report.interactive import as_plotly
 from mnemoscope.report.trade_off import make_figure
 from mnemoscope.spec import SpecError
-from mnemoscope.theory.bound import bound_samples, coverage_samples
+from mnemoscope.theory.bound import coverage_samples, first_gradient_samples
 from mnemoscope.theory.predict import REGIMES, predict
 from mnemoscope.web.diagram import formula
 from mnemoscope.web.measurements import Measurement, Measurements
 from mnemoscope.web.state import State
-
-# A bound that no one will reach is not worth its digits.
-BEYOND = 1e12
 
 
 def complaint(error: SpecError) -> str:
@@ -43,10 +40,12 @@ def as_code(command: str) -> str:
 def _word(state: State) -> str:
     """`predict`'s own numbers, and the bounds beside them."""
     said = predict(state.spec)
-    law = formula(state, said.regime)
+    if said.accuracy is None:
+        return f'<p class="complaint" role="alert">{escape("; ".join(said.notes))}</p>'
+    law = formula(state, said.regime, state.spec.width)
     notes = "".join(f"<li>{escape(note)}</li>" for note in said.notes)
     coverage = coverage_samples(state.spec, state.target)
-    bounds = _bounds(coverage, bound_samples(state.spec, state.target))
+    bounds = _bounds(coverage, first_gradient_samples(state.spec, state.target))
     options = state.options()
     rows = (
         ("Predicted accuracy", f"<b>{said.accuracy:.3f}</b> "
@@ -63,11 +62,11 @@ def _word(state: State) -> str:
 
 
 def _bounds(coverage: float, gradient: float | None) -> str:
-    """What any learner needs, and one that sees only the first gradient."""
+    """What any learner needs, and where it is derived one that sees only the first gradient."""
     told = f"any learner needs at least N = {coverage:,.0f}"
-    if gradient is None or gradient >= BEYOND:
+    if gradient is None:
         return told
-    return f"{told}; one that sees only the first gradient at least N = {gradient:,.0f}"
+    return f"{told}; one that sees only the first gradient, at least N = {gradient:,.0f}"
 
 
 def jobs(made: Measurements, trouble: str = "") -> str:

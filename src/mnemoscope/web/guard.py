@@ -89,6 +89,13 @@ class Guard:
         host, port = scope["server"]
         return frozenset({f"[{host}]:{port}" if ":" in host else f"{host}:{port}"})
 
+    def is_own(self, origin: str) -> bool:
+        """Whether an origin is this server; what is no address at all is not."""
+        try:
+            return urlsplit(origin).netloc.lower() in self.names
+        except ValueError:
+            return False
+
     def refusal(self, scope: Scope) -> tuple[int, str] | None:
         """A status and a line for a request that is not answered, or nothing."""
         headers = Headers(scope=scope)
@@ -104,7 +111,7 @@ class Guard:
                 return None
             return 403, "expected a request from this server's own page"
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() not in self.names:
+        if origin is not None and not self.is_own(origin):
             return 403, "expected a request from this server's own page"
         if site != "same-origin":
             return 403, "expected a request from this server's own page"

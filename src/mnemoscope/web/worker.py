@@ -74,8 +74,8 @@ def work_on(order: Order, line: Connection, store: Path, device: Device) -> int:
 
     Says `("at", done)` on the way, where a trial under way counts by its share.
     """
+    from mnemoscope.experiments.cost import estimate_seconds
     from mnemoscope.experiments.sweep import OneByOne, Tally, sweep
-    from mnemoscope.experiments.work import estimate_seconds
     from mnemoscope.numerics import find_device
     from mnemoscope.simulation import passes
     from mnemoscope.store.trials import Store

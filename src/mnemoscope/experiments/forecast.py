@@ -1,0 +1,272 @@
+"""What an experiment will run, and how long that takes, foreseen before any of it is run.
+
+The jobs of a sweep are known. Those of a search are not: each of its trials decides the next. What
+it usually takes is told from where theory expects the answer, and the most it can take, "at most",
+from the costliest answer there may be. A training's length is not known either: one that reaches
+its target stops there.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from mnemoscope.analysis.limits import search_limits
+from mnemoscope.analysis.search import FEW_SEEDS, NARROW, Place
+from mnemoscope.experiments.capacity import Question
+from mnemoscope.experiments.cost import (
+    THEORY_SECONDS,
+    compile_seconds,
+    decoding_seconds,
+    estimate_seconds,
+    job_seconds,
+    most_steps,
+    scaled,
+    stops_early,
+    terms_seconds,
+)
+from mnemoscope.experiments.critical import Along, guess_from_theory
+from mnemoscope.fields import Measure
+from mnemoscope.pace import duration
+from mnemoscope.record import AnyJob, Job
+from mnemoscope.spec import Facts, Flow, Retrieval, Spec
+from mnemoscope.theory.associative import GUIDE_FACTS
+
+# A search for a crossing usually takes so many trials about it, beside those at both ends.
+USUAL_TRIALS = 48
+# To find theory's own crossing takes so many predictions.
+GUESS = 20
+# The share of its steps that a training takes which reaches its target, usually.
+USUAL_SHARE = 0.3
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Seconds that work usually takes, and at most; the same where it is known what is run."""
+
+    usual: float
+    most: float
+    what: str
+
+    def __add__(self, other: "Forecast") -> "Forecast":
+        """One after the other."""
+        words = f"{self.what}; {other.what}" if other.what else self.what
+        return Forecast(self.usual + other.usual, self.most + other.most, words)
+
+    @property
+    def said(self) -> str:
+        """How long it takes, in words."""
+        usual, most = duration(self.usual), duration(self.most)
+        return f"about {usual}" if usual == most else f"about {usual}, at most {most}"
+
+
+# How long what is ahead takes, on a platform: all of it, or what the store does not have.
+Ahead = Callable[[Sequence[AnyJob] | None, str], Forecast]
+
+
+def jobs_ahead(jobs: Sequence[AnyJob], *, all_of_them: bool = False, usual: float = 1.0) -> Ahead:
+    """Jobs that are known, less those in the store; or all of them, of which only a share may be
+    needed."""
+
+    def ahead(left: Sequence[AnyJob] | None, platform: str) -> Forecast:
+        told = of_jobs(jobs if left is None or all_of_them else left, platform)
+        if not all_of_them:
+            return told
+        return Forecast(usual * told.usual, told.most, f"at most {told.what}")
+
+    return ahead
+
+
+def of_jobs(jobs: Sequence[AnyJob], platform: str) -> Forecast:
+    """Jobs that are all known."""
+    most = estimate_seconds(jobs, platform)
+    if not any(stops_early(spec) for spec, _ in jobs):
+        return Forecast(most, most, counted(len(jobs), "trial"))
+    usual = most - sum(
+        (1 - _usual_share(spec)) * estimate_seconds([(spec, seed)], platform, compiling=False)
+        for spec, seed in jobs
+    )
+    steps = max(most_steps(spec) for spec, _ in jobs)
+    return Forecast(usual, most, f"{counted(len(jobs), 'training')} of up to {steps:,} steps")
+
+
+def of_theory(predictions: int) -> Forecast:
+    """So many predictions, on a CPU in any case."""
+    seconds = scaled(predictions * THEORY_SECONDS, "cpu")
+    return Forecast(seconds, seconds, counted(predictions, "prediction"))
+
+
+def of_flow(spec: Flow, platform: str) -> Forecast:
+    """One run of gradient descent."""
+    seconds = estimate_seconds([(spec, 0)], platform)
+    return Forecast(seconds, seconds, counted(spec.steps, "step"))
+
+
+def of_decoding(specs: Sequence[Retrieval], seeds: int) -> Forecast:
+    """The first gradients of these settings, and what decoders make of them, on a CPU."""
+    each = [job_seconds(spec, "cpu") + decoding_seconds(spec) for spec in specs]
+    seconds = scaled(seeds * sum(each), "cpu")
+    return Forecast(seconds, seconds, counted(seeds * len(specs), "gradient") + " to decode")
+
+
+def of_settings(specs: Sequence[Retrieval], seeds: int, platform: str) -> Forecast:
+    """So many seeds of each."""
+    return of_jobs([(spec, seed) for spec in specs for seed in range(seeds)], platform)
+
+
+def of_terms(specs: Sequence[Retrieval], seeds: int, platform: str) -> Forecast:
+    """Attention's terms in so many trials of each; every setting is compiled anew."""
+    each = [seeds * terms_seconds(spec, platform) + compile_seconds(spec, platform)
+            for spec in specs]  # fmt: skip
+    seconds = scaled(sum(each), platform)
+    return Forecast(seconds, seconds, counted(seeds * len(specs), "trial") + " taken apart")
+
+
+def of_open_crossings(specs: Sequence[Retrieval], seeds: int, platform: str) -> Forecast:
+    """Searches that begin far below, and take all their seeds at three places in the end."""
+    ranges = []
+    for spec in specs:
+        guess = int(guess_from_theory(spec, "samples", 0.5, "accuracy") or spec.vocab)
+        ranges.append((max(1, guess // 2), 4 * guess))
+    told = of_crossings(
+        specs, "samples", ranges, target=0.5, measure="accuracy", most_seeds=seeds,
+        platform=platform,
+    )  # fmt: skip
+    return Forecast(told.usual, told.usual, counted(len(specs), "search"))
+
+
+def of_open_decoding(specs: Sequence[Retrieval], seeds: int, platform: str) -> Forecast:
+    """Searches for where two decoders cross, the one quick, the other slow."""
+    places = 3 * seeds + 6 * FEW_SEEDS
+    there = [spec.replace(samples=max(2, 2 * spec.vocab)) for spec in specs]
+    return replace(of_decoding(there, places), what=counted(len(specs), "bound") + " to search")
+
+
+def of_filtering(specs: Sequence[Retrieval], seeds: Sequence[int], platform: str) -> Forecast:
+    """Matched filters of these settings, so many seeds of each; every setting is compiled anew."""
+    each = [many * job_seconds(spec, platform) + compile_seconds(spec, platform)
+            for spec, many in zip(specs, seeds, strict=True)]  # fmt: skip
+    seconds = scaled(sum(each), platform)
+    return Forecast(seconds, seconds, counted(sum(seeds), "gradient") + " to filter")
+
+
+def _usual_share(spec: Spec) -> float:
+    """Of its steps: all, where a transformer has more facts than the guide line gives it."""
+    if not stops_early(spec):
+        return 1.0
+    if isinstance(spec, Facts) and spec.facts > GUIDE_FACTS * spec.parameters:
+        return 1.0
+    return USUAL_SHARE
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 trial`, `12 trials`."""
+    return f"{number:,} {noun}" + ("es" if noun.endswith("h") else "s") * (number != 1)
+
+
+def of_crossings(
+    specs: Sequence[Retrieval],
+    axis: Along,
+    ranges: Sequence[tuple[int, int]],
+    *,
+    target: float,
+    measure: Measure,
+    most_seeds: int,
+    platform: str,
+) -> Forecast:
+    """Searches for a crossing, as `critical_many` makes them."""
+    usual: list[Job] = []
+    most: list[Job] = []
+    for spec, (low, high) in zip(specs, ranges, strict=True):
+        guess = guess_from_theory(spec, axis, target, measure)
+        middle = math.sqrt(low * high) if guess is None else min(max(guess, low), high)
+        few = min(FEW_SEEDS, most_seeds)
+        halvings = math.ceil(math.log2(max(2.0, math.log(high / low) / math.log(NARROW)))) + 2
+        places = [(low, few), (high, few), (round(middle), min(USUAL_TRIALS, 5 * most_seeds))]
+        usual += _several(spec, axis, places)
+        # Both ends with all seeds, and the crossing where a trial costs most.
+        places = [(low, most_seeds), (high, 4 * most_seeds + few * halvings)]
+        most += _several(spec, axis, places)
+    searches = "a search" if len(specs) == 1 else counted(len(specs), "search")
+    each = len(most) // max(1, len(specs))
+    return Forecast(
+        estimate_seconds(usual, platform), estimate_seconds(most, platform),
+        f"{searches} of at most {each:,} trials" + " each" * (len(specs) > 1),
+    )  # fmt: skip
+
+
+def _several(spec: Retrieval, axis: Along, places: Sequence[tuple[int, int]]) -> list[Job]:
+    """So many trials at each of the places."""
+    made: list[Job] = []
+    for value, count in places:
+        made += [(spec.replace(**{axis: value}), 0)] * count
+    return made
+
+
+def of_limits(
+    questions: Sequence[Question],
+    *,
+    seeds: int,
+    most_seeds: int,
+    resolution: float,
+    tolerance: float,
+    platform: str,
+) -> Forecast:
+    """Searches for limits, as `find_limits` makes them: each is asked, and given made-up answers.
+
+    At most, unless a limit lies further beyond what was expected than anyone has seen.
+    """
+    how = {"resolution": resolution, "tolerance": tolerance}
+    usual, most, trials = 0.0, 0.0, 0
+    for one in questions:
+        asked = _asked(one, one.usual, seeds, seeds, spread=0.0, **how)
+        usual += _limit_seconds(one, asked, one.usual, platform, early=True)
+        # Seeds that lie so far apart that no number of them is enough.
+        asked = _asked(one, one.most, seeds, most_seeds, spread=1.0 + tolerance, **how)
+        most += _limit_seconds(one, asked, one.most, platform, early=False)
+        trials += sum(len(one.tries(value)) for value, _ in asked)
+    searches = "a search" if len(questions) == 1 else counted(len(questions), "search")
+    steps = max((most_steps(spec) for one in questions for spec in one.tries(2)), default=0)
+    noun = "training" if steps else "trial"
+    what = f"{searches} of at most {counted(trials, noun)}" + " in all" * (len(questions) > 1)
+    return Forecast(min(usual, most), most, what + (f" of up to {steps:,} steps" if steps else ""))
+
+
+def _asked(
+    one: Question, limit: float, seeds: int, most_seeds: int, *, spread: float, resolution: float,
+    tolerance: float,
+) -> list[Place]:  # fmt: skip
+    """The places that a search asks for where every second seed's limit is `spread` below."""
+    search = search_limits(
+        one.guess, ends=one.ends, resolution=resolution, tolerance=tolerance if spread else 1e9,
+        seeds_at_first=seeds, most_seeds=most_seeds,
+    )  # fmt: skip
+    asked: list[Place] = []
+    wanted = next(search)
+    while True:
+        asked += wanted
+        try:
+            wanted = search.send({
+                (value, seed): value <= limit / (1 + spread * (seed % 2)) for value, seed in wanted
+            })  # fmt: skip
+        except StopIteration:
+            return asked
+
+
+def _limit_seconds(
+    one: Question, asked: Sequence[Place], limit: float, platform: str, *, early: bool
+) -> float:
+    """Where a seed manages, one trial is enough; where not, all that may be tried are."""
+    total = 0.0
+    programs: list[AnyJob] = []
+    for value, seed in asked:
+        tries = one.tries(value)
+        met = value <= limit
+        part = tries[:1] if met and early else tries
+        jobs = [(spec, seed) for spec in part]
+        share = USUAL_SHARE if met and early and stops_early(part[0]) else 1.0
+        total += share * estimate_seconds(jobs, platform, compiling=False)
+        programs += jobs
+    compiling = estimate_seconds(programs, platform) - estimate_seconds(
+        programs, platform, compiling=False
+    )
+    return total + compiling

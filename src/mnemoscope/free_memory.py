@@ -1,0 +1,58 @@
+"""What memory this machine has free, and a refusal of what will not fit, before it is begun.
+
+A matrix that is factorised where there is no room for it may end the whole process: LAPACK does not
+say that memory has run out.
+"""
+
+import contextlib
+import os
+from pathlib import Path
+
+from mnemoscope.spec import SpecError
+
+# Arrays of a square matrix's size that are there at once, itself included, while its eigenvectors
+# are found and used, while it is inverted by its singular values, and while a system is solved.
+EIGENVECTORS, SINGULAR, SOLVED = 7, 9, 4
+
+
+def free_in_host() -> int | None:
+    """Bytes that are free here, or None where that cannot be told."""
+    known = [free for free in (_free_in_system(), _free_in_container()) if free is not None]
+    return min(known, default=None)
+
+
+def _free_in_system() -> int | None:
+    with contextlib.suppress(OSError, StopIteration, ValueError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return 1024 * int(next(x for x in lines if x.startswith("MemAvailable")).split()[1])
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return None
+
+
+def _free_in_container() -> int | None:
+    """What a container's own limit leaves, where there is one."""
+    folder = Path("/sys/fs/cgroup")
+    with contextlib.suppress(OSError, ValueError):  # "max" is no number: no limit
+        limit = int((folder / "memory.max").read_text())
+        return max(0, limit - int((folder / "memory.current").read_text()))
+    return None
+
+
+def check_fits(field: str, size: str, needed: float, what: str) -> None:
+    """Refuse a size that needs more bytes than are free."""
+    free = free_in_host()
+    if free is not None and needed > free:
+        raise SpecError(
+            field, f"expected a size that fits in the {readable(free)} free, got {size}, which "
+            f"needs {readable(needed)} for {what}",
+        )  # fmt: skip
+
+
+def readable(count: float) -> str:
+    """A number of bytes for people: `1.23 GB`."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} PB"

@@ -1,0 +1,23 @@
+"""Times in words, and what is left of work at the pace so far."""
+
+import math
+
+# Up to so many seconds a time is told in this unit, of so many seconds.
+UNITS = {"second": (90.0, 1.0), "minute": (90 * 60.0, 60.0), "hour": (48 * 3600.0, 3600.0)}
+
+
+def duration(seconds: float) -> str:
+    """A time in two digits: `40 seconds`, `12 minutes`, `3.5 hours`, `5 days`."""
+    found = [(name, long) for name, (until, long) in UNITS.items() if seconds < until]
+    name, long = found[0] if found else ("day", 86400.0)
+    count = float(f"{seconds / long:.2g}")
+    if name == "second":
+        count = float(max(1, math.ceil(count)))
+    return f"{count:,.10g} {name}" + "s" * (count != 1)
+
+
+def time_left(done: float, total: float, seconds: float) -> float | None:
+    """Seconds that the rest takes at the pace so far; None while nothing tells the pace."""
+    if done <= 0 or seconds < 1.0:
+        return None
+    return max(0.0, total - done) / done * seconds
