@@ -202,8 +202,11 @@ def test_output_survives_a_reader_that_leaves_and_a_terminal_without_our_letters
     words = [sys.executable, "-m", "mnemoscope", "run", *SMALL, "--seeds", "1"]
     plain = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(words, capture_output=True, text=True, env=plain, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    # A slow machine says first how long it will take, so standard error need not be empty.
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
     assert done.stdout.isascii()
+    assert done.stderr.isascii()
     with subprocess.Popen(
         [*words, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as job:
