@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from matplotlib.figure import Figure
@@ -34,7 +34,7 @@ from mnemoscope.studies import (
     q_large_dimension,
     q_mlp,
 )
-from mnemoscope.studies.base import agreed, within
+from mnemoscope.studies.base import Source, agreed, within
 from mnemoscope.studies.catalogue import MINUTES, MODULES, load_all
 from mnemoscope.studies.ledger import Ledger, fingerprint
 from mnemoscope.studies.scaling_fit import fit_growth
@@ -55,8 +55,9 @@ def points(power: float) -> list[dict[str, Any]]:
 
 def test_every_study_says_what_it_is():
     for study in load_all():
-        for text in (study.source, study.statement, study.expected, study.rule):
-            assert len(text) >= 8
+        for text in (study.place, study.statement, study.expected, study.rule):
+            assert len(text) >= 5
+        assert study.source in get_args(Source)
         assert "upported" in study.rule
         assert "efuted" in study.rule
         assert MODULES[study.id]

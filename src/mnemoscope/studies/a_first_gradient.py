@@ -46,7 +46,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-first-gradient",
-    source="paper A, lower bound",
+    source="ours, after paper A",
+    place="lower bound",
     statement="Samples, dimension, length and vocabulary are coupled by a product: the first "
     "gradient names the labels when N d^2 exceeds L V^2 ln V.",
     expected="N / ln V as L V^2 d^-2, multiplied",

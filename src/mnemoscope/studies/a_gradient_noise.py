@@ -11,7 +11,8 @@ LEADING = {"vocab": 1.0, "dim": -1.5, "length": 1.0}
 
 STUDY = law_study(
     id="a-gradient-noise",
-    source="paper A, attention's noise terms",
+    source="ours, after paper A",
+    place="attention's noise terms",
     statement="For short sequences and V much larger than d, attention is limited by gradient "
     "noise: N d^(3/2) must exceed L V.",
     expected="L V d^-1.5",

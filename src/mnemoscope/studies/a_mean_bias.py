@@ -11,7 +11,8 @@ LEADING = {"vocab": 0.5, "dim": -1.5, "length": 2.0}
 
 STUDY = law_study(
     id="a-mean-bias",
-    source="paper A, attention's noise terms",
+    source="ours, after paper A",
+    place="attention's noise terms",
     statement="For long sequences attention is limited by the mean bias: N d^(3/2) must exceed "
     "L^2 V^(1/2).",
     expected="L^2 V^0.5 d^-1.5",

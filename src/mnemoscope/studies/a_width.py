@@ -68,7 +68,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-width",
-    source="paper A, attention-MLP",
+    source="paper A (statement)",
+    place="phase diagram of m d",
     statement="With an MLP, capacity is in the product m d: a narrower embedding is made up for "
     "by a wider MLP.",
     expected="critical m as d^-1",

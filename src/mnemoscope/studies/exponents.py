@@ -11,7 +11,7 @@ from mnemoscope.experiments.fit import fit
 from mnemoscope.fields import Measure
 from mnemoscope.report.canvas import plain_log_ticks
 from mnemoscope.spec import LETTERS, Retrieval
-from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study, Verdict
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Source, Study, Verdict
 
 Axes = Sequence[tuple[str, Sequence[int]]]
 # How far a measured exponent may be from leading order: what finite sizes do to a power.
@@ -99,12 +99,12 @@ def judge_leading(numbers: Numbers, leading: dict[str, float]) -> Verdict:
 
 
 def law_study(
-    *, id: str, source: str, statement: str, expected: str, axes: dict[Size, Axes],
+    *, id: str, source: Source, place: str, statement: str, expected: str, axes: dict[Size, Axes],
     leading: dict[str, float], measure: Measure,
 ) -> Study:  # fmt: skip
     """A study of one claimed power law of the critical N, and nothing else."""
     return Study(
-        id=id, source=source, statement=statement, expected=expected,
+        id=id, source=source, place=place, statement=statement, expected=expected,
         rule="Powers of L, V and d in the critical N. Supported if each is within 0.5 of the "
         "claimed one and theory's power on the same points lies in its 95 % interval (+-0.1). "
         "Refuted if an interval lies further than 0.5 from the claimed power.",

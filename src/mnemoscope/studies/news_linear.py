@@ -26,7 +26,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="news-dl",
-    source="news summary",
+    source="news",
+    place="summary of paper A",
     statement="The number of samples that recall needs grows like d times L.",
     expected="N as d^1 L^1",
     rule="Powers of d and L in the critical N (accuracy 0.5). Supported if both 95 % intervals "

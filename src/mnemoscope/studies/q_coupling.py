@@ -40,7 +40,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="q-coupling",
-    source="reviewer's question on paper A",
+    source="review",
+    place="why do L and V couple?",
     statement="Length and vocabulary are coupled: what a longer sequence costs is multiplied, "
     "not added, to what a larger vocabulary costs.",
     expected="a product of powers of L and V",
