@@ -13,13 +13,13 @@ from mnemoscope.theory.laws import LAWS, LEAK
 Powers = Mapping[str, float]
 
 # The powers of V, d and L in the critical N, at leading order. The news summary says nothing of V.
-CRITICAL_SAMPLES: dict[str, Powers] = {
+CRITICAL_SAMPLES: Mapping[str, Powers] = {
     law.name: {axis: powers.get(axis, 0.0) for axis in ("vocab", "dim", "length")}
     for law in (*LAWS, LEAK)
     if (powers := law.critical("samples")) is not None
 } | {"first_gradient": FIRST_GRADIENT, "news": {"dim": 1.0, "length": 1.0}}
 # The powers in a noise itself, over the signal.
-NOISES: dict[str, Powers] = {
+NOISES: Mapping[str, Powers] = {
     law.name: {axis: law.powers.get(axis, 0.0) for axis in ("vocab", "dim", "length", "samples")}
     for law in (*LAWS, LEAK)
 }
@@ -27,7 +27,9 @@ NOISES: dict[str, Powers] = {
 WIDEST = 0.25
 
 
-def rivals_of(name: str, laws: Mapping[str, Powers], axes: Collection[str]) -> dict[str, Powers]:
+def rivals_of(
+    name: str, laws: Mapping[str, Powers], axes: Collection[str]
+) -> dict[str, dict[str, float]]:
     """All laws but this one, on the axes that are varied."""
     return {
         rival: {axis: powers[axis] for axis in axes if axis in powers}
