@@ -50,9 +50,10 @@ def say_powers(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def say_rule(half: float, nearest: str, distance: float) -> str:
     """The rule of `judge_powers` in words."""
+    rival = nearest.replace("_", " ")
     return (
         f"Supported if the 95 % interval of every power lies within {half:g} of the claimed one; "
-        f"the nearest rival law, {nearest}, is {distance:g} away. Refuted if an interval lies "
+        f"the nearest rival law, {rival}, is {distance:g} away. Refuted if an interval lies "
         "outside that box altogether, and outside a box as wide about theory's power on the same "
         "points, so that finite sizes alone refute nothing. What is claimed is leading order, so "
         "that is what is judged; theory's finite-size powers stand beside."

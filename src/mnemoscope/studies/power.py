@@ -32,7 +32,7 @@ def rehearse(
     """How often the rule says supported where the claim is right, and where each rival is."""
     verdicts = verdicts_of(judge_all, claim, draws)
     supported = verdicts["supported"] / draws
-    note += f"; refuted in {verdicts['refuted'] / draws:.2f} of the draws"
+    note += f"; where the claim is right, refuted in {verdicts['refuted'] / draws:.2f} of the draws"
     shares = {
         name: verdicts_of(judge_all, rival, draws)["supported"] / draws
         for name, rival in rivals.items()

@@ -4,7 +4,6 @@ Written down once, so that a rule for one law can be made narrow enough to exclu
 that samples do not enter, overlap and interference, have no critical N, and so no powers here.
 """
 
-import math
 from collections.abc import Collection, Mapping
 
 from mnemoscope.experiments.fit import FIRST_GRADIENT
@@ -22,6 +21,15 @@ CRITICAL_SAMPLES: Mapping[str, Powers] = {
 NOISES: Mapping[str, Powers] = {
     law.name: {axis: law.powers.get(axis, 0.0) for axis in ("vocab", "dim", "length", "samples")}
     for law in (*LAWS, LEAK)
+}
+# The powers of V and d in the critical width m, one step of the memory behind given attention.
+# Parameters are what counts, m d as V (MLP noise), or else: hidden units alone, m as V; a weight
+# for every pair of facts, m d as V^2; a dimension that counts twice, m d^2 as V.
+CRITICAL_WIDTH: Mapping[str, Powers] = {
+    "parameters": {"vocab": 1.0, "dim": -1.0},
+    "hidden_units": {"vocab": 1.0, "dim": 0.0},
+    "pairs_of_facts": {"vocab": 2.0, "dim": -1.0},
+    "dimension_twice": {"vocab": 1.0, "dim": -2.0},
 }
 # No box is wider than this, however far away the nearest rival is.
 WIDEST = 0.25
@@ -44,9 +52,17 @@ def distance(first: Powers, second: Powers, axes: Collection[str]) -> float:
     return max((abs(first[axis] - second[axis]) for axis in shared), default=0.0)
 
 
+def nearest(
+    claimed: Powers, rivals: Mapping[str, Powers], axes: Collection[str]
+) -> tuple[str, float]:
+    """The rival that is hardest to tell from the claim, and how far away it is."""
+    name = min(rivals, key=lambda rival: distance(claimed, rivals[rival], axes))
+    return name, distance(claimed, rivals[name], axes)
+
+
 def half_width(claimed: Powers, rivals: Mapping[str, Powers], axes: Collection[str]) -> float:
     """Of the box about a law's powers: half of the way to the nearest rival, at most WIDEST."""
-    nearest = min((distance(claimed, rival, axes) for rival in rivals.values()), default=math.inf)
-    if nearest == 0:
+    away = nearest(claimed, rivals, axes)[1]
+    if away == 0:
         raise ValueError("expected axes that tell the claim from its rivals, got the same powers")
-    return min(WIDEST, nearest / 2)
+    return min(WIDEST, away / 2)
