@@ -153,7 +153,7 @@ def test_the_page_says_what_there_is():
 
 def test_the_page_shows_whose_claim_it_is_and_what_all_base_seeds_say():
     text = make_page([exhibit()])
-    assert '<span class="source statement">paper B</span>' in text
+    assert '<span class="source stated">paper B</span>' in text
     assert "Fig. &lt;9&gt;" in text
     assert "all, pooled" not in text
     assert "not computed for this rule" in text
@@ -161,14 +161,15 @@ def test_the_page_shows_whose_claim_it_is_and_what_all_base_seeds_say():
     more = {
         "source": "ours, after paper A", "power": power, "verdict": "supported",
         "pooled": {"verdict": "supported", "measured": "both"},
+        "bases": [{**exhibit().told["bases"][0], "base": base} for base in (0, 1)],
     }  # fmt: skip
     text = make_page([exhibit(more)])
     assert '<span class="source ours">ours, after paper A</span>' in text
     assert "supported in 0.93 of 200 draws where the claim is right" in text
     assert "label noise 0.01" in text
     assert "Drawn &lt;so&gt;." in text
-    rows = re.findall(r"<tr><td>(all, pooled|0)</td><td><span class=\"verdict (\w+)", text)
-    assert rows == [("all, pooled", "supported"), ("0", "refuted")]
+    rows = re.findall(r"<tr><td>(all, pooled|[01])</td><td><span class=\"verdict (\w+)", text)
+    assert rows == [("all, pooled", "supported"), ("0", "refuted"), ("1", "refuted")]
     assert "Earlier rules" not in text
 
 
