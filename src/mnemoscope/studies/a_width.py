@@ -41,7 +41,7 @@ class WidthGrid:
 
 GRIDS: dict[Size, WidthGrid] = {
     "quick": WidthGrid((128, 256), (40, 56, 80), 4, 32, (24, 400)),
-    "full": WidthGrid((2048, 4096), (160, 200, 256), 8, 64, (32, 2048)),
+    "full": WidthGrid((4096, 8192), (160, 200, 256), 8, 32, (128, 4096)),
 }
 
 
