@@ -224,7 +224,8 @@ def test_a_ledger_is_looked_at_before_work_goes_into_it(
     entry = Entry("b-fig5", "quick", 0, "x", {}).as_dict()
     for wrong in ({"base": "<script>"}, {"made": None}, {"seconds": "x"}, {"size": "huge"},
                   {"numbers": []}, {"power": {"supported": 1}},
-                  {"power": Power("<b>", {}, 1, "").as_dict()}):  # fmt: skip
+                  {"power": {"supported": "<b>", "rivals": {}, "draws": 1, "note": ""}},
+                  {"power": {"supported": 1, "rivals": [], "draws": 1, "note": ""}}):  # fmt: skip
         (tmp_path / "l.json").write_text(json.dumps({"format": 1, "entries": [{**entry, **wrong}]}))
         with pytest.raises(SpecError, match="a ledger that `reproduce` wrote"):
             Ledger(tmp_path / "l.json")

@@ -228,8 +228,8 @@ def tell_power(studies: list[Study], size: Size, *, json: bool) -> None:
         if power is None:
             table.add_row(name, "none computed", "", "")
             continue
-        worst = max(power.rivals, key=lambda rival: power.rivals[rival], default="")
-        rival = f"{power.rivals[worst]:.2f} ({worst})" if worst else ""
+        share, worst = max(((share, name) for name, share in power.rivals.items()), default=(0, ""))
+        rival = f"{share:.2f} ({worst})" if worst else ""
         style = "green" if power.supported >= ENOUGH else "yellow"
         table.add_row(name, f"[{style}]{power.supported:.2f}[/]", rival, f"{power.draws}")
         notes.append((name, power.note))

@@ -171,9 +171,11 @@ def read_entry(told: dict[str, Any]) -> Entry:
     if not isinstance(entry.numbers, dict) or not isinstance(entry.trials, dict):
         raise ValueError
     if entry.power is not None:
-        Power(**entry.power)
-        shares = [entry.power["supported"], *entry.power["rivals"].values()]
+        power = Power(**entry.power)
+        shares = [power.supported, *power.rivals.values()]
         if not all(isinstance(share, int | float) for share in shares):
+            raise ValueError
+        if not isinstance(power.draws, int) or not isinstance(power.note, str):
             raise ValueError
     return entry
 
