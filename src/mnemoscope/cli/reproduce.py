@@ -28,9 +28,10 @@ from mnemoscope.studies.at_once import (
     run_at_once,
     usual_number,
 )
-from mnemoscope.studies.base import Bench, Size, Study
+from mnemoscope.studies.base import BASES, Bench, Power, Size, Study
 from mnemoscope.studies.catalogue import MINUTES, load_all
 from mnemoscope.studies.ledger import Claim, Ledger, run_studies
+from mnemoscope.studies.power import ENOUGH
 
 STYLE = {"supported": "green", "refuted": "red", "inconclusive": "yellow"}
 
@@ -44,9 +45,13 @@ def reproduce(
         bool, Parameter(negative="", help="sizes for two CPU cores [default]")
     ] = False,
     full: Annotated[bool, Parameter(negative="", help="large sizes, for a GPU")] = False,
+    power: Annotated[
+        bool,
+        Parameter(negative="", help="what each rule would say if theory is right; run nothing"),
+    ] = False,
     bases: Annotated[
         str | None,
-        Parameter(help="base seeds, on whose verdict all must agree [default: 1 quick, 3 full]"),
+        Parameter(help="base seeds, judged together or each alone [default: 1 quick, 3 full]"),
     ] = None,
     out: Annotated[
         Path | None,
@@ -77,13 +82,18 @@ def reproduce(
     if quick and full:
         raise SpecError("full", "expected one of --quick and --full, got both")
     size: Size = "full" if full else "quick"
+    if list_ and power:
+        raise SpecError("power", "expected one of --list and --power, got both")
     if list_:
         if json:
-            print_json({"studies": [about(study) for study in studies]})
+            print_json({"claims": [about(study) for study in studies]})
         else:
             show_catalogue(studies)
         return 0
-    several = (3 if full else 1) if bases is None else read_whole("bases", bases, 1, 100)
+    if power:
+        tell_power(studies, size, json=json)
+        return 0
+    several = BASES[size] if bases is None else read_whole("bases", bases, 1, 100)
     files = figure_files(studies, out)
     asked = None if at_once is None else read_whole("at_once", at_once, 1, 64)
     if cluster is not None and asked is not None:
@@ -153,9 +163,13 @@ def figure_files(studies: list[Study], out: Path | None) -> dict[str, Path]:
 
 def about(study: Study) -> dict[str, object]:
     """A line of the catalogue."""
-    names = ("id", "source", "statement", "expected", "rule")
+    names = ("id", "source", "place", "statement", "expected", "rule")
     minutes = dict(zip(("quick", "full"), MINUTES[study.id], strict=True))
-    return {**{name: getattr(study, name) for name in names}, "minutes": minutes}
+    return {
+        **{name: getattr(study, name) for name in names},
+        "history": [earlier.as_dict() for earlier in study.history],
+        "minutes": minutes,
+    }
 
 
 def show_catalogue(studies: list[Study]) -> None:
@@ -163,7 +177,7 @@ def show_catalogue(studies: list[Study]) -> None:
     console = Console(highlight=False)
     for study in studies:
         cost = "quick {:g} min, full {:g} min".format(*MINUTES[study.id])
-        console.print(f"[bold]{study.id}[/bold]  {study.source}  ({cost})")
+        console.print(f"[bold]{study.id}[/bold]  {study.origin}  ({cost})")
         console.print(Padding(study.statement, (0, 0, 0, 4)))
     console.print("\nMinutes: quick, one base seed on two CPU cores; full, three on one H200.")
 
@@ -173,9 +187,12 @@ def show(claims: list[Claim]) -> None:
     console = Console(highlight=False)
     for claim in claims:
         study = claim.study
-        console.print(f"[bold]{study.id}[/bold]  {study.source}")
+        console.print(f"[bold]{study.id}[/bold]  {study.origin}")
         lines = [("claim", study.statement), ("expected", study.expected)]
-        lines += [("measured", one.measured) for one in claim.judgements]
+        pooled, own = claim.pooled, claim.judgements
+        if pooled is not None and len(own) > 1:
+            lines.append(("pooled", pooled.measured))
+        lines += [("measured", judgement.measured) for judgement in own]
         for name, text in lines:
             console.print(Padding(f"{name:<10}{text}", (0, 0, 0, 4)))
     table = Table(box=box.SIMPLE)
@@ -183,6 +200,44 @@ def show(claims: list[Claim]) -> None:
         table.add_column(name, no_wrap=True)
     for claim in claims:
         verdict = claim.verdict
-        told = ", ".join(one.verdict for one in claim.judgements)
-        table.add_row(claim.study.id, f"[{STYLE[verdict]}]{verdict}[/]", told)
+        own = ", ".join(judgement.verdict for judgement in claim.judgements)
+        if claim.pooled is not None:
+            own += " (pooled)"
+        table.add_row(claim.study.id, f"[{STYLE[verdict]}]{verdict}[/]", own)
     console.print(table)
+
+
+def tell_power(studies: list[Study], size: Size, *, json: bool) -> None:
+    """What each rule would say if its claim were right, and if a rival were, before any run."""
+    found: dict[str, Power | None] = {}
+    for study in studies:
+        if study.power is not None:
+            say(f"{study.id}: drawing what it would measure")
+        found[study.id] = None if study.power is None else study.power(size)
+    if json:
+        print_json({"size": size, "enough": ENOUGH, "claims": [
+            {"id": name, "power": None if power is None else power.as_dict()}
+            for name, power in found.items()
+        ]})  # fmt: skip
+        return
+    table = Table(box=box.SIMPLE)
+    for name in ("study", "power", "largest share of a rival", "draws"):
+        table.add_column(name, no_wrap=True)
+    notes = []
+    for name, power in found.items():
+        if power is None:
+            table.add_row(name, "none computed", "", "")
+            continue
+        share, worst = max(((share, name) for name, share in power.rivals.items()), default=(0, ""))
+        rival = f"{share:.2f} ({worst})" if worst else ""
+        style = "green" if power.supported >= ENOUGH else "yellow"
+        table.add_row(name, f"[{style}]{power.supported:.2f}[/]", rival, f"{power.draws}")
+        notes.append((name, power.note))
+    console = Console(highlight=False)
+    console.print(table)
+    for name, note in notes:
+        console.print(Padding(f"[bold]{name}[/bold]  {note}", (0, 0, 0, 2)))
+    console.print(
+        f"\nPower at the {size} size: the share of draws that the rule calls supported if the "
+        "claim is right."
+    )

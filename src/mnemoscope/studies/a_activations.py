@@ -60,7 +60,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-activations",
-    source="paper A, attention-MLP",
+    source="paper A (statement)",
+    place="attention-MLP model",
     statement="An MLP keeps capacity where the dimension is small.",
     expected="more accuracy than attention alone at the same d and N",
     rule="Accuracy with an MLP less accuracy without, paired by seed, for each activation. "

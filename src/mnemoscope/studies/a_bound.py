@@ -64,7 +64,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-bound",
-    source="paper A, lower bound",
+    source="ours, after paper A",
+    place="lower bound",
     statement="What the first gradient can tell is bounded: whoever sees only it needs at least "
     "so many samples.",
     expected="critical N of every decoder at or above the information bound",

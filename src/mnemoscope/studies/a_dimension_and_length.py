@@ -87,7 +87,8 @@ def _ends(values: list[float]) -> tuple[float, float]:
 
 STUDY = Study(
     id="a-dimension-and-length",
-    source="summary of paper A",
+    source="paper A (statement)",
+    place="critical N over d and L",
     statement="A small dimension stores more per parameter but needs more samples; short "
     "sequences get by with few, long ones must raise d or N.",
     expected="N falls with d and grows with L",

@@ -69,7 +69,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-first-steps",
-    source="paper A, discussion of the early phase",
+    source="ours, after paper A",
+    place="early phase",
     statement="The first three steps decide what is recalled: training that goes on changes "
     "little.",
     expected="changes of accuracy within 0.1",

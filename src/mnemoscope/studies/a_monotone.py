@@ -70,7 +70,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-monotone",
-    source="paper A, main theorem",
+    source="paper A (statement)",
+    place="capacity formula",
     statement="Accuracy rises with the samples N, the dimension d and the MLP width m, and falls "
     "with the vocabulary V and the length L.",
     expected="N, d, m up, V, L down",

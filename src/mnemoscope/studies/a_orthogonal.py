@@ -57,7 +57,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-orthogonal",
-    source="paper A, comparison with orthogonal embeddings",
+    source="paper A (statement)",
+    place="comparison with orthogonal embeddings",
     statement="Orthogonal embeddings decouple N, d and L, and so overestimate capacity.",
     expected="critical N grows less with L than for random embeddings of the same dimension",
     rule="Critical N (accuracy 0.5) at d = 1.25 V. Supported if at the longest sequences random "

@@ -47,7 +47,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-three-steps",
-    source="paper A, abstract",
+    source="paper A (statement)",
+    place="three-step training",
     statement="Recall is learned in three gradient steps with random embeddings that overlap, d "
     "< V.",
     expected="accuracy far above chance",

@@ -60,7 +60,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-trigger",
-    source="paper A, second step",
+    source="review",
+    place="does the key-query matrix learn the trigger?",
     statement="The second gradient step aligns the attention's key-query matrix with the trigger.",
     expected="a lift that grows with N and passes sqrt(2 ln L)",
     rule="Score of the trigger less the mean score of tokens, over their standard deviation, "

@@ -62,7 +62,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="b-bits",
-    source="paper B, information-theoretic bound",
+    source="paper B",
+    place="information-theoretic bound",
     statement="N facts with M answers take N log2 M bits, whatever the model: parameters times "
     "their bits bound what is stored.",
     expected=f"fewer than {BITS} bits a parameter",

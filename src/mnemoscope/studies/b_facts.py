@@ -110,7 +110,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="b-fig4-left",
-    source="paper B, Fig. 4 left",
+    source="paper B",
+    place="Fig. 4 left",
     statement="The number of facts that a one-layer transformer learns is proportional to its "
     "parameters.",
     expected="0.15 facts a parameter (the authors' guide line)",

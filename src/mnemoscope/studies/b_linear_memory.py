@@ -81,7 +81,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="b-fig1-left",
-    source="paper B, Fig. 1 left",
+    source="paper B",
+    place="Fig. 1 left",
     statement="A trained linear memory stores a number of items proportional to its weights, up "
     "to a logarithm.",
     expected="d² = 1.3 N ln N (the authors' guide line)",

@@ -81,7 +81,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="b-fig1-right",
-    source="paper B, Fig. 1 right",
+    source="paper B",
+    place="Fig. 1 right",
     statement="A trained MLP memory stores a number of items proportional to its weights, up to "
     "a logarithm.",
     expected="m d = 0.35 N ln N with an answer for each item, m d = 1.2 N with 32 answers (the "

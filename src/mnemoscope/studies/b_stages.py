@@ -81,7 +81,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="b-fig5",
-    source="paper B, Fig. 5",
+    source="paper B",
+    place="Fig. 5",
     statement="On its way to recall, training rests at a loss of ln D, where the model names an "
     "answer of the right relation whatever the subject.",
     expected="levels ln(RD), ln D, 0; about 1,600 steps of plateau at the paper's setting",

@@ -104,7 +104,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="b-fig4-right",
-    source="paper B, Fig. 4 right",
+    source="paper B",
+    place="Fig. 4 right",
     statement="Attention and MLP stand in for each other: facts can be stored in either.",
     expected="accuracy rises with H at the least m and with m at the least H; the authors' picture",
     rule="Supported if accuracy at the most heads (least m) and at the widest MLP (least H) is "

@@ -9,7 +9,7 @@ The numbers are plain data, so that a judgement and a figure can be made again f
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from mnemoscope.experiments.sweep import Tally, Workers
 from mnemoscope.record import AnyJob
@@ -18,6 +18,8 @@ from mnemoscope.store.trials import Store
 Size = Literal["quick", "full"]
 Verdict = Literal["supported", "refuted", "inconclusive"]
 Numbers = dict[str, Any]
+# Base seeds that a run takes unless it is told otherwise.
+BASES: dict[Size, int] = {"quick": 1, "full": 3}
 # Who says it. A paper's statement stands in its public text; what we derived from its setting is
 # ours, exponents and constants included.
 Source = Literal[
@@ -73,17 +75,40 @@ class Earlier:
     verdict: Verdict
     reason: str
 
+    def as_dict(self) -> dict[str, str]:
+        """Plain data, ready for JSON."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True)
+class Power:
+    """What a rule would say before anything is run, over many draws of what might be measured.
+
+    The share of draws that it calls supported where the claim is right, and where each rival law
+    is right instead. `note` says what was drawn, and what it would take where the power is low.
+    """
+
+    supported: float
+    rivals: dict[str, float]
+    draws: int
+    note: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
 
 @dataclass(frozen=True)
 class Study:
     """One claim.
 
-    `judge_all`, where there is one, judges the numbers of all base seeds together; without it all
-    must give the same verdict. `history` keeps the rules that were replaced, the latest first.
+    `place` says where in the source it stands. `judge_all`, where there is one, judges the numbers
+    of all base seeds together; without it all must give the same verdict. `history` keeps the rules
+    that were replaced, the latest first. `power`, where there is one, needs no measurement.
     """
 
     id: str
-    source: str
+    source: Source
     statement: str
     expected: str
     rule: str
@@ -92,12 +117,24 @@ class Study:
     draw: Callable[[Numbers, Any], None]
     judge_all: Callable[[Sequence[Numbers]], Judgement] | None = None
     history: tuple[Earlier, ...] = ()
+    place: str = ""
+    power: Callable[[Size], Power] | None = None
+
+    def __post_init__(self) -> None:
+        if self.source not in get_args(Source):
+            known = ", ".join(get_args(Source))
+            raise ValueError(f"{self.id}: expected a source of {known}, got {self.source!r}")
+
+    @property
+    def origin(self) -> str:
+        """The source and the place in it."""
+        return f"{self.source}: {self.place}" if self.place else self.source
 
 
 def agreed(verdicts: Iterable[Verdict]) -> Verdict:
     """The one verdict that all give, or none."""
-    told = set(verdicts)
-    return told.pop() if len(told) == 1 else "inconclusive"
+    different = set(verdicts)
+    return different.pop() if len(different) == 1 else "inconclusive"
 
 
 def within(low: float, high: float, least: float, most: float) -> Verdict:

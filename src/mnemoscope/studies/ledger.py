@@ -2,7 +2,9 @@
 
 An entry is one study at one size from one base seed: its numbers, and how they were made. It is
 found again as long as the study's own file and the numerics are what they were; within a study, the
-store has what was finished. A verdict that another base seed does not give is `inconclusive`.
+store has what was finished. A study may judge the numbers of all its base seeds in one; otherwise
+a verdict that another base seed does not give is `inconclusive`. How much power the rule has is
+computed before the measurement and kept with it.
 """
 
 import errno
@@ -13,7 +15,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, get_args
 
@@ -23,7 +25,17 @@ from mnemoscope.files import check_place, whole_file
 from mnemoscope.record import NUMERICS_VERSION, versions
 from mnemoscope.spec import SpecError
 from mnemoscope.store.schema import default_path
-from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study, Verdict, agreed
+from mnemoscope.studies.base import (
+    Bench,
+    Earlier,
+    Judgement,
+    Numbers,
+    Power,
+    Size,
+    Study,
+    Verdict,
+    agreed,
+)
 from mnemoscope.studies.catalogue import MODULES
 from mnemoscope.studies.trials import Trials, trials_of
 
@@ -32,7 +44,7 @@ try:
 except ImportError:  # Windows: there, one command at a time
     fcntl = None
 
-FORMAT = 1
+FORMAT = 2
 # Base seeds are this far apart: no study uses as many.
 APART = 10_000
 
@@ -49,6 +61,7 @@ class Entry:
     seconds: float = 0.0
     made: dict[str, str] = field(default_factory=dict)
     trials: Trials = field(default_factory=dict, repr=False)
+    power: dict[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -69,34 +82,82 @@ class Claim:
         return [self.study.judge(entry.numbers) for entry in self.entries]
 
     @property
+    def pooled(self) -> Judgement | None:
+        """Of all base seeds in one, where the study has a rule for that."""
+        if self.study.judge_all is None:
+            return None
+        return self.study.judge_all([entry.numbers for entry in self.entries])
+
+    @property
     def verdict(self) -> Verdict:
-        """The verdict that all base seeds agree on."""
-        return agreed(one.verdict for one in self.judgements)
+        """The pooled verdict, or the one that all base seeds agree on."""
+        pooled = self.pooled
+        return agreed(one.verdict for one in self.judgements) if pooled is None else pooled.verdict
 
     @property
     def command(self) -> str:
         """What makes these entries again."""
         return f"mnemoscope reproduce {self.study.id} --{self.size} --bases {len(self.entries)}"
 
+    @property
+    def stale(self) -> bool:
+        """Whether the study or the numerics have changed since an entry was made."""
+        return any(entry.print != fingerprint(self.study) for entry in self.entries)
+
+    @property
+    def earlier(self) -> Earlier | None:
+        """The rule that these entries were run for, where another has replaced it since.
+
+        What a replaced rule said is known at full size.
+        """
+        history = self.study.history
+        return history[0] if history and self.size == "full" and self.stale else None
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
+        study, judgements, pooled = self.study, self.judgements, self.pooled
+        return {
+            **self._about(),
+            "measured": (pooled or judgements[0]).measured,
+            "verdict": self.verdict,
+            "pooled": None if pooled is None else asdict(pooled),
+            "rule": study.rule,
+            "power": self.entries[0].power,
+            "bases": [
+                {**_made(entry), "verdict": own.verdict, "measured": own.measured}
+                for entry, own in zip(self.entries, judgements, strict=True)
+            ],
+        }
+
+    def as_earlier(self, earlier: Earlier) -> dict[str, Any]:
+        """The same as the replaced rule had it; base seeds by themselves are not kept of that."""
+        return {
+            **self._about(),
+            "measured": earlier.measured,
+            "verdict": earlier.verdict,
+            "pooled": None,
+            "rule": earlier.rule,
+            "power": None,
+            "bases": [_made(entry) for entry in self.entries],
+            "replaced": {"date": earlier.date, "rule": self.study.rule},
+        }
+
+    def _about(self) -> dict[str, Any]:
         study = self.study
         return {
             "id": study.id,
             "source": study.source,
+            "place": study.place,
             "statement": study.statement,
-            "measured": self.judgements[0].measured,
             "expected": study.expected,
-            "verdict": self.verdict,
-            "rule": study.rule,
+            "history": [earlier.as_dict() for earlier in study.history],
             "size": self.size,
-            "bases": [
-                {"base": entry.base, "verdict": told.verdict, "measured": told.measured,
-                 "seconds": entry.seconds, "made": entry.made}
-                for entry, told in zip(self.entries, self.judgements, strict=True)
-            ],
             "command": self.command,
-        }  # fmt: skip
+        }
+
+
+def _made(entry: Entry) -> dict[str, Any]:
+    return {"base": entry.base, "seconds": entry.seconds, "made": entry.made}
 
 
 def read_entry(told: dict[str, Any]) -> Entry:
@@ -109,6 +170,13 @@ def read_entry(told: dict[str, Any]) -> Entry:
         raise ValueError
     if not isinstance(entry.numbers, dict) or not isinstance(entry.trials, dict):
         raise ValueError
+    if entry.power is not None:
+        power = Power(**entry.power)
+        shares = [power.supported, *power.rivals.values()]
+        if not all(isinstance(share, int | float) for share in shares):
+            raise ValueError
+        if not isinstance(power.draws, int) or not isinstance(power.note, str):
+            raise ValueError
     return entry
 
 
@@ -244,6 +312,7 @@ class Ledger:
 def measure_one(study: Study, size: Size, base: int, bench: Bench) -> Entry:
     """Run a study from one base seed."""
     began = time.perf_counter()
+    power = None if study.power is None else study.power(size).as_dict()
     numbers = study.measure(size, bench)
     made = {
         **versions(), "device": jax.devices()[0].device_kind,
@@ -251,7 +320,7 @@ def measure_one(study: Study, size: Size, base: int, bench: Bench) -> Entry:
     }  # fmt: skip
     seconds = round(time.perf_counter() - began, 1)
     trials = trials_of(bench.store, bench.asked)
-    return Entry(study.id, size, base, fingerprint(study), numbers, seconds, made, trials)
+    return Entry(study.id, size, base, fingerprint(study), numbers, seconds, made, trials, power)
 
 
 def run_studies(

@@ -15,7 +15,8 @@ def judge(numbers: Numbers) -> Judgement:
 
 STUDY = Study(
     id="q-beyond",
-    source="reviewer's question on paper A",
+    source="review",
+    place="what happens beyond three steps?",
     statement="Training beyond the three steps goes on to improve recall.",
     expected="accuracy on fresh sequences rises, or stays",
     rule="Accuracy after AdamW goes on less accuracy after three steps, paired by seed, at "

@@ -61,7 +61,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="q-large-dimension",
-    source="reviewer's question on paper A",
+    source="review",
+    place="why do three steps suffice when d > V?",
     statement="Three steps suffice when d > V because interference is gone: what is left to do "
     "is to see every token once.",
     expected="critical N within a factor of two of what any learner needs",

@@ -68,7 +68,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="q-mlp",
-    source="reviewer's question on paper A",
+    source="review",
+    place="does the MLP hurt?",
     statement="There are settings in which an MLP hurts: attention alone recalls more.",
     expected="a loss of accuracy somewhere",
     rule="Accuracy with an MLP less accuracy without, paired by seed, over d and activations. "
