@@ -1,0 +1,147 @@
+"""A news summary of paper A, read the other way: the facts stored scale as d times L."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mnemoscope.analysis.power_law import PowerLaw, fit_power_law, points_of
+from mnemoscope.report.canvas import plain_log_ticks
+from mnemoscope.spec import LETTERS, Retrieval
+from mnemoscope.studies.base import BASES, Bench, Judgement, Numbers, Power, Size, Study, within
+from mnemoscope.studies.critical_dims import critical_dims
+from mnemoscope.studies.pooling import pool_points
+from mnemoscope.studies.power import rehearse, scattered
+from mnemoscope.studies.rival_laws import half_width
+from mnemoscope.theory.laws import LAWS
+
+# V, and the d between which half of V labels come to be named.
+VOCABS: dict[Size, dict[int, tuple[int, int]]] = {
+    "quick": {64: (17, 32), 128: (33, 64), 256: (33, 64)},
+    "full": {256: (33, 128), 512: (50, 128), 1024: (65, 256), 2048: (96, 256)},
+}
+LENGTHS: dict[Size, tuple[int, ...]] = {"quick": (8, 64), "full": (16, 64, 256)}
+# Enough for every length to be learned.
+SAMPLES_A_FACT = 64
+TOLERANCE: dict[Size, float] = {"quick": 0.05, "full": 0.03}
+AXES = ("vocab", "length")
+# V as d L, said of the d that V facts need: d as V / L.
+CLAIMED = {"vocab": 1.0, "length": -1.0}
+# What our laws say of it: interference has d^2 as V, attention's noises raise d with L.
+RIVALS = {
+    law.name: {axis: powers.get(axis, 0.0) for axis in AXES}
+    for law in LAWS
+    if (powers := law.critical("dim")) is not None
+}
+BOX = half_width(CLAIMED, RIVALS, AXES)
+
+
+def measure(size: Size, bench: Bench) -> Numbers:
+    """The d at which half of V facts are named, over V and L."""
+    cells = [(V, L) for V in VOCABS[size] for L in LENGTHS[size]]
+    specs = [
+        Retrieval(vocab=V, dim=VOCABS[size][V][0], length=L, samples=SAMPLES_A_FACT * V)
+        for V, L in cells
+    ]
+    ranges = [VOCABS[size][V] for V, _ in cells]
+    return {"points": critical_dims(bench, specs, ranges, TOLERANCE[size])}
+
+
+def fit_powers(bases: Sequence[Numbers]) -> tuple[list[Numbers], PowerLaw | None]:
+    """The powers of V and L in the critical d, over places that all bases share."""
+    points = pool_points([numbers["points"] for numbers in bases], AXES, "dim")
+    if len(points) < len(AXES) + 2 or any(len({p[axis] for p in points}) < 2 for axis in AXES):
+        return points, None
+    ends = [(point["dim"], point["low"], point["high"]) for point in points]
+    places = [[point[axis] for axis in AXES] for point in points]
+    return points, fit_power_law(points_of(AXES, places, ends))
+
+
+def judge_all(bases: Sequence[Numbers]) -> Judgement:
+    """Do the powers come near those of V = d L?"""
+    points, law = fit_powers(bases)
+    if law is None:
+        return Judgement(f"{len(points)} critical d are too few", "inconclusive")
+    said = "the d that V facts need goes as " + " ".join(
+        f"{LETTERS[one.axis]}^{one.value:.2f} [{one.low:.2f}, {one.high:.2f}]"
+        for one in law.exponents
+    )
+    said += f" over {len(points)} points, the claim is V^1 L^-1"
+    verdicts = [
+        within(one.low, one.high, CLAIMED[one.axis] - BOX, CLAIMED[one.axis] + BOX)
+        for one in law.exponents
+    ]
+    if "refuted" in verdicts:
+        return Judgement(said, "refuted")
+    return Judgement(said, "supported" if set(verdicts) == {"supported"} else "inconclusive")
+
+
+def judge(numbers: Numbers) -> Judgement:
+    """Of one base seed."""
+    return judge_all([numbers])
+
+
+def power(size: Size) -> Power:
+    """From the claim, and from each rival law, on the places of the grid."""
+
+    def drawn(rng: np.random.Generator, powers: dict[str, float]) -> list[Numbers]:
+        bases = []
+        for _ in range(BASES[size]):
+            points = []
+            for V in VOCABS[size]:
+                for L in LENGTHS[size]:
+                    value = 10.0 * V ** powers["vocab"] * L ** powers["length"]
+                    dim, low, high = scattered(rng, value, TOLERANCE[size] / 1.96)
+                    points.append({"vocab": V, "length": L, "dim": dim, "low": low, "high": high})
+            bases.append({"points": points})
+        return bases
+
+    return rehearse(
+        judge_all, lambda rng: drawn(rng, CLAIMED),
+        {name: lambda rng, powers=powers: drawn(rng, powers) for name, powers in RIVALS.items()},
+        note=f"critical d on each law, each to {TOLERANCE[size]:.0%}, {BASES[size]} base "
+        f"{'seed' if BASES[size] == 1 else 'seeds'}",
+    )  # fmt: skip
+
+
+def draw(numbers: Numbers, figure: Any) -> None:
+    """Facts against the d that they need, a line for each length."""
+    axes = figure.add_subplot()
+    points = [point for point in numbers["points"] if point["dim"] and point["low"]]
+    lengths = sorted({point["length"] for point in points})
+    for at, length in enumerate(lengths):
+        some = [point for point in points if point["length"] == length]
+        x = [point["dim"] for point in some]
+        bars = [[point["dim"] - point["low"] for point in some],
+                [point["high"] - point["dim"] for point in some]]  # fmt: skip
+        axes.errorbar(x, [point["vocab"] for point in some], xerr=bars, fmt="o-", capsize=2,
+                      color=f"C{at}", label=f"L = {length}")  # fmt: skip
+        if at == 0:
+            first = some[0]
+        claimed = [first["vocab"] * d / first["dim"] * length / lengths[0] for d in x]
+        axes.plot(x, claimed, ":", color=f"C{at}", linewidth=0.9,
+                  label="claimed: V as d L" if at == 0 else None)  # fmt: skip
+    dims = [point["dim"] for point in points]
+    vocabs = [point["vocab"] for point in points]
+    plain_log_ticks(axes, "x", min(dims), max(dims))
+    plain_log_ticks(axes, "y", min(vocabs), max(vocabs) * lengths[-1] / lengths[0])
+    axes.set_xlabel("dimension d at which half of them are named")
+    axes.set_ylabel("facts, V")
+    axes.legend(fontsize=7)
+
+
+STUDY = Study(
+    id="news-facts",
+    source="news",
+    place="summary of paper A, N read as the number of facts",
+    statement="The number of facts that a model can reliably learn grows like d times L.",
+    expected="V as d^1 L^1, that is d as V^1 L^-1",
+    rule="Powers of V and L in the d at which half of V labels are named (64 samples a label), the "
+    f"bases pooled. Supported if both 95 % intervals lie within {BOX:g} of V^1 L^-1, refuted if "
+    "one lies outside.",
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    judge_all=judge_all,
+    power=power,
+)
