@@ -112,8 +112,9 @@ def draw(numbers: Numbers, figure: Any) -> None:
         for key in ("high", "low")
     )
     axes.errorbar(x, y, yerr=[y - low, high - y], fmt="o-", capsize=2, label="random embeddings")
-    axes.plot(x, [0.5 * point["vocab"] / point["predicted"] ** 2 for point in points
-                  if point["predicted"]], "x:", color="C1", label="theory")  # fmt: skip
+    known = [point for point in points if point["predicted"]]
+    told = [0.5 * point["vocab"] / point["predicted"] ** 2 for point in known]
+    axes.plot([point["dim"] for point in known], told, "x:", color="C1", label="theory")
     plain_log_ticks(axes, "x", min(x), max(x))
     axes.set_ylim(0, 1.25 * max(high))
     axes.set_xlabel("dimension d at which half of V labels are named")
