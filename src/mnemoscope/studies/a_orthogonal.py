@@ -7,7 +7,7 @@ from typing import Any
 from mnemoscope.report.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
-from mnemoscope.studies.exponents import critical_points, draw_critical
+from mnemoscope.studies.exponents import critical_points
 from mnemoscope.studies.pooling import pool_points
 
 VOCAB: dict[Size, int] = {"quick": 64, "full": 512}
@@ -93,10 +93,15 @@ def draw(numbers: Numbers, figure: Any) -> None:
     for at, length in enumerate(sorted({point["length"] for point in known})):
         for law, style in (("gaussian", "-"), ("orthonormal", "--")):
             some = [one for one in known if (one["law"], one["length"]) == (law, length)]
-            draw_critical(axes, "dim", some, f"{law}, L = {length}", f"C{at}")
-            axes.lines[-1].set_linestyle(style)
+            y = [one["samples"] for one in some]
+            bars = [[one["samples"] - one["low"] for one in some],
+                    [one["high"] - one["samples"] for one in some]]  # fmt: skip
+            axes.errorbar([one["dim"] for one in some], y, yerr=bars, fmt="o", linestyle=style,
+                          capsize=2, color=f"C{at}", label=f"{law}, L = {length}")  # fmt: skip
     dims, samples = ([point[key] for point in known] for key in ("dim", "samples"))
-    plain_log_ticks(axes, "x", min(dims), max(dims))
+    axes.set_xscale("log")
+    axes.set_xticks(sorted(set(dims)), [f"{d:,}" for d in sorted(set(dims))])
+    axes.minorticks_off()
     plain_log_ticks(axes, "y", min(samples), max(samples))
     axes.set_xlabel(f"dimension, d (V = {numbers['vocab']})")
     axes.set_ylabel("critical N")
