@@ -18,18 +18,18 @@ from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, St
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.theory.bound import noisy_samples
 
-VOCABS: dict[Size, tuple[int, ...]] = {"quick": (128,), "full": (128, 256)}
+VOCABS: dict[Size, tuple[int, ...]] = {"quick": (128,), "full": (128, 192)}
 # d over V: with fewer dimensions this much noise leaves no decoder of ours half of the labels.
-DIMS: dict[Size, tuple[float, ...]] = {"quick": (0.69, 0.81, 1.0), "full": (0.69, 0.81, 1.0)}
-LENGTHS: dict[Size, tuple[int, ...]] = {"quick": (32, 64, 128), "full": (32, 64, 128, 256)}
-SEEDS: dict[Size, int] = {"quick": 4, "full": 6}
+DIMS: dict[Size, tuple[float, ...]] = {"quick": (0.75, 0.875, 1.0), "full": (0.75, 0.875, 1.0)}
+LENGTHS: dict[Size, tuple[int, ...]] = {"quick": (32, 48, 64), "full": (48, 64, 96)}
+SEEDS: dict[Size, int] = {"quick": 6, "full": 8}
 # Twice as large as the gradient's own entries.
 NOISE = 2.0
 # N as multiples of what the bound asks for to name half of the labels.
 TIMES = (1, 2, 4, 8, 16)
 # In bits: few dimensions and many samples, so that the bits are what is scarce. d over V, and N
 # over L V.
-FEW_DIMS, MANY, BITS = 0.125, 4, (1, 2)
+FEW_DIMS, MANY, BITS = 0.2, 4, (1, 2)
 # The bound binds where the best decoder is within this factor of it.
 BINDS = 10.0
 HALF = 0.5
@@ -181,8 +181,8 @@ STUDY = Study(
     source="ours, after paper A",
     place="lower bound: whoever sees only the first gradient",
     statement="Whoever sees the first gradient through noise, or in a few bits, names no more "
-    "labels than (D5) and (D6) allow; the bound is near, and like it the best decoder's N is a "
-    "product of powers.",
+    "labels than (D5) and (D6) allow; through noise the bound is near, and like it the best "
+    "decoder's N is a product of powers.",
     expected="no decoder above the bound, the best within a factor of 10, the axes multiplied",
     rule="Matched filter and ridge with an assignment on gradients with noise (s = 2) and in 1 and "
     "2 bits an entry, all bases together. Supported if nowhere more labels are named than allowed "

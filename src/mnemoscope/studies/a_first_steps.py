@@ -62,9 +62,8 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
             f"[{kind['low']:.2f}, {kind['high']:.2f}]" for name, kind in kinds.items()
         ))  # fmt: skip
         faint = [end for start, end in pairs if start < LOCKED / 2]
-        said[-1] += (
-            f", {sum(end >= LOCKED for end in faint)} of {len(faint)} from below {LOCKED / 2:g}"
-        )
+        said[-1] += f", {sum(end >= LOCKED for end in faint)} of {len(faint)} that were below "
+        said[-1] += f"{LOCKED / 2:g} locked"
         few = few or min(kind["runs"] for kind in kinds.values()) < LEAST
         above.append(any(kind["low"] > CHANGED for kind in kinds.values()))
         below.append(all(kind["high"] < CHANGED for kind in kinds.values()))
