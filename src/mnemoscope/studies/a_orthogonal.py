@@ -1,4 +1,8 @@
-"""Paper A: orthogonal embeddings decouple N, d and L, and overestimate capacity."""
+"""Paper A: orthogonal embeddings decouple N, d and L, and overestimate capacity.
+
+Orthonormal vectors have the same inner products at every d > V, so that their N cannot depend on
+it; what can fail is that random ones do depend on it, and need more.
+"""
 
 import math
 from collections.abc import Sequence
