@@ -98,6 +98,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     axes = figure.add_subplot()
     points = [point for point in numbers["points"] if point["dim"] and point["low"]]
     lengths = sorted({point["length"] for point in points})
+    first = min(points, key=lambda point: (point["length"], point["vocab"]))
     for at, length in enumerate(lengths):
         some = [point for point in points if point["length"] == length]
         x = [point["dim"] for point in some]
@@ -105,9 +106,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
                 [point["high"] - point["dim"] for point in some]]  # fmt: skip
         axes.errorbar(x, [point["vocab"] for point in some], xerr=bars, fmt="o-", capsize=2,
                       color=f"C{at}", label=f"L = {length}")  # fmt: skip
-        if at == 0:
-            first = some[0]
-        claimed = [first["vocab"] * d / first["dim"] * length / lengths[0] for d in x]
+        claimed = [first["vocab"] * d / first["dim"] * length / first["length"] for d in x]
         axes.plot(x, claimed, ":", color=f"C{at}", linewidth=0.9,
                   label="claimed: V as d L" if at == 0 else None)  # fmt: skip
     dims = [point["dim"] for point in points]
