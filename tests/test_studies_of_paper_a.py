@@ -8,6 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from mnemoscope.experiments.alignment import trigger_cosine
+from mnemoscope.experiments.decoders import decode, see
 from mnemoscope.experiments.noisy_decoding import NAMES, allowed_share, name_labels
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.studies import (
@@ -171,6 +172,16 @@ def test_noise_and_bits_take_labels_away():
     assert share == pytest.approx(0.5, abs=0.01)
     narrow = spec.replace(dim=8)
     assert name_labels(narrow, 0, bits=1).allowed < name_labels(narrow, 0, bits=3).allowed == 1
+
+
+def test_the_ridge_lies_between_matched_filter_and_least_squares():
+    seen = see(Retrieval(vocab=32, dim=16, length=4, samples=4000), 0)
+    names = ("matched_filter", "squares_filter", "ridge_filter")
+    for noise, same in ((1e6, "matched_filter"), (0.0, "least_squares")):
+        shares = decode(seen._replace(noise=noise), names)
+        assert shares["ridge_filter"] == pytest.approx(shares[same], abs=1e-9)
+    assert shares["matched_filter"] != shares["least_squares"]
+    assert see(Retrieval(vocab=32, dim=16, length=4, samples=40), 0, noise=2.0).noise == 2.0
 
 
 def orthogonal_numbers(random: float, frame: float, more: float) -> Numbers:

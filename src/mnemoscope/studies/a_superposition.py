@@ -6,7 +6,7 @@ from typing import Any
 from mnemoscope.report.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
-from mnemoscope.studies.means import draw_curve, run_settings, show, spread
+from mnemoscope.studies.means import draw_curve, run_settings, spread
 
 DIM: dict[Size, int] = {"quick": 64, "full": 256}
 # V over d; orthonormal embeddings have at most 1.
@@ -42,11 +42,16 @@ def pool(bases: Sequence[Numbers]) -> list[Numbers]:
     ]  # fmt: skip
 
 
+def say(facts: Numbers) -> str:
+    """A number of facts with its interval."""
+    return f"{facts['mean']:.1f} [{facts['low']:.1f}, {facts['high']:.1f}]"
+
+
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
     """The most facts in superposition against what orthonormal embeddings hold."""
     frame, *random = pool(bases)
-    said = f"d = {bases[0]['dim']}: orthonormal {show(frame['facts'])} facts; random " + ", ".join(
-        f"{show(row['facts'])} of V = {row['vocab']:,}" for row in random
+    said = f"d = {bases[0]['dim']}: orthonormal {say(frame['facts'])} facts; random " + ", ".join(
+        f"{say(row['facts'])} of V = {row['vocab']:,}" for row in random
     )
     crowded = [row["facts"] for row in random if row["vocab"] > bases[0]["dim"]]
     if any(facts["low"] > frame["facts"]["high"] for facts in crowded):

@@ -1,4 +1,4 @@
-"""Paper A: the second step aligns the key-query matrix with the trigger."""
+"""A reviewer's question about paper A: does the key-query matrix learn the trigger?"""
 
 import math
 from collections.abc import Sequence
