@@ -21,8 +21,8 @@ from mnemoscope.files import whole_file
 MARKS = {"supported": "✓", "refuted": "✗", "inconclusive": "?"}
 # Whose claim it is, by the beginning of its source: a class for the badge, and what it means.
 SOURCES = {
-    "paper A (statement)": ("statement", "the public text of paper A says it"),
-    "paper B": ("statement", "paper B says it"),
+    "paper A (statement)": ("stated", "the public text of paper A says it"),
+    "paper B": ("stated", "paper B says it"),
     "ours": ("ours", "derived here in a paper's setting; the paper does not say it"),
     "news": ("news", "a popular summary says it"),
     "review": ("review", "reviewers of paper A asked"),
@@ -163,13 +163,13 @@ def _row(told: dict[str, Any]) -> str:
 def _section(exhibit: Exhibit) -> str:
     told = exhibit.told
     name, bases = told["id"], told["bases"]
-    place = f" {escape(told['place'])}" if told["place"] else ""
+    place = f": {escape(told['place'])}" if told["place"] else ""
     return f"""<section id="{name}">
 <h2>{name} {_badge(told["verdict"])} {_source(told["source"])}</h2>
 <p class="statement">{escape(told["statement"])}</p>
 {_stale(exhibit)}{_figure(exhibit)}
 <dl>
-<dt>Source</dt><dd>{escape(told["source"])}.{place}</dd>
+<dt>Source</dt><dd>{escape(told["source"])}{place}</dd>
 <dt>Expected</dt><dd>{escape(told["expected"])}</dd>
 <dt>Measured</dt><dd>{escape(told["measured"])}</dd>
 <dt>Rule</dt><dd>{escape(told["rule"])}</dd>
@@ -229,7 +229,7 @@ def _bases(told: dict[str, Any]) -> str:
     if "replaced" in told:
         return ""
     rows = [(str(int(base["base"])), base) for base in told["bases"]]
-    if told["pooled"] is not None:
+    if told["pooled"] is not None and len(rows) > 1:
         rows = [("all, pooled", told["pooled"]), *rows]
     lines = "\n".join(
         f"<tr><td>{name}</td><td>{_badge(part['verdict'])}</td>"

@@ -40,15 +40,15 @@ MODULES = {
 
 # About what a study takes, in minutes, compilation included: quick, one base seed on two CPU cores
 # with two studies at once; full, three base seeds on one H200, with seven others beside it most of
-# the time, in a run that was stopped twice and went on; the full minutes of studies that are newer
-# than that run are estimated. What a study costs stands here and not in its file, which decides its
-# numbers.
+# the time, in a run that was stopped twice and went on. Full minutes of studies that are newer than
+# that run, or restated since, are estimated. What a study costs stands here and not in its file,
+# which decides its numbers.
 MINUTES = {
     "a-three-steps": (0.1, 0.1),
     "a-monotone": (0.5, 0.8),
-    "a-first-gradient": (1.0, 7.2),
-    "a-mean-bias": (1.6, 3.3),
-    "a-gradient-noise": (1.4, 4.5),
+    "a-first-gradient": (1.0, 2.5),
+    "a-mean-bias": (1.6, 3.5),
+    "a-gradient-noise": (0.7, 2.0),
     "a-dimension-and-length": (0.9, 3.4),
     "a-orthogonal": (0.4, 1.5),
     "a-bound": (0.3, 1.0),
@@ -58,7 +58,7 @@ MINUTES = {
     "a-superposition": (0.2, 0.7),
     "a-trigger": (0.1, 0.3),
     "a-first-steps": (0.4, 2.0),
-    "a-width": (1.6, 2.0),
+    "a-width": (1.3, 2.5),
     "a-activations": (0.7, 0.6),
     "news-dl": (0.1, 0.4),
     "news-facts": (0.3, 1.5),
