@@ -16,7 +16,7 @@ from mnemoscope.experiments.shared_batches import Desk
 from mnemoscope.experiments.sweep import ThisProcess, sweep
 from mnemoscope.spec import Memory, Retrieval, SpecError
 from mnemoscope.store.trials import Store
-from mnemoscope.studies import a_first_steps, at_once, b_stages, q_beyond
+from mnemoscope.studies import a_dimension_and_length, at_once, b_stages, news_linear
 from mnemoscope.studies.at_once import pieces_left
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study
 from mnemoscope.studies.catalogue import MODULES, load_all
@@ -240,7 +240,7 @@ def test_a_ledger_is_looked_at_before_work_goes_into_it(
 def test_a_shared_measurement_is_part_of_what_decides():
     own = {fingerprint(one) for one in load_all()}
     assert len(own) == len(MODULES)
-    assert q_beyond.STUDY.measure is a_first_steps.STUDY.measure
+    assert news_linear.STUDY.measure is a_dimension_and_length.STUDY.measure
 
 
 def die(*words: object) -> None:

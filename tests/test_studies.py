@@ -11,24 +11,17 @@ from mnemoscope.cli import main
 from mnemoscope.spec import SpecError
 from mnemoscope.studies import (
     a_activations,
-    a_bound,
     a_dimension_and_length,
     a_first_gradient,
-    a_first_steps,
     a_mean_bias,
-    a_monotone,
-    a_orthogonal,
     a_three_steps,
-    a_trigger,
     b_bits,
     b_facts,
     b_linear_memory,
     b_mlp_memory,
     b_stages,
     b_trade_off,
-    q_beyond,
     q_coupling,
-    q_large_dimension,
     q_mlp,
 )
 from mnemoscope.studies.base import Source, agreed, within
@@ -136,50 +129,15 @@ def test_the_rules_of_accuracies():
     assert a_three_steps.judge(steps).verdict == "supported"
     steps["steps"]["V2"] = mean(0.2)
     assert a_three_steps.judge(steps).verdict == "refuted"
-    changes = {axis: mean(0.2 * sign) for axis, sign in a_monotone.SIGNS.items()}
-    assert a_monotone.judge({"changes": changes}).verdict == "supported"
-    assert a_monotone.judge({"changes": {**changes, "dim": mean(0)}}).verdict == "inconclusive"
-    assert a_monotone.judge({"changes": {**changes, "dim": mean(-0.2)}}).verdict == "refuted"
     mlp = {"bare": mean(0.2), "wide": {"relu": mean(0.5)}, "gains": {"relu": mean(0.3)}}
     assert a_activations.judge(mlp).verdict == "supported"
     assert a_activations.judge({**mlp, "gains": {"relu": mean(-0.3)}}).verdict == "refuted"
-    points = [
-        {"law": law, "length": length, "samples": n, "low": n / 1.1, "high": n * 1.1}
-        for law, pair in (("gaussian", (50, 900)), ("orthonormal", (50, 90)))
-        for length, n in zip((8, 64), pair, strict=True)
-    ]
-    assert a_orthogonal.judge({"points": points}).verdict == "supported"
-    other = {"gaussian": "orthonormal", "orthonormal": "gaussian"}
-    turned = [{**one, "law": other[one["law"]]} for one in points]
-    assert a_orthogonal.judge({"points": turned}).verdict == "refuted"
 
 
 def test_the_rules_of_questions():
-    rows = [
-        {"decoder": "one", "bound": 100.0, "samples": 400.0, "error": 20.0},
-        {"decoder": "two", "bound": 100.0, "samples": 120.0, "error": 20.0},
-    ]
-    assert a_bound.judge({"rows": rows}).verdict == "supported"
-    rows[1]["samples"] = 90.0
-    assert a_bound.judge({"rows": rows}).verdict == "inconclusive"
-    rows[1]["samples"] = 40.0
-    assert a_bound.judge({"rows": rows}).verdict == "refuted"
-    lifts = [{"samples": n, "lift": mean(value)} for n, value in ((10, 1.0), (100, 5.0))]
-    assert a_trigger.judge({"rows": lifts, "needed": 2.0}).verdict == "supported"
-    assert a_trigger.judge({"rows": lifts, "needed": 9.0}).verdict == "refuted"
-    for gain, decide, beyond in ((0.0, "supported", "inconclusive"), (0.4, "refuted", "supported"),
-                                 (-0.4, "refuted", "refuted")):  # fmt: skip
-        row = {"samples": 10, "three": mean(0.3), "more": mean(0.3 + gain), "gain": mean(gain)}
-        numbers = {"rows": [row], "steps": 5}
-        assert a_first_steps.judge(numbers).verdict == decide
-        assert q_beyond.judge(numbers).verdict == beyond
     for gain, verdict in ((0.3, "refuted"), (-0.3, "supported"), (0.0, "inconclusive")):
         row = {"dim": 8, "activation": "relu", "gain": mean(gain)}
         assert q_mlp.judge({"rows": [row], "width": 4}).verdict == verdict
-    for n, verdict in ((120, "supported"), (200, "inconclusive"), (900, "refuted")):
-        row = {"dim": 128, "samples": n, "low": n / 1.1, "high": n * 1.1}
-        told = q_large_dimension.judge({"rows": [row], "seen": 100.0, "vocab": 64})
-        assert told.verdict == verdict
     for bits, verdict in ((2.0, "supported"), (40.0, "refuted")):
         row = {"name": "matrix", "dim": 8, **mean(bits)}
         assert b_bits.judge({"rows": [row]}).verdict == verdict

@@ -30,7 +30,7 @@ COMMANDS = {
     "phase": f"phase {SMALL} --x dim=12:24:4 --y samples=100:3200:6 --seeds 8",
     "critical": f"critical {SMALL} --dim 24 --along samples --range 5:2000 --seeds 24",
     "fit": f"fit {SMALL} --axis dim=24,28,32 --range 5:2000 --seeds 8",
-    "reproduce": "reproduce a-trigger --quick",
+    "reproduce": "reproduce a-superposition --quick",
     "memory": "memory --dim 10 --method trained --criterion all --seeds 6",
     "facts": "facts --subjects 4 --relations 2 --answers 2 --dim 8 --heads 1 --head-dim 8 "
     "--width 8 --max-steps 640 --seeds 12",

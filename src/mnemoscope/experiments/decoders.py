@@ -5,11 +5,15 @@ scores every (token, label):
 
     matched filter   u_y^T G z_v
     least squares    u_y^T (U'^T U')^-1 G (Z^T Z)^-1 z_v, which undoes the overlaps that G can undo
+    ridge            between the two, by the noise: in the bases of eigenvectors of U'^T U' and
+                     Z^T Z, where other pairs add a variance proportional to l_i m_j to entry (i, j)
+                     of G and the noise the same to each, G over the sum of both
     assignment       the permutation with the largest total of a decoder's scores: the most likely
                      one where the scores' noise is even, since Pi* gives every label once
     message passing  as in `message_passing`, the label with the largest score, or an assignment
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import jax
@@ -47,6 +51,8 @@ class Seen(NamedTuple):
     permutation: np.ndarray
     length: int
     samples: int
+    # What was added, in units of the root mean square entry: noise, and rounding to bits.
+    noise: float = 0.0
 
 
 def see(
@@ -72,6 +78,7 @@ def see(
         G, Z, U, trigger = (
             np.asarray(part, np.float64) for part in (G, frozen.Z, frozen.U, frozen.trigger)
         )
+    added = noise or 0.0
     if noise is not None or bits is not None:
         size = rms_entry(spec, U, Z, trigger)
         if noise is not None:
@@ -80,7 +87,8 @@ def see(
         if bits is not None:
             step = 2 * WIDEST * size / 2**bits
             G = (np.clip(np.floor(G / step), -(2 ** (bits - 1)), 2 ** (bits - 1) - 1) + 0.5) * step
-    return Seen(G, Z, U, np.asarray(frozen.permutation), spec.length, spec.samples)
+            added = float(np.hypot(added, step / size / np.sqrt(12)))
+    return Seen(G, Z, U, np.asarray(frozen.permutation), spec.length, spec.samples, added)
 
 
 _gradient = jax.jit(first_gradient, static_argnames=("program", "layout"))
@@ -99,7 +107,7 @@ def rms_entry(spec: Retrieval, U: np.ndarray, Z: np.ndarray, trigger: np.ndarray
 def decode(seen: Seen, names: tuple[str, ...] = DECODERS) -> dict[str, float]:
     """The share of tokens that each decoder names right."""
     _check_room(seen, names)
-    makers = {"matched": _matched, "squares": _squares, "message": _messages}
+    makers = {"matched": _matched, "squares": _squares, "message": _messages, "ridge": _ridge}
     made: dict[str, np.ndarray] = {}
     told = {}
     for name in names:
@@ -137,6 +145,25 @@ def _squares(seen: Seen) -> np.ndarray:
     return Z @ np.linalg.pinv(Z.T @ Z) @ seen.gradient.T @ inverse @ U.T
 
 
+def _ridge(seen: Seen) -> np.ndarray:
+    Z, U = seen.Z, seen.U - seen.U.mean(axis=0)
+    of_labels, labels = _eigen(U.tobytes(), U.shape[1])
+    of_tokens, tokens = _eigen(Z.tobytes(), Z.shape[1])
+    others = np.outer(of_labels, of_tokens)
+    # Without any noise a thousandth of it keeps directions that are not there out.
+    weight = others / others.mean() + max(seen.noise, 1e-3) ** 2
+    G = labels @ ((labels.T @ seen.gradient @ tokens) / weight) @ tokens.T
+    return Z @ G.T @ seen.U.T
+
+
+@lru_cache(maxsize=32)
+def _eigen(raw: bytes, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors of M^T M, once for all N that have the same embeddings."""
+    M = np.frombuffer(raw).reshape(-1, columns)
+    values, vectors = np.linalg.eigh(M.T @ M)
+    return values, vectors
+
+
 def _messages(seen: Seen) -> np.ndarray:
-    G, Z, U, _, length, samples = seen
+    G, Z, U, _, length, samples, _ = seen
     return message_passing(G, Z, U, length=length, samples=samples).T

@@ -89,8 +89,8 @@ STUDY = Study(
     id="a-dimension-and-length",
     source="paper A (statement)",
     place="critical N over d and L",
-    statement="A small dimension stores more per parameter but needs more samples; short "
-    "sequences get by with few, long ones must raise d or N.",
+    statement="A small dimension needs more samples; short sequences get by with few, long ones "
+    "must raise d or N.",
     expected="N falls with d and grows with L",
     rule="Critical N (accuracy 0.5) at the four corners of small and large d, short and long "
     "sequences. Supported if N is larger at small d than at large d for both lengths, and larger "

@@ -1,60 +1,86 @@
-"""Paper A: the second step points the attention at the trigger."""
+"""A reviewer's question about paper A: does the key-query matrix learn the trigger?"""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
+from mnemoscope.experiments.alignment import trigger_cosine
 from mnemoscope.report.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
-from mnemoscope.studies.means import draw_curve, run_settings, show, spread
+from mnemoscope.stopping import stop_if_asked
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
+from mnemoscope.studies.means import draw_curve, show, spread
 
 BASE: dict[Size, Retrieval] = {
     "quick": Retrieval(vocab=128, dim=64, length=32, samples=2),
     "full": Retrieval(vocab=1024, dim=256, length=128, samples=2),
 }
 SAMPLES: dict[Size, tuple[int, ...]] = {
-    "quick": (250, 1000, 4000, 16000),
-    "full": (1000, 4000, 16000, 65536),
+    "quick": (64, 250, 1000, 4000, 16000),
+    "full": (250, 1000, 4000, 16000, 65536),
 }
 SEEDS: dict[Size, int] = {"quick": 8, "full": 16}
+# More than half of the squared length lies along the trigger.
+ALIGNED = math.sqrt(0.5)
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
-    """How far the trigger's score stands above the tokens', in their standard deviations."""
+    """cos(alpha, z_trig) of every seed."""
     base = BASE[size]
-    specs = [base.replace(samples=n) for n in SAMPLES[size]]
     rows = []
-    for spec, trials in zip(specs, run_settings(bench, specs, SEEDS[size]), strict=True):
-        steps = [next(step for step in one.steps if step.name == "W1") for one in trials]
-        lifts = [step.ratio for step in steps if step.ratio is not None]
-        rows.append({"samples": spec.samples, "lift": spread(lifts)})
-    return {"rows": rows, "needed": math.sqrt(2 * math.log(base.length))}
+    for n in SAMPLES[size]:
+        cosines = []
+        for seed in range(bench.seed, bench.seed + SEEDS[size]):
+            stop_if_asked()
+            cosines.append(trigger_cosine(base.replace(samples=n), seed))
+        rows.append({"samples": n, "cosines": cosines})
+    # 95 % of random directions have a smaller cosine, in size.
+    return {"rows": rows, "chance": 1.96 / math.sqrt(base.dim), "dim": base.dim}
+
+
+def judge_all(bases: Sequence[Numbers]) -> Judgement:
+    """Aligned at the most samples, and more so than at the fewest."""
+    rows = pool(bases)
+    chance = bases[0]["chance"]
+    said = "cosine of alpha and z_trig " + ", ".join(
+        f"{show(row['cosine'])} at N = {row['samples']:,}" for row in rows
+    )
+    said += f"; a random direction's is below {chance:.3f} in 95 of 100"
+    first, last = rows[0]["cosine"], rows[-1]["cosine"]
+    if last["high"] < chance or last["high"] < first["low"]:
+        return Judgement(said, "refuted")
+    aligned = last["low"] > max(ALIGNED, chance) and last["low"] > first["high"]
+    return Judgement(said, "supported" if aligned else "inconclusive")
+
+
+def pool(bases: Sequence[Numbers]) -> list[Numbers]:
+    """The mean over the seeds of all bases, at every N."""
+    return [
+        {"samples": rows[0]["samples"],
+         "cosine": spread([cosine for row in rows for cosine in row["cosines"]])}
+        for rows in zip(*(numbers["rows"] for numbers in bases), strict=True)
+    ]  # fmt: skip
 
 
 def judge(numbers: Numbers) -> Judgement:
-    """Above the largest of L Gaussians, and rising."""
-    rows, needed = numbers["rows"], numbers["needed"]
-    said = "lift of the trigger's score " + ", ".join(
-        f"{show(one['lift'])} at N = {one['samples']:,}" for one in rows
-    )
-    first, last = rows[0]["lift"], rows[-1]["lift"]
-    if last["high"] < needed or last["high"] < first["low"]:
-        return Judgement(said, "refuted")
-    sure = last["low"] > needed and last["low"] > first["high"]
-    return Judgement(said, "supported" if sure else "inconclusive")
+    """Of one base seed."""
+    return judge_all([numbers])
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
-    """The lift against N."""
+    """The cosine against N."""
     axes = figure.add_subplot()
-    rows = numbers["rows"]
-    x = [one["samples"] for one in rows]
-    draw_curve(axes, x, [one["lift"] for one in rows], None)
-    axes.axhline(numbers["needed"], color="black", linewidth=0.8, linestyle=":",
-                 label="the largest of L Gaussians, sqrt(2 ln L)")  # fmt: skip
+    rows = pool([numbers])
+    x = [row["samples"] for row in rows]
+    draw_curve(axes, x, [row["cosine"] for row in rows], None)
+    axes.axhline(ALIGNED, color="black", linewidth=0.8, linestyle=":",
+                 label="half of its squared length")  # fmt: skip
+    axes.axhline(numbers["chance"], color="C1", linewidth=0.8, linestyle="--",
+                 label=f"95 % of random directions, d = {numbers['dim']}")  # fmt: skip
     plain_log_ticks(axes, "x", x[0], x[-1])
+    axes.set_ylim(0, 1.02)
     axes.set_xlabel("samples, N")
-    axes.set_ylabel("trigger's score above the tokens', in their spread")
+    axes.set_ylabel("cosine of $\\alpha$ and $z_{trig}$")
     axes.legend(fontsize=7)
 
 
@@ -63,11 +89,29 @@ STUDY = Study(
     source="review",
     place="does the key-query matrix learn the trigger?",
     statement="The second gradient step aligns the attention's key-query matrix with the trigger.",
-    expected="a lift that grows with N and passes sqrt(2 ln L)",
-    rule="Score of the trigger less the mean score of tokens, over their standard deviation, "
-    "after the second step. Supported if at the most samples its 95 % interval lies above sqrt(2 "
-    "ln L) and above the one at the fewest samples. Refuted if it lies below either.",
+    expected="a cosine far above a random direction's that grows with N",
+    rule="Cosine of alpha and z_trig, W1 = gamma alpha z_EOS^T, over the seeds of all bases. "
+    "Supported if at the most samples its 95 % interval lies above 0.707 (more than half of "
+    "alpha's squared length is along the trigger) and above the one at the fewest samples. Refuted "
+    "if it lies below what 95 of 100 random directions stay under, or below the one at the "
+    "fewest.",
     measure=measure,
     judge=judge,
     draw=draw,
+    judge_all=judge_all,
+    history=(
+        Earlier(
+            date="2026-11-18",
+            rule="Score of the trigger less the mean score of tokens, over their standard "
+            "deviation, after the second step. Supported if at the most samples its 95 % interval "
+            "lies above sqrt(2 ln L) and above the one at the fewest samples. Refuted if it lies "
+            "below either.",
+            measured="lift of the trigger's score 5.154 [4.480, 5.829] at N = 1,000, 12.487 "
+            "[11.955, 13.018] at N = 4,000, 15.588 [15.106, 16.069] at N = 16,000, 15.891 "
+            "[15.408, 16.374] at N = 65,536",
+            verdict="supported",
+            reason="The claim is of an alignment, and the lift of the scores is not one: it does "
+            "not say how much of alpha is along the trigger.",
+        ),
+    ),
 )

@@ -1,16 +1,68 @@
 """A reviewer's question about paper A: what happens beyond three steps?"""
 
-from mnemoscope.studies.a_first_steps import draw, measure, say
-from mnemoscope.studies.base import Judgement, Numbers, Study
+from typing import Any
+
+from mnemoscope.report.canvas import plain_log_ticks
+from mnemoscope.spec import Retrieval
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
+from mnemoscope.studies.means import draw_curve, run_settings, show, spread, told
+
+# The settings of a-first-steps, whose trials the store may have, and one of more samples.
+BASE: dict[Size, Retrieval] = {
+    "quick": Retrieval(vocab=64, dim=24, length=64, samples=2, test_samples=1024),
+    "full": Retrieval(vocab=256, dim=48, length=192, samples=2, test_samples=1024),
+}
+SAMPLES: dict[Size, tuple[int, ...]] = {"quick": (600, 1200, 4800), "full": (4000, 8000, 32000)}
+STEPS: dict[Size, int] = {"quick": 40, "full": 100}
+SEEDS: dict[Size, int] = {"quick": 6, "full": 8}
+
+
+def measure(size: Size, bench: Bench) -> Numbers:
+    """Accuracy on fresh sequences after three steps, and after AdamW goes on from there."""
+    specs = [BASE[size].replace(samples=n, then="adamw", steps=STEPS[size]) for n in SAMPLES[size]]
+    rows = []
+    for spec, trials in zip(specs, run_settings(bench, specs, SEEDS[size]), strict=True):
+        before = [
+            next(step for step in trial.steps if step.name == "V2").accuracy for trial in trials
+        ]
+        after = [trial.accuracy or 0.0 for trial in trials]
+        rows.append({
+            "samples": spec.samples, "three": told(before), "more": told(after),
+            "gain": spread([end - start for start, end in zip(before, after, strict=True)]),
+        })  # fmt: skip
+    return {"steps": STEPS[size], "rows": rows}
+
+
+def say(numbers: Numbers) -> str:
+    """The accuracies in one line."""
+    return "; ".join(
+        f"N = {row['samples']:,}: {show(row['three'])} after three steps, {show(row['more'])} "
+        f"after {numbers['steps']} more" for row in numbers["rows"]
+    )  # fmt: skip
 
 
 def judge(numbers: Numbers) -> Judgement:
     """Does more training help somewhere, and hurt nowhere?"""
-    gains = [one["gain"] for one in numbers["rows"]]
-    if any(one["high"] < 0 for one in gains):
+    gains = [row["gain"] for row in numbers["rows"]]
+    if any(gain["high"] < 0 for gain in gains):
         return Judgement(say(numbers), "refuted")
-    helped = any(one["low"] > 0 for one in gains)
+    helped = any(gain["low"] > 0 for gain in gains)
     return Judgement(say(numbers), "supported" if helped else "inconclusive")
+
+
+def draw(numbers: Numbers, figure: Any) -> None:
+    """Both accuracies against N."""
+    axes = figure.add_subplot()
+    rows = numbers["rows"]
+    x = [row["samples"] for row in rows]
+    for at, (key, name) in enumerate(
+        (("three", "after three steps"), ("more", f"after {numbers['steps']} steps of AdamW more"))
+    ):
+        draw_curve(axes, x, [row[key] for row in rows], name, f"C{at}")
+    plain_log_ticks(axes, "x", x[0], x[-1])
+    axes.set_xlabel("samples, N")
+    axes.set_ylabel("accuracy on fresh sequences")
+    axes.legend(fontsize=7)
 
 
 STUDY = Study(

@@ -1,0 +1,42 @@
+"""What decoders name from a first gradient seen through noise or in bits, beside the bound.
+
+(D5), (D6) and (D7) say how many labels can be named from it at most (`theory/bound`).
+"""
+
+from dataclasses import dataclass
+
+from mnemoscope.experiments.decoders import decode, see
+from mnemoscope.fields import Device
+from mnemoscope.spec import Retrieval
+from mnemoscope.stopping import stop_if_asked
+from mnemoscope.theory.bound import limits
+
+NAMES = ("matched_filter", "ridge_assignment")
+# What is asked of `limits`; the share that it allows does not depend on it.
+TARGET = 0.5
+
+
+@dataclass(frozen=True)
+class Named:
+    """The share of labels that each decoder names from one gradient, and the most that may be."""
+
+    spec: Retrieval
+    seed: int
+    shares: dict[str, float]
+    allowed: float
+
+
+def name_labels(
+    spec: Retrieval, seed: int, *, noise: float | None = None, bits: int | None = None,
+    device: Device = "auto",
+) -> Named:  # fmt: skip
+    """Decode one gradient through noise, in units of its root mean square entry, or in bits."""
+    stop_if_asked()
+    shares = decode(see(spec, seed, device, noise=noise, bits=bits), NAMES)
+    return Named(spec, seed, shares, allowed_share(spec, noise=noise, bits=bits))
+
+
+def allowed_share(spec: Retrieval, *, noise: float | None = None, bits: int | None = None) -> float:
+    """The smallest of the shares that the proved bounds allow."""
+    found = limits(spec, TARGET, noise=noise, bits=bits)
+    return min(limit.share for limit in found if limit.proved)

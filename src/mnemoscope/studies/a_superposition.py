@@ -1,0 +1,99 @@
+"""Paper A, after paper B: random embeddings in superposition hold more than orthogonal ones."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from mnemoscope.report.canvas import plain_log_ticks
+from mnemoscope.spec import Retrieval
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
+from mnemoscope.studies.means import draw_curve, run_settings, spread
+
+DIM: dict[Size, int] = {"quick": 64, "full": 256}
+# V over d; orthonormal embeddings have at most 1.
+RATIOS: dict[Size, tuple[int, ...]] = {"quick": (1, 2, 4), "full": (1, 2, 4, 8, 16)}
+LENGTH: dict[Size, int] = {"quick": 8, "full": 16}
+# The same for both, and enough for both.
+SAMPLES_A_FACT = 64
+SEEDS: dict[Size, int] = {"quick": 12, "full": 12}
+
+
+def measure(size: Size, bench: Bench) -> Numbers:
+    """Facts named, V times accuracy, with as many parameters."""
+    d = DIM[size]
+    base = Retrieval(vocab=d, dim=d, length=LENGTH[size], samples=SAMPLES_A_FACT * d)
+    specs = [base.replace(embedding="orthonormal")]
+    specs += [
+        base.replace(vocab=d * ratio, samples=SAMPLES_A_FACT * d * ratio) for ratio in RATIOS[size]
+    ]
+    rows = [
+        {"law": spec.embedding, "vocab": spec.vocab,
+         "facts": [spec.vocab * (trial.accuracy or 0.0) for trial in trials]}
+        for spec, trials in zip(specs, run_settings(bench, specs, SEEDS[size]), strict=True)
+    ]  # fmt: skip
+    return {"dim": d, "rows": rows}
+
+
+def pool(bases: Sequence[Numbers]) -> list[Numbers]:
+    """Mean facts over the seeds of all bases."""
+    return [
+        {"law": rows[0]["law"], "vocab": rows[0]["vocab"],
+         "facts": spread([facts for row in rows for facts in row["facts"]])}
+        for rows in zip(*(numbers["rows"] for numbers in bases), strict=True)
+    ]  # fmt: skip
+
+
+def say(facts: Numbers) -> str:
+    """A number of facts with its interval."""
+    return f"{facts['mean']:.1f} [{facts['low']:.1f}, {facts['high']:.1f}]"
+
+
+def judge_all(bases: Sequence[Numbers]) -> Judgement:
+    """The most facts in superposition against what orthonormal embeddings hold."""
+    frame, *random = pool(bases)
+    said = f"d = {bases[0]['dim']}: orthonormal {say(frame['facts'])} facts; random " + ", ".join(
+        f"{say(row['facts'])} of V = {row['vocab']:,}" for row in random
+    )
+    crowded = [row["facts"] for row in random if row["vocab"] > bases[0]["dim"]]
+    if any(facts["low"] > frame["facts"]["high"] for facts in crowded):
+        return Judgement(said, "supported")
+    below = all(facts["high"] < frame["facts"]["low"] for facts in crowded)
+    return Judgement(said, "refuted" if below else "inconclusive")
+
+
+def judge(numbers: Numbers) -> Judgement:
+    """Of one base seed."""
+    return judge_all([numbers])
+
+
+def draw(numbers: Numbers, figure: Any) -> None:
+    """Facts named against facts trained on."""
+    axes = figure.add_subplot()
+    frame, *random = pool([numbers])
+    x = [row["vocab"] for row in random]
+    draw_curve(axes, x, [row["facts"] for row in random], "random embeddings")
+    axes.axhline(frame["facts"]["mean"], color="C1", linestyle="--",
+                 label="orthonormal embeddings, V = d")  # fmt: skip
+    axes.plot(x, x, color="black", linewidth=0.6, linestyle=":", label="all of them")
+    plain_log_ticks(axes, "x", x[0], x[-1])
+    tops = [row["facts"]["mean"] for row in random]
+    plain_log_ticks(axes, "y", min(tops), max([*tops, x[-1]]))
+    axes.set_xlabel(f"facts to store, V (d = {numbers['dim']})")
+    axes.set_ylabel("facts named, V times accuracy")
+    axes.legend(fontsize=7)
+
+
+STUDY = Study(
+    id="a-superposition",
+    source="paper A (statement)",
+    place="orthogonal embeddings are not capacity-optimal",
+    statement="Random embeddings in superposition, d < V, hold more facts than orthogonal ones "
+    "with as many parameters.",
+    expected="more than d facts named in d dimensions",
+    rule="Facts named, V times accuracy, at the same d and with as many samples a fact (64), over "
+    "the seeds of all bases. Supported if for some V > d the 95 % interval of random embeddings "
+    "lies above that of orthonormal ones at V = d, refuted if for every V > d it lies below.",
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    judge_all=judge_all,
+)

@@ -1,0 +1,58 @@
+"""The dimension at which half of the labels are named, over a grid of settings."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from mnemoscope.experiments.critical import critical_many
+from mnemoscope.spec import Retrieval
+from mnemoscope.studies.base import BASES, Bench, Numbers, Size
+from mnemoscope.studies.expected_scatter import TOLD, TRUE
+from mnemoscope.studies.power import Draw, scattered
+
+
+def critical_dims(
+    bench: Bench,
+    specs: Sequence[Retrieval],
+    ranges: Sequence[tuple[int, int]],
+    tolerance: float,
+) -> list[Numbers]:
+    """The critical d of each setting, found without theory's help."""
+    found = critical_many(
+        specs, "dim", ranges=list(ranges), use_theory=False, tolerance=tolerance,
+        first_seed=bench.seed, **bench.tools,
+    )  # fmt: skip
+    return [
+        {"vocab": one.spec.vocab, "length": one.spec.length, "samples": one.spec.samples,
+         "dim": one.estimate, "low": one.low, "high": one.high, "predicted": one.predicted,
+         "status": one.status}
+        for one in found
+    ]  # fmt: skip
+
+
+def draw_dims(
+    places: Sequence[Mapping[str, int]], value: Callable[[Mapping[str, int]], float],
+    tolerance: float, size: Size,
+) -> Draw:  # fmt: skip
+    """Numbers of all base seeds if `value` were the true critical d, for the power of a rule.
+
+    A search ends with an interval of `tolerance` and scatters by more (`expected_scatter`).
+    """
+    error = tolerance / 1.96
+    beyond = error * math.sqrt((TRUE / TOLD) ** 2 - 1)
+
+    def base(rng: np.random.Generator) -> Numbers:
+        points = []
+        for place in places:
+            dim, low, high = scattered(rng, value(place), error, beyond)
+            points.append({**place, "dim": dim, "low": low, "high": high, "predicted": None})
+        return {"points": points}
+
+    return lambda rng: [base(rng) for _ in range(BASES[size])]
+
+
+def say_drawn(places: int, tolerance: float, size: Size, what: str) -> str:
+    """What is drawn, in words."""
+    seeds = "one base seed" if BASES[size] == 1 else f"{BASES[size]} base seeds"
+    return f"Drawn from {what} at {places} places, each told to {tolerance:.0%}, {seeds}"

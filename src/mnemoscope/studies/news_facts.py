@@ -1,0 +1,136 @@
+"""A news summary of paper A, read the other way: the facts stored scale as d times L."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from mnemoscope.analysis.power_law import fit_power_law, points_of
+from mnemoscope.report.canvas import plain_log_ticks
+from mnemoscope.spec import Retrieval
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study
+from mnemoscope.studies.boxes import judge_powers, say_powers
+from mnemoscope.studies.critical_dims import critical_dims, draw_dims, say_drawn
+from mnemoscope.studies.pooling import pool_points
+from mnemoscope.studies.power import Draw, rehearse
+from mnemoscope.studies.rival_laws import half_width, nearest
+from mnemoscope.theory.laws import LAWS
+
+# V, and the d between which half of V labels come to be named.
+VOCABS: dict[Size, dict[int, tuple[int, int]]] = {
+    "quick": {64: (17, 32), 128: (33, 64), 256: (33, 64)},
+    "full": {256: (33, 128), 512: (50, 128), 1024: (65, 256), 2048: (96, 256)},
+}
+LENGTHS: dict[Size, tuple[int, ...]] = {"quick": (8, 64), "full": (16, 64, 128)}
+# Enough for every length to be learned.
+SAMPLES_A_FACT = 64
+TOLERANCE: dict[Size, float] = {"quick": 0.05, "full": 0.03}
+AXES = ("vocab", "length")
+# V as d L, said of the d that V facts need: d as V / L.
+CLAIMED = {"vocab": 1.0, "length": -1.0}
+# What our laws say of it: interference has d^2 as V, attention's noises raise d with L.
+# There are as many samples for every fact, so that N grows with V.
+RIVALS = {
+    law.name: {
+        "vocab": powers.get("vocab", 0.0) + powers.get("samples", 0.0),
+        "length": powers.get("length", 0.0),
+    }
+    for law in LAWS
+    if (powers := law.critical("dim")) is not None
+}
+HALF = half_width(CLAIMED, RIVALS, AXES)
+RIVAL, AWAY = nearest(CLAIMED, RIVALS, AXES)
+
+
+def measure(size: Size, bench: Bench) -> Numbers:
+    """The d at which half of V facts are named, over V and L."""
+    cells = [(V, L) for V in VOCABS[size] for L in LENGTHS[size]]
+    specs = [
+        Retrieval(vocab=V, dim=VOCABS[size][V][0], length=L, samples=SAMPLES_A_FACT * V)
+        for V, L in cells
+    ]
+    ranges = [VOCABS[size][V] for V, _ in cells]
+    return {"points": critical_dims(bench, specs, ranges, TOLERANCE[size])}
+
+
+def fit_powers(bases: Sequence[Numbers]) -> tuple[list[Numbers], list[Numbers]]:
+    """Places that all bases share, and the powers of V and L in the critical d there."""
+    points = pool_points([numbers["points"] for numbers in bases], AXES, "dim")
+    if len(points) < len(AXES) + 2 or any(len({p[axis] for p in points}) < 2 for axis in AXES):
+        return points, []
+    ends = [(point["dim"], point["low"], point["high"]) for point in points]
+    places = [[point[axis] for axis in AXES] for point in points]
+    return points, [asdict(one) for one in fit_power_law(points_of(AXES, places, ends)).exponents]
+
+
+def judge_all(bases: Sequence[Numbers]) -> Judgement:
+    """Do the powers come near those of V = d L?"""
+    points, powers = fit_powers(bases)
+    if not powers:
+        return Judgement(f"{len(points)} critical d are too few", "inconclusive")
+    said = f"the d that V facts need goes as {say_powers(powers)} over {len(points)} points; the "
+    return Judgement(said + "claim is V^1.00 L^-1.00", judge_powers(powers, CLAIMED, HALF))
+
+
+def judge(numbers: Numbers) -> Judgement:
+    """Of one base seed."""
+    return judge_all([numbers])
+
+
+def power(size: Size) -> Power:
+    """Where the summary is right, and where each rival law is, on the places of the grid."""
+    places = [{"vocab": V, "length": L} for V in VOCABS[size] for L in LENGTHS[size]]
+
+    def drawn(powers: Mapping[str, float]) -> Draw:
+        def value(place: Mapping[str, int]) -> float:
+            return math.prod(place[axis] ** powers[axis] for axis in AXES)
+
+        return draw_dims(places, value, TOLERANCE[size], size)
+
+    return rehearse(
+        judge_all, drawn(CLAIMED), {name: drawn(powers) for name, powers in RIVALS.items()},
+        note=say_drawn(len(places), TOLERANCE[size], size, "each law's critical d"),
+    )  # fmt: skip
+
+
+def draw(numbers: Numbers, figure: Any) -> None:
+    """Facts against the d that they need, a line for each length."""
+    axes = figure.add_subplot()
+    points = [point for point in numbers["points"] if point["dim"] and point["low"]]
+    lengths = sorted({point["length"] for point in points})
+    first = min(points, key=lambda point: (point["length"], point["vocab"]))
+    for at, length in enumerate(lengths):
+        some = [point for point in points if point["length"] == length]
+        x = [point["dim"] for point in some]
+        bars = [[point["dim"] - point["low"] for point in some],
+                [point["high"] - point["dim"] for point in some]]  # fmt: skip
+        axes.errorbar(x, [point["vocab"] for point in some], xerr=bars, fmt="o-", capsize=2,
+                      color=f"C{at}", label=f"L = {length}")  # fmt: skip
+        claimed = [first["vocab"] * d / first["dim"] * length / first["length"] for d in x]
+        axes.plot(x, claimed, ":", color=f"C{at}", linewidth=0.9,
+                  label="claimed: V as d L" if at == 0 else None)  # fmt: skip
+    dims = [point["dim"] for point in points]
+    vocabs = [point["vocab"] for point in points]
+    plain_log_ticks(axes, "x", min(dims), max(dims))
+    plain_log_ticks(axes, "y", min(vocabs), max(vocabs) * lengths[-1] / lengths[0])
+    axes.set_xlabel("dimension d at which half of them are named")
+    axes.set_ylabel("facts, V")
+    axes.legend(fontsize=7)
+
+
+STUDY = Study(
+    id="news-facts",
+    source="news",
+    place="summary of paper A, N read as the number of facts",
+    statement="The number of facts that a model can reliably learn grows like d times L.",
+    expected="V as d^1 L^1, that is d as V^1 L^-1",
+    rule="Powers of V and L in the d at which half of V labels are named (64 samples a label), one "
+    f"fit to all base seeds. Supported if both 95 % intervals lie within {HALF:g} of V^1 L^-1, "
+    f"refuted if one lies outside that box altogether. The nearest rival law, "
+    f"{RIVAL.replace('_', ' ')}, is {AWAY:g} away.",
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    judge_all=judge_all,
+    power=power,
+)
