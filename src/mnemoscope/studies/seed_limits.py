@@ -1,0 +1,52 @@
+"""Limits seed by seed as plain points, and the seeds of all base seeds in one.
+
+A point keeps `each`, every seed's own limit, so that base seeds can be pooled without weights: the
+estimate of a place is the geometric mean over all seeds there, its interval Student's.
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+Point = dict[str, Any]
+
+
+def limit_point(each: Sequence[float | None], **place: Any) -> Point:
+    """A place, and the limits that its seeds have."""
+    return {**place, "each": list(each), **estimate(each)}
+
+
+def estimate(each: Sequence[float | None]) -> dict[str, float | None]:
+    """Geometric mean and Student's 95 % interval; nothing where fewer than two seeds have one."""
+    logs = [math.log(limit) for limit in each if limit]
+    if len(logs) < 2:
+        return {"stored": None, "low": None, "high": None}
+    middle = statistics.fmean(logs)
+    # Limits that fall into the same bracket do not scatter: no error is taken as less than 0.1 %.
+    error = max(statistics.stdev(logs) / math.sqrt(len(logs)), 1e-3)
+    half = float(stdtrit(len(logs) - 1, 0.975)) * error
+    return {
+        "stored": math.exp(middle), "low": math.exp(middle - half), "high": math.exp(middle + half),
+    }  # fmt: skip
+
+
+def pool_limits(bases: Sequence[Sequence[Point]], by: Sequence[str]) -> list[Point]:
+    """One point for each place, with the seeds of all base seeds; `by` names what makes a place."""
+    places: dict[tuple[Any, ...], list[Point]] = {}
+    for point in (point for points in bases for point in points):
+        places.setdefault(tuple(point[name] for name in by), []).append(point)
+    return [
+        {**points[0], **limit_point([limit for point in points for limit in point["each"]])}
+        for points in places.values()
+    ]
+
+
+def draw_limits(
+    rng: np.random.Generator, value: float, scatter: float, seeds: int
+) -> list[float | None]:
+    """What so many seeds might find where the limit is `value`, for a rule's power."""
+    return [value * float(np.exp(rng.normal(0.0, scatter))) for _ in range(seeds)]
