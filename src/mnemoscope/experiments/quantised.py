@@ -86,7 +86,9 @@ def _shares(
     columns = []
     for b in bits:
         tried = [
-            accuracy_of(program, pairs, Full(jax.vmap(partial(quantise, bits=b))(W, end=end * scale)))
+            accuracy_of(
+                program, pairs, Full(jax.vmap(partial(quantise, bits=b))(W, end=end * scale))
+            )
             for end in (ENDS if b > 1 else ENDS[:1])
         ]
         columns.append(np.max(np.stack(tried), axis=0))

@@ -75,16 +75,20 @@ def compare_logs(points: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def judge_logs(
-    fit: dict[str, float] | None, forms: dict[str, Any] | None, least: float, most: float
-) -> Verdict:
-    """Supported if (L1) is decisively ahead of (L2) and the power in its best form lies in the box;
-    refuted if (L2) is decisively ahead, or if the power lies outside."""
+    fit: dict[str, float] | None, forms: dict[str, Any] | None, least: float, most: float, *,
+    ahead: bool,
+) -> Verdict:  # fmt: skip
+    """By the power in the best form, which must lie in the box.
+
+    Refuted if it lies outside, or if (L2) is decisively ahead of (L1). With `ahead`, (L1) has to be
+    decisively ahead of (L2) for support; without, it is enough that it is not behind.
+    """
     if fit is None or forms is None:
         return "inconclusive"
     box = within(fit["low"], fit["high"], least, most)
     if box == "refuted" or forms["over_power"] <= -DECISIVE:
         return "refuted"
-    return box if forms["over_power"] >= DECISIVE else "inconclusive"
+    return "inconclusive" if ahead and forms["over_power"] < DECISIVE else box
 
 
 def say_logs(fit: dict[str, float] | None, forms: dict[str, Any] | None, size: str) -> str:

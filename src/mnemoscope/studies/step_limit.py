@@ -1,42 +1,87 @@
-"""Whether a training that did not get there was still on its way when its steps were over.
+"""Capacities of trained memories, with what half of the steps would have made of them beside.
 
-Then more steps might have been enough, and where it ended is no limit of what can be stored.
+Near its limit a memory takes ever longer to train, so that a search with a step limit finds a
+little less than what could be stored. Searching twice, with all steps and with half of them, shows
+how much a doubling still moves: where that is more than MOVED, with its 95 % interval, the limit
+that was found is that of the steps, and the size is left out of any fit.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from mnemoscope.record import Outcome
+from mnemoscope.experiments.capacity import capacity_many
+from mnemoscope.spec import Memory
+from mnemoscope.studies.base import Bench, Numbers
+from mnemoscope.studies.seed_limits import Point, draw_limits, estimate, limit_point, pool_limits
+
+MOVED = 0.05
 
 
-def still_improving(outcome: Outcome, target: float) -> bool | None:
-    """Whether, at its pace over the last half, it would reach the target in as many steps again.
+def measure_limits(
+    bench: Bench, specs: Sequence[Memory], steps: int, *, criterion: float, seeds: int,
+    resolution: float,
+) -> list[Point]:  # fmt: skip
+    """Weights of a layer against items, every seed's limit, and its limit with half of the steps.
 
-    None where it was not the step limit that ended it, or where too little of its curve was kept.
+    Both searches run side by side.
     """
-    accuracy = np.array([check["accuracy"] for check in outcome.curve])
-    if outcome.status != "unreached" or len(accuracy) < 16:
-        return None
-    eighth = len(accuracy) // 8
-    end = float(accuracy[-eighth:].mean())
-    middle = float(accuracy[len(accuracy) // 2 : len(accuracy) // 2 + eighth].mean())
-    pace = (end - middle) / (3 / 8)  # from the middle of one eighth to that of the other
-    return pace > 0 and end + pace >= target
+    both = [spec.replace(max_steps=limit) for limit in (steps, steps // 2) for spec in specs]
+    found = capacity_many(
+        both, criterion, resolution=resolution, seeds=seeds, most_seeds=seeds,
+        first_seed=bench.seed, **bench.tools,
+    )  # fmt: skip
+    each = [list(capacity.limits.each) for capacity in found.points]
+    return [
+        limit_point(
+            full, half=half, dim=spec.dim, width=spec.width, outputs=spec.outputs,
+            size=spec.dim * (spec.width or spec.dim),
+        )
+        for spec, full, half in zip(specs, each, each[len(specs) :], strict=False)
+    ]  # fmt: skip
 
 
-def share_improving(trials: Iterable[tuple[int, Outcome]], target: float) -> float | None:
-    """Of the seeds' first failures, the share that was still improving; None where none failed.
+def pool_steps(all_numbers: Sequence[Numbers], name: str) -> tuple[list[Point], list[Point]]:
+    """The places of all base seeds: those that count, and those that ran out of steps."""
+    bases = [numbers[name] for numbers in all_numbers]
+    pooled = pool_limits(bases, ("dim", "width"))
+    counted, cut_short = [], []
+    for point in pooled:
+        pairs = [
+            (full, half)
+            for points in bases
+            for other in points
+            if (other["dim"], other["width"]) == (point["dim"], point["width"])
+            for full, half in zip(other["each"], other["half"], strict=True)
+            if full and half
+        ]
+        # ln N with all steps less ln N with half of them, paired by seed.
+        moves = estimate([full / half for full, half in pairs])
+        ran_out = (moves["low"] or 1.0) > 1 + MOVED
+        (cut_short if ran_out else counted).append({**point, "moved": (moves["stored"] or 1.0) - 1})
+    return counted, cut_short
 
-    A seed's first failure, at the fewest items, is what its limit rests on.
-    """
-    first: dict[int, tuple[int, bool]] = {}
-    for items, outcome in trials:
-        improving = still_improving(outcome, target)
-        if improving is None:
-            continue
-        if outcome.seed not in first or items < first[outcome.seed][0]:
-            first[outcome.seed] = (items, improving)
-    if not first:
-        return None
-    return sum(improving for _, improving in first.values()) / len(first)
+
+def say_steps(counted: Sequence[Point], cut_short: Sequence[Point]) -> str:
+    """What a doubling of the steps moves, and what was left out for it."""
+    every: list[Any] = [*counted, *cut_short]
+    if not every:
+        return "no limits"
+    largest = max(every, key=lambda point: point["size"])
+    said = (
+        f"twice the steps raise N by at most {max(point['moved'] for point in every):.1%}, at the "
+        f"largest size by {largest['moved']:.1%}"
+    )
+    if cut_short:
+        sizes = ", ".join(f"{point['size']:,}" for point in cut_short)
+        said += f"; left out for want of steps: {sizes} weights"
+    return said
+
+
+def drawn_limits(
+    rng: np.random.Generator, value: float, scatter: float, seeds: int, **place: Any
+) -> Point:
+    """What `measure_limits` might find at a place whose limit is `value`, for a rule's power."""
+    each = draw_limits(rng, value, scatter, seeds)
+    return limit_point(each, half=each, **place)
