@@ -15,20 +15,20 @@ from scipy.special import stdtrit
 Point = dict[str, Any]
 
 
-def limit_point(each: Sequence[float | None], **place: Any) -> Point:
-    """A place, and the limits that its seeds have."""
-    return {**place, "each": list(each), **estimate(each)}
+def limit_point(each: Sequence[float | None], resolution: float, **place: Any) -> Point:
+    """A place, and the limits that its seeds have, each in a bracket of so much."""
+    return {**place, "each": list(each), "resolution": resolution, **estimate(each, resolution)}
 
 
-def estimate(each: Sequence[float | None]) -> dict[str, float | None]:
+def estimate(each: Sequence[float | None], resolution: float) -> dict[str, float | None]:
     """Geometric mean and Student's 95 % interval; nothing where fewer than two seeds have one."""
     logs = [math.log(limit) for limit in each if limit]
     if len(logs) < 2:
         return {"stored": None, "low": None, "high": None}
     middle = statistics.fmean(logs)
-    # Limits that fall into the same bracket do not scatter: no error is taken as less than 0.1 %.
-    error = max(statistics.stdev(logs) / math.sqrt(len(logs)), 1e-3)
-    half = float(stdtrit(len(logs) - 1, 0.975)) * error
+    # A limit lies anywhere in its bracket, uniformly in the logarithm: width^2 / 12.
+    variance = statistics.variance(logs) + math.log1p(resolution) ** 2 / 12
+    half = float(stdtrit(len(logs) - 1, 0.975)) * math.sqrt(variance / len(logs))
     return {
         "stored": math.exp(middle), "low": math.exp(middle - half), "high": math.exp(middle + half),
     }  # fmt: skip
@@ -40,9 +40,10 @@ def pool_limits(bases: Sequence[Sequence[Point]], by: Sequence[str]) -> list[Poi
     for point in (point for points in bases for point in points):
         places.setdefault(tuple(point[name] for name in by), []).append(point)
     return [
-        {**points[0], **limit_point([limit for point in points for limit in point["each"]])}
+        {**points[0], **limit_point(
+            [limit for point in points for limit in point["each"]], points[0]["resolution"])}
         for points in places.values()
-    ]
+    ]  # fmt: skip
 
 
 def draw_limits(

@@ -35,7 +35,7 @@ def measure_limits(
     each = [list(capacity.limits.each) for capacity in found.points]
     return [
         limit_point(
-            full, half=half, dim=spec.dim, width=spec.width, outputs=spec.outputs,
+            full, resolution, half=half, dim=spec.dim, width=spec.width, outputs=spec.outputs,
             size=spec.dim * (spec.width or spec.dim),
         )
         for spec, full, half in zip(specs, each, each[len(specs) :], strict=False)
@@ -57,7 +57,7 @@ def pool_steps(all_numbers: Sequence[Numbers], name: str) -> tuple[list[Point], 
             if full and half
         ]
         # ln N with all steps less ln N with half of them, paired by seed.
-        moves = estimate([full / half for full, half in pairs])
+        moves = estimate([full / half for full, half in pairs], 2**0.5 * point["resolution"])
         ran_out = (moves["low"] or 1.0) > 1 + MOVED
         (cut_short if ran_out else counted).append({**point, "moved": (moves["stored"] or 1.0) - 1})
     return counted, cut_short
@@ -84,4 +84,4 @@ def drawn_limits(
 ) -> Point:
     """What `measure_limits` might find at a place whose limit is `value`, for a rule's power."""
     each = draw_limits(rng, value, scatter, seeds)
-    return limit_point(each, half=each, **place)
+    return limit_point(each, 0.0, half=each, **place)
