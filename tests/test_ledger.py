@@ -1,11 +1,12 @@
 """The ledger: what studies found is kept, by several processes at once, and judged again."""
 
+import dataclasses
 import json
 import os
 import signal
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from test_studies import points
@@ -15,9 +16,9 @@ from mnemoscope.experiments.shared_batches import Desk
 from mnemoscope.experiments.sweep import ThisProcess, sweep
 from mnemoscope.spec import Memory, Retrieval, SpecError
 from mnemoscope.store.trials import Store
-from mnemoscope.studies import a_first_steps, at_once, b_facts, b_stages, q_beyond
+from mnemoscope.studies import a_first_steps, at_once, b_stages, q_beyond
 from mnemoscope.studies.at_once import pieces_left
-from mnemoscope.studies.base import Bench, Size, Study
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study
 from mnemoscope.studies.catalogue import MODULES, load_all
 from mnemoscope.studies.ledger import Claim, Entry, Ledger, fingerprint, run_studies
 from mnemoscope.studies.means import run_settings
@@ -29,26 +30,57 @@ def make_bench(store: Store, study: Study, seed: int) -> Bench:
     return Bench(store, ThisProcess(), None, seed)
 
 
-def test_base_seeds_have_to_agree(tmp_path: Path):
+def make_study(judge_all: Callable[[Sequence[Numbers]], Judgement] | None = None) -> Study:
+    """One number from each base seed, which has to be 1."""
+
+    def judge(numbers: Numbers) -> Judgement:
+        value = numbers["value"]
+        return Judgement(f"value {value}", "supported" if value == 1 else "refuted")
+
+    return Study(
+        id="b-fig5", source="paper B", statement="it is one", expected="1", rule="by its value",
+        measure=lambda size, bench: {"value": 1 if bench.seed == 0 else 2}, judge=judge,
+        draw=lambda numbers, figure: None, judge_all=judge_all,
+        power=lambda size: Power(0.9, {"two": 0.0}, 10, "drawn"),
+    )  # fmt: skip
+
+
+def test_base_seeds_have_to_agree_unless_they_are_pooled(tmp_path: Path):
     with Store(tmp_path / "s.db") as store:
-        asked: list[int] = []
-
-        def measure(size: str, bench: Bench) -> dict[str, Any]:
-            asked.append(bench.seed)
-            told = points(1.0 if bench.seed == 0 else 0.5)
-            return {"points": told, "fit": fit_growth(told, log=False), "few": []}
-
-        study = b_facts.STUDY
-        fake = type(study)(**{**vars(study), "measure": measure})
         book = Ledger(tmp_path / "ledger.json")
         bench = partial(make_bench, store)
-        claims = run_studies([fake], "quick", 2, book, bench)
-        assert [one.verdict for one in claims[0].judgements] == ["supported", "refuted"]
-        assert claims[0].verdict == "inconclusive"
-        assert len(set(asked)) == 2
+        (claim,) = run_studies([make_study()], "quick", 2, book, bench)
+        assert [own.verdict for own in claim.judgements] == ["supported", "refuted"]
+        assert claim.verdict == "inconclusive"
+        assert claim.as_dict()["pooled"] is None
         again = Ledger(tmp_path / "ledger.json")
-        run_studies([fake], "quick", 2, again, bench)
-        assert len(asked) == 2
+        before = again.path.read_bytes()
+
+        def judge_all(bases: Sequence[Numbers]) -> Judgement:
+            return Judgement(f"{len(bases)} together", "supported")
+
+        (pooled,) = run_studies([make_study(judge_all)], "quick", 2, again, bench)
+        assert again.path.read_bytes() == before  # a rule is no measurement
+    told = pooled.as_dict()
+    assert (told["verdict"], told["measured"]) == ("supported", "2 together")
+    assert [own["verdict"] for own in told["bases"]] == ["supported", "refuted"]
+    assert told["power"] == {"supported": 0.9, "rivals": {"two": 0.0}, "draws": 10, "note": "drawn"}
+
+
+def test_what_ran_for_a_replaced_rule_is_told_as_that_had_it():
+    earlier = Earlier("2026-11-18", "any value will do", "value 7", "refuted", "it was too easy")
+    study = dataclasses.replace(make_study(), history=(earlier,))
+    old = Claim(study, "full", (Entry("b-fig5", "full", 0, "x", {}),))
+    assert old.earlier is earlier
+    told = old.as_earlier(earlier)
+    assert (told["verdict"], told["measured"], told["rule"]) == (
+        "refuted", "value 7", "any value will do",
+    )  # fmt: skip
+    assert told["replaced"] == {"date": "2026-11-18", "rule": "by its value"}
+    assert Claim(study, "quick", old.entries).earlier is None  # known at full size alone
+    new = Entry("b-fig5", "full", 0, fingerprint(study), {"value": 1})
+    assert Claim(study, "full", (new,)).earlier is None
+    assert Claim(study, "full", (new,)).as_dict()["history"] == [earlier.as_dict()]
 
 
 def test_the_larger_size_speaks(tmp_path: Path):
@@ -191,7 +223,8 @@ def test_a_ledger_is_looked_at_before_work_goes_into_it(
     assert "--ledger: expected a place to write to" in capsys.readouterr().err
     entry = Entry("b-fig5", "quick", 0, "x", {}).as_dict()
     for wrong in ({"base": "<script>"}, {"made": None}, {"seconds": "x"}, {"size": "huge"},
-                  {"numbers": []}):  # fmt: skip
+                  {"numbers": []}, {"power": {"supported": 1}},
+                  {"power": Power("<b>", {}, 1, "").as_dict()}):  # fmt: skip
         (tmp_path / "l.json").write_text(json.dumps({"format": 1, "entries": [{**entry, **wrong}]}))
         with pytest.raises(SpecError, match="a ledger that `reproduce` wrote"):
             Ledger(tmp_path / "l.json")

@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import re
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,12 @@ from browser import Watched, open_browser, open_page
 from matplotlib.figure import Figure
 
 from mnemoscope.cli import main
+from mnemoscope.cli.report import show_all
 from mnemoscope.report.canvas import plain_log_ticks
 from mnemoscope.report.interactive import as_plotly
-from mnemoscope.report.page import Exhibit, make_page
-from mnemoscope.studies.catalogue import MODULES, load
-from mnemoscope.studies.ledger import Ledger, fingerprint
+from mnemoscope.report.page import Exhibit, make_page, write_page
+from mnemoscope.studies.catalogue import MODULES, load, load_all
+from mnemoscope.studies.ledger import Entry, Ledger, fingerprint
 
 DATA = Path(__file__).parent.parent / "data"
 QUICK = DATA / "quick.json"
@@ -120,15 +122,17 @@ def test_bars_maps_levels_and_bands_are_told():
     assert (note["text"], note["y"]) == ("here", 0.25)
 
 
-def exhibit(**more: Any) -> Exhibit:
-    told = {
-        "id": "a-one", "source": "paper", "statement": "1 < 2 & so on", "expected": "two",
-        "rule": "supported if", "verdict": "refuted", "size": "quick", "command": "run it",
+def exhibit(told: dict[str, Any] | None = None, **more: Any) -> Exhibit:
+    known = {
+        "id": "a-one", "source": "paper B", "place": "Fig. <9>", "statement": "1 < 2 & so on",
+        "expected": "two", "rule": "supported if", "verdict": "refuted", "size": "quick",
+        "command": "run it", "measured": "four", "pooled": None, "history": [], "power": None,
         "bases": [{"base": 0, "verdict": "refuted", "measured": "three </script>", "seconds": 2.0,
                    "made": {"jax": "1", "date": "today"}}],
+        **(told or {}),
     }  # fmt: skip
     figure = {"data": [{"name": "</script>"}], "layout": {}}
-    return Exhibit(told, "<svg/>", figure, {"trials": [1, 2]}, **more)
+    return Exhibit(known, "<svg/>", figure, {"trials": [1, 2]}, **more)
 
 
 def test_the_page_says_what_there_is():
@@ -145,6 +149,65 @@ def test_the_page_says_what_there_is():
     packed = re.search(r"application/gzip;base64,([^\"]+)", text)
     assert packed is not None
     assert json.loads(gzip.decompress(base64.b64decode(packed[1]))) == {"trials": [1, 2]}
+
+
+def test_the_page_shows_whose_claim_it_is_and_what_all_base_seeds_say():
+    text = make_page([exhibit()])
+    assert '<span class="source statement">paper B</span>' in text
+    assert "Fig. &lt;9&gt;" in text
+    assert "all, pooled" not in text
+    assert "not computed for this rule" in text
+    power = {"supported": 0.93, "rivals": {"label_noise": 0.01}, "draws": 200, "note": "Drawn <so>"}
+    more = {
+        "source": "ours, after paper A", "power": power, "verdict": "supported",
+        "pooled": {"verdict": "supported", "measured": "both"},
+    }  # fmt: skip
+    text = make_page([exhibit(more)])
+    assert '<span class="source ours">ours, after paper A</span>' in text
+    assert "supported in 0.93 of 200 draws where the claim is right" in text
+    assert "label noise 0.01" in text
+    assert "Drawn &lt;so&gt;." in text
+    rows = re.findall(r"<tr><td>(all, pooled|0)</td><td><span class=\"verdict (\w+)", text)
+    assert rows == [("all, pooled", "supported"), ("0", "refuted")]
+    assert "Earlier rules" not in text
+
+
+def test_the_page_keeps_earlier_rules():
+    earlier = {
+        "date": "2026-11-18", "rule": "a box of < 0.5", "measured": "0.4", "verdict": "supported",
+        "reason": "too wide",
+    }  # fmt: skip
+    text = make_page([exhibit({"history": [earlier]})])
+    for words in ("Earlier rules (1)", "a box of &lt; 0.5", "too wide"):
+        assert words in text
+    assert "earlier rule<" not in text
+    old = {"history": [earlier], "replaced": {"date": "2026-11-18", "rule": "a box of 0.25"}}
+    before = Exhibit({**exhibit(old).told, "bases": [{"base": 0, "seconds": 1.0, "made": {}}]},
+                     None, {}, {}, stale=True)  # fmt: skip
+    text = make_page([before, exhibit()], ["a-two"])
+    assert "1 of 2 were run before their rule was replaced" in text
+    assert '<span class="by">earlier rule</span>' in text
+    assert "The rule is now: a box of 0.25" in text
+    assert "these have no figure" in text
+    assert "Not shown, since the study has changed: a-two." in text
+
+
+def test_results_of_replaced_rules_stay_readable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """A ledger that was made for an earlier rule, in numbers that the study no longer reads."""
+    old = tmp_path / "old.json"
+    entry = Entry("a-width", "full", 0, "before", {"points": [], "fit": None}).as_dict()
+    made = Entry("b-fig5", "full", 0, "before", {}).as_dict()
+    old.write_text(json.dumps({"format": 1, "entries": [entry, made]}))
+    page = tmp_path / "p.html"
+    assert main(["report", "--ledger", str(old), "--out", str(page), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["claims"] == [{"id": "a-width", "verdict": "inconclusive", "stale": True}]
+    assert told["left_out"] == ["b-fig5"]  # which has no earlier rule to speak for it
+    text = page.read_text()
+    assert escape(load("a-width").history[0].rule) in text
+    assert escape(load("a-width").rule) in text
 
 
 def test_the_quick_ledger_is_of_these_studies():
@@ -192,7 +255,11 @@ def test_wrong_requests_are_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize("size", ["quick", "full"])
 def test_the_report_in_a_browser(size: str, tmp_path: Path):
     page = tmp_path / "claims.html"
-    assert main(["report", "--ledger", str(DATA / f"{size}.json"), "--out", str(page)]) == 0
+    book = Ledger(DATA / f"{size}.json")
+    exhibits, left_out = show_all(book.claims(load_all()))
+    assert len(exhibits) + len(left_out) == len({name for name, _, _ in book.entries} & {*MODULES})
+    told = {"shown": len(exhibits), "stale": sum(exhibit.stale for exhibit in exhibits)}
+    write_page(exhibits, page, left_out)
     assert page.stat().st_size < 8e6
     with open_browser() as browser:
         for width in (1200, 390):
@@ -201,10 +268,11 @@ def test_the_report_in_a_browser(size: str, tmp_path: Path):
             paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
             if patience.IDLE:
                 assert seen.page.evaluate(paint) < 2000
-            sections = seen.page.locator("section")
-            assert sections.count() == len(MODULES)
-            for at in range(sections.count()):
-                figure = sections.nth(at).locator("figure")
+            assert seen.page.locator("section").count() == told["shown"]
+            figures = seen.page.locator("figure")
+            assert figures.count() >= told["shown"] - told["stale"]  # all that is up to date
+            for at in range(figures.count()):
+                figure = figures.nth(at)
                 figure.scroll_into_view_if_needed()
                 figure.locator(".main-svg").first.wait_for()
                 # Something is drawn in it, and it has taken the picture's place.

@@ -124,14 +124,21 @@ def condition_number(x: np.ndarray) -> float:
     return float(np.linalg.cond((logs - logs.mean(axis=0)) / spread))
 
 
-def compare_forms(points: Points) -> Rivals | None:
-    """Whether the axes multiply or add; None where the points are too few to ask."""
+def prefer_product(points: Points) -> float | None:
+    """Akaike's criterion of the additive form less the multiplicative one's: positive speaks for
+    multiplying, DECISIVE decides. None where the points are too few to ask."""
     n, axes = points.x.shape
     if axes < 2 or n < 2 * axes + 3:
         return None
-    parameters: dict[Form, int] = {"multiplicative": axes + 1, "additive": 2 * axes}
-    criterion = {form: _akaike(form, points, count) for form, count in parameters.items()}
-    difference = criterion["additive"] - criterion["multiplicative"]
+    return _akaike("additive", points, 2 * axes) - _akaike("multiplicative", points, axes + 1)
+
+
+def compare_forms(points: Points) -> Rivals | None:
+    """Whether the axes multiply or add; None where the points are too few to ask."""
+    difference = prefer_product(points)
+    if difference is None:
+        return None
+    n = len(points.x)
     verdict = "multiplicative" if difference > 0 else "additive"
     missed: dict[Form, float] = {}
     forms: tuple[Form, ...] = ("multiplicative", "additive")

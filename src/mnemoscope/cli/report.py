@@ -1,6 +1,6 @@
 """`mnemoscope report`: what `reproduce` found, as one page, and as figures for a paper."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,7 +17,7 @@ from mnemoscope.report.page import Exhibit, write_page
 from mnemoscope.report.study import both_forms, draw_study
 from mnemoscope.spec import SpecError
 from mnemoscope.studies.catalogue import load_all
-from mnemoscope.studies.ledger import Claim, Ledger, fingerprint
+from mnemoscope.studies.ledger import Claim, Ledger
 
 
 def report(
@@ -72,14 +72,20 @@ def report(
         raise SpecError("out", f"expected a file ending in .html, got {str(out)!r}")
     check_form(out, (".html",))
     need("figures")  # the page holds pictures of both kinds
-    size = write_page([show(claim) for claim in claims], out)
+    exhibits, left_out = show_all(claims)
+    size = write_page(exhibits, out, left_out)
     if json:
         print_json({
-            "path": str(out), "bytes": size,
-            "claims": [{"id": one.study.id, "verdict": one.verdict} for one in claims],
+            "path": str(out), "bytes": size, "left_out": left_out,
+            "claims": [
+                {"id": exhibit.told["id"], "verdict": exhibit.told["verdict"],
+                 "stale": exhibit.stale} for exhibit in exhibits
+            ],
         })  # fmt: skip
     else:
-        console.print(f"{len(claims)} claims in {out} ({size / 1e6:.1f} MB)")
+        console.print(f"{len(exhibits)} claims in {out} ({size / 1e6:.1f} MB)")
+        for name in left_out:
+            console.print(f"{name} is not on it: the study has changed since it was run")
     return 0
 
 
@@ -97,12 +103,38 @@ def _of_the_study(claim: Claim) -> Iterator[None]:
         ) from None  # fmt: skip
 
 
+def show_all(claims: Sequence[Claim]) -> tuple[list[Exhibit], list[str]]:
+    """What can be shown, and studies that changed so much that their old numbers say nothing.
+
+    Where nothing can be shown, the first of them says why.
+    """
+    exhibits, left_out = [], {}
+    for claim in claims:
+        try:
+            exhibits.append(show(claim))
+        except SpecError as error:
+            if not claim.stale:
+                raise
+            left_out[claim.study.id] = error
+    if not exhibits:
+        raise next(iter(left_out.values()))
+    return exhibits, list(left_out)
+
+
 def show(claim: Claim) -> Exhibit:
-    """A claim with its figure in both forms and the records it rests on."""
-    study = claim.study
-    stale = any(entry.print != fingerprint(study) for entry in claim.entries)
+    """A claim with its figure in both forms and the records it rests on.
+
+    What was run for a rule that has been replaced is shown as that rule had it.
+    """
+    study, earlier = claim.study, claim.earlier
+    svg, plotly = None, {}
+    try:
+        with _of_the_study(claim):
+            svg, plotly = both_forms(study.draw, claim.entries[0].numbers, study.id)
+    except SpecError:
+        if earlier is None:
+            raise
     with _of_the_study(claim):
-        svg, plotly = both_forms(study.draw, claim.entries[0].numbers, study.id)
-        told = claim.as_dict()
+        told = claim.as_dict() if earlier is None else claim.as_earlier(earlier)
     records = {"study": study.id, "entries": [entry.as_dict() for entry in claim.entries]}
-    return Exhibit(told, svg, plotly, records, stale)
+    return Exhibit(told, svg, plotly, records, claim.stale)

@@ -1,22 +1,58 @@
-"""Paper A: where the mean bias binds, the critical N of attention goes as L^2 V^(1/2) d^(-3/2)."""
+"""Where the mean bias binds, the critical N of attention goes as L^2 V^(1/2) d^(-3/2).
 
-from mnemoscope.studies.base import Size
-from mnemoscope.studies.exponents import Axes, law_study
+Paper A names the mean bias as one of its noise terms; the powers are ours.
+"""
 
-AXES: dict[Size, Axes] = {
-    "quick": [("vocab", (128, 192)), ("dim", (32, 48)), ("length", (64, 96))],
-    "full": [("vocab", (256, 512, 1024)), ("dim", (64, 96, 128)), ("length", (128, 256))],
-}
-LEADING = {"vocab": 0.5, "dim": -1.5, "length": 2.0}
+from typing import Any
 
-STUDY = law_study(
+from mnemoscope.studies.base import Earlier, Numbers, Study
+from mnemoscope.studies.exponents import draw_exponents
+from mnemoscope.studies.law_studies import ClaimedLaw, Grid
+
+LAW = ClaimedLaw(
+    "mean_bias",
+    {
+        "quick": Grid([("vocab", (128, 192)), ("dim", (32, 48)), ("length", (64, 96))]),
+        "full": Grid(
+            [("vocab", (512, 1024, 2048, 4096)), ("dim", (64, 96, 128)), ("length", (256, 512))]
+        ),
+    },
+    "attention_accuracy",
+)
+
+
+def draw(numbers: Numbers, figure: Any) -> None:
+    """Critical N beside theory's, and the powers."""
+    draw_exponents(numbers, figure, LAW.claimed)
+
+
+STUDY = Study(
     id="a-mean-bias",
     source="ours, after paper A",
     place="attention's noise terms",
     statement="For long sequences attention is limited by the mean bias: N d^(3/2) must exceed "
     "L^2 V^(1/2).",
     expected="L^2 V^0.5 d^-1.5",
-    axes=AXES,
-    leading=LEADING,
-    measure="attention_accuracy",
+    rule=LAW.rule,
+    measure=LAW.measure,
+    judge=LAW.judge,
+    judge_all=LAW.judge_all,
+    draw=draw,
+    power=LAW.power,
+    history=(
+        Earlier(
+            date="2026-11-18",
+            rule="Powers of L, V and d in the critical N. Supported if each is within 0.5 of the "
+            "claimed one and theory's power on the same points lies in its 95 % interval (+-0.1). "
+            "Refuted if an interval lies further than 0.5 from the claimed power. Three base seeds "
+            "had to agree.",
+            measured="critical N goes as V^0.44 [0.32, 0.57, theory 0.34] d^-1.46 [-1.71, -1.21, "
+            "theory -1.41] L^2.03 [1.82, 2.23, theory 2.08] over 18 points",
+            verdict="supported",
+            reason="The box of 0.5 held the powers of label noise, a wide interval met it more "
+            "easily than a narrow one, and three weak base seeds each had to decide alone. Larger "
+            "V, where theory's powers are nearer to leading order. The exponents were called paper "
+            "A's; they are ours.",
+        ),
+    ),
 )

@@ -40,19 +40,20 @@ MODULES = {
 # About what a study takes, in minutes, compilation included: quick, one base seed on two CPU cores
 # with two studies at once; full, three base seeds on one H200, with seven others beside it most of
 # the time, in a run that was stopped twice and went on. What a study costs stands here and not in
-# its file, which decides its numbers.
+# its file, which decides its numbers. The full minutes of a-first-gradient, a-mean-bias,
+# a-gradient-noise and a-width are worked out from those of their earlier sizes.
 MINUTES = {
     "a-three-steps": (0.1, 0.1),
     "a-monotone": (0.8, 0.6),
-    "a-first-gradient": (1.0, 7.2),
-    "a-mean-bias": (1.6, 3.3),
-    "a-gradient-noise": (1.4, 4.5),
+    "a-first-gradient": (1.0, 2.5),
+    "a-mean-bias": (1.6, 3.5),
+    "a-gradient-noise": (0.7, 2.0),
     "a-dimension-and-length": (0.9, 3.4),
     "a-orthogonal": (0.8, 1.5),
     "a-bound": (0.3, 1.4),
     "a-trigger": (0.1, 0.2),
     "a-first-steps": (0.5, 14.8),
-    "a-width": (1.6, 2.0),
+    "a-width": (1.3, 2.5),
     "a-activations": (0.7, 0.6),
     "news-dl": (0.1, 0.4),
     "q-coupling": (1.3, 1.4),

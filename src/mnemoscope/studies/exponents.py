@@ -1,21 +1,29 @@
 """Exponents of a critical N over a grid of settings, beside theory's on the same points."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
+from mnemoscope.analysis.power_law import (
+    Points,
+    condition_number,
+    fit_power_law,
+    points_of,
+    prefer_product,
+)
 from mnemoscope.experiments.critical import critical_many
 from mnemoscope.experiments.fit import fit
 from mnemoscope.fields import Measure
 from mnemoscope.report.canvas import plain_log_ticks
 from mnemoscope.spec import LETTERS, Retrieval
-from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Source, Study, Verdict
+from mnemoscope.studies.base import Bench, Numbers
+from mnemoscope.studies.boxes import say_powers
+from mnemoscope.studies.pooling import pool_points
 
 Axes = Sequence[tuple[str, Sequence[int]]]
-# How far a measured exponent may be from leading order: what finite sizes do to a power.
-FINITE = 0.5
 
 
 def measure_exponents(
@@ -23,20 +31,60 @@ def measure_exponents(
     log_of: str | None = None, tolerance: float = 0.1, most_seeds: int = 32,
 ) -> Numbers:  # fmt: skip
     """The critical N of every point of the grid, and the powers of the axes in it."""
-    made = fit(
+    scaling = fit(
         base, axes, "samples", measure=measure, log_of=log_of, tolerance=tolerance,
         most_seeds=most_seeds, first_seed=bench.seed, **bench.tools,
-    )  # fmt: skip
-    told = made.as_dict()
-    said = {one["axis"]: one["value"] for one in told["predicted"] or ()}
-    forms = told["forms"]
+    ).as_dict()  # fmt: skip
+    theory = {row["axis"]: row["value"] for row in scaling["predicted"] or ()}
+    forms = scaling["forms"]
     return {
-        "exponents": [{**one, "predicted": said.get(one["axis"])} for one in told["exponents"]],
+        "exponents": [
+            {**row, "predicted": theory.get(row["axis"])} for row in scaling["exponents"]
+        ],
         "forms": None if forms is None else forms["verdict"],
         "criterion": None if forms is None else forms["criterion"],
-        "points": told["points"],
-        "left_out": len(told["left_out"]),
+        "log_of": log_of,
+        "points": scaling["points"],
+        "left_out": len(scaling["left_out"]),
     }
+
+
+def fit_pooled(bases: Sequence[Numbers], value: str = "samples") -> Numbers:
+    """The powers in a measured value of all base seeds, one fit to what is pooled at each place.
+
+    Like the numbers of one base seed, without the comparison of forms. Theory's powers are those of
+    its own values at the same places, with the same weights.
+    """
+    axes = [row["axis"] for row in bases[0]["exponents"]]
+    pooled = pool_points([numbers["points"] for numbers in bases], axes, value)
+    numbers = {"log_of": bases[0].get("log_of"), "points": pooled}
+    unknown = {"value": None, "low": None, "high": None, "error": None, "predicted": None}
+    rows = [{"axis": axis, **unknown} for axis in axes]
+    points = points_in(axes, numbers, value)
+    if len(pooled) >= len(axes) + 2 and math.isfinite(condition_number(points.x)):
+        rows = [{**asdict(power), "predicted": None} for power in fit_power_law(points).exponents]
+        if all(point["predicted"] for point in pooled):
+            theory = points_in(axes, numbers, "predicted")._replace(error=points.error)
+            for row, power in zip(rows, fit_power_law(theory).exponents, strict=True):
+                row["predicted"] = power.value
+    return {**numbers, "exponents": rows}
+
+
+def points_in(axes: Sequence[str], numbers: Numbers, value: str = "samples") -> Points:
+    """The points as the fits take them, a logarithm divided out where the study says so."""
+    log_of, kept = numbers["log_of"], numbers["points"]
+    over = [1.0 if log_of is None else math.log(point[log_of]) for point in kept]
+    rows = [[float(point[axis]) for axis in axes] for point in kept]
+    ends = [
+        (point[value] / log, point["low"] / log, point["high"] / log)
+        for point, log in zip(kept, over, strict=True)
+    ]
+    return points_of(axes, rows, ends)
+
+
+def product_over_sum(numbers: Numbers) -> float | None:
+    """Akaike's criterion for a product of powers over a sum, on what was pooled."""
+    return prefer_product(points_in([row["axis"] for row in numbers["exponents"]], numbers))
 
 
 def critical_points(bench: Bench, specs: Sequence[Retrieval]) -> list[Numbers]:
@@ -68,59 +116,24 @@ def _known(numbers: Numbers) -> bool:
     return all(one["value"] is not None for one in numbers["exponents"])
 
 
-def say_exponents(numbers: Numbers) -> str:
+def say_exponents(numbers: Numbers, what: str = "critical N") -> str:
     """The exponents in one line."""
     if not _known(numbers):
         return f"no exponents: {len(numbers['points'])} points with a crossing are too few"
-    parts = []
-    for one in numbers["exponents"]:
-        said = "" if one["predicted"] is None else f", theory {one['predicted']:.2f}"
-        letter = LETTERS.get(one["axis"], one["axis"])
-        parts.append(f"{letter}^{one['value']:.2f} [{one['low']:.2f}, {one['high']:.2f}{said}]")
-    return f"critical N goes as {' '.join(parts)} over {len(numbers['points'])} points"
+    powers = say_powers(numbers["exponents"])
+    return f"{what} goes as {powers} over {len(numbers['points'])} points"
 
 
-def judge_leading(numbers: Numbers, leading: dict[str, float]) -> Verdict:
-    """Supported if every power is within FINITE of leading order and theory's lies in its interval.
-
-    Refuted if an interval lies further than FINITE from leading order altogether.
-    """
-    if not _known(numbers):
-        return "inconclusive"
-    fine = True
-    for one in numbers["exponents"]:
-        aim = leading[one["axis"]]
-        if one["low"] > aim + FINITE or one["high"] < aim - FINITE:
-            return "refuted"
-        said = one["predicted"]
-        covered = said is not None and one["low"] - 0.1 <= said <= one["high"] + 0.1
-        fine = fine and covered and abs(one["value"] - aim) <= FINITE
-    return "supported" if fine else "inconclusive"
-
-
-def law_study(
-    *, id: str, source: Source, place: str, statement: str, expected: str, axes: dict[Size, Axes],
-    leading: dict[str, float], measure: Measure,
-) -> Study:  # fmt: skip
-    """A study of one claimed power law of the critical N, and nothing else."""
-    return Study(
-        id=id, source=source, place=place, statement=statement, expected=expected,
-        rule="Powers of L, V and d in the critical N. Supported if each is within 0.5 of the "
-        "claimed one and theory's power on the same points lies in its 95 % interval (+-0.1). "
-        "Refuted if an interval lies further than 0.5 from the claimed power.",
-        measure=lambda size, bench: measure_exponents(bench, {}, axes[size], measure=measure),
-        judge=lambda numbers: Judgement(say_exponents(numbers), judge_leading(numbers, leading)),
-        draw=lambda numbers, figure: draw_exponents(numbers, figure, leading),
-    )  # fmt: skip
-
-
-def draw_exponents(numbers: Numbers, figure: Any, leading: dict[str, float] | None = None) -> None:
-    """Measured critical N against theory's, and the powers with their intervals."""
+def draw_exponents(
+    numbers: Numbers, figure: Any, leading: Mapping[str, float] | None = None,
+    value: str = "samples", what: str = "critical N",
+) -> None:  # fmt: skip
+    """A measured value against theory's, and the powers with their intervals."""
     left, right = figure.subplots(1, 2)
-    known = [one for one in numbers["points"] if one["samples"] and one["predicted"]]
-    x = [one["predicted"] for one in known]
-    y = [one["samples"] for one in known]
-    lows, highs = ([one[key] or one["samples"] for one in known] for key in ("low", "high"))
+    known = [point for point in numbers["points"] if point[value] and point["predicted"]]
+    x = [point["predicted"] for point in known]
+    y = [point[value] for point in known]
+    lows, highs = ([point[key] or point[value] for point in known] for key in ("low", "high"))
     bars = [np.subtract(y, lows), np.subtract(highs, y)]
     left.errorbar(x, y, yerr=bars, fmt="o", markersize=3.5, capsize=2)
     if known:
@@ -128,8 +141,8 @@ def draw_exponents(numbers: Numbers, figure: Any, leading: dict[str, float] | No
         left.plot(ends, ends, color="black", linewidth=0.8)
         plain_log_ticks(left, "x", *ends)
         plain_log_ticks(left, "y", min(lows + x), max(highs + x))
-    left.set_xlabel("predicted critical N")
-    left.set_ylabel("measured critical N")
+    left.set_xlabel(f"predicted {what}")
+    left.set_ylabel(f"measured {what}")
     rows = numbers["exponents"] if _known(numbers) else []
     for at, one in enumerate(rows):
         low, high = (one[k] if math.isfinite(one[k]) else one["value"] for k in ("low", "high"))
@@ -143,7 +156,7 @@ def draw_exponents(numbers: Numbers, figure: Any, leading: dict[str, float] | No
             right.plot([leading[one["axis"]]], [at], "|", color="black", markersize=16, label=name)
     right.set_yticks(range(len(rows)), [LETTERS.get(one["axis"], one["axis"]) for one in rows])
     right.set_ylim(-0.7, len(rows) + 0.2)
-    right.set_xlabel("power in the critical N")
+    right.set_xlabel(f"power in the {what}")
     right.grid(axis="x", linewidth=0.4)
     if rows:
         right.legend(fontsize=7)

@@ -25,7 +25,17 @@ from mnemoscope.files import check_place, whole_file
 from mnemoscope.record import NUMERICS_VERSION, versions
 from mnemoscope.spec import SpecError
 from mnemoscope.store.schema import default_path
-from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, Verdict, agreed
+from mnemoscope.studies.base import (
+    Bench,
+    Earlier,
+    Judgement,
+    Numbers,
+    Power,
+    Size,
+    Study,
+    Verdict,
+    agreed,
+)
 from mnemoscope.studies.catalogue import MODULES
 from mnemoscope.studies.trials import Trials, trials_of
 
@@ -89,29 +99,65 @@ class Claim:
         """What makes these entries again."""
         return f"mnemoscope reproduce {self.study.id} --{self.size} --bases {len(self.entries)}"
 
+    @property
+    def stale(self) -> bool:
+        """Whether the study or the numerics have changed since an entry was made."""
+        return any(entry.print != fingerprint(self.study) for entry in self.entries)
+
+    @property
+    def earlier(self) -> Earlier | None:
+        """The rule that these entries were run for, where another has replaced it since.
+
+        What a replaced rule said is known at full size.
+        """
+        history = self.study.history
+        return history[0] if history and self.size == "full" and self.stale else None
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         study, judgements, pooled = self.study, self.judgements, self.pooled
+        return {
+            **self._about(),
+            "measured": (pooled or judgements[0]).measured,
+            "verdict": self.verdict,
+            "pooled": None if pooled is None else asdict(pooled),
+            "rule": study.rule,
+            "power": self.entries[0].power,
+            "bases": [
+                {**_made(entry), "verdict": own.verdict, "measured": own.measured}
+                for entry, own in zip(self.entries, judgements, strict=True)
+            ],
+        }
+
+    def as_earlier(self, earlier: Earlier) -> dict[str, Any]:
+        """The same as the replaced rule had it; base seeds by themselves are not kept of that."""
+        return {
+            **self._about(),
+            "measured": earlier.measured,
+            "verdict": earlier.verdict,
+            "pooled": None,
+            "rule": earlier.rule,
+            "power": None,
+            "bases": [_made(entry) for entry in self.entries],
+            "replaced": {"date": earlier.date, "rule": self.study.rule},
+        }
+
+    def _about(self) -> dict[str, Any]:
+        study = self.study
         return {
             "id": study.id,
             "source": study.source,
             "place": study.place,
             "statement": study.statement,
-            "measured": (pooled or judgements[0]).measured,
             "expected": study.expected,
-            "verdict": self.verdict,
-            "pooled": None if pooled is None else asdict(pooled),
-            "rule": study.rule,
             "history": [earlier.as_dict() for earlier in study.history],
-            "power": self.entries[0].power,
             "size": self.size,
-            "bases": [
-                {"base": entry.base, "verdict": own.verdict, "measured": own.measured,
-                 "seconds": entry.seconds, "made": entry.made}
-                for entry, own in zip(self.entries, judgements, strict=True)
-            ],
             "command": self.command,
-        }  # fmt: skip
+        }
+
+
+def _made(entry: Entry) -> dict[str, Any]:
+    return {"base": entry.base, "seconds": entry.seconds, "made": entry.made}
 
 
 def read_entry(told: dict[str, Any]) -> Entry:

@@ -5,11 +5,12 @@ scatter that its searches leave; the rule judges each draw. The same with every 
 claim's place: a rule that calls a rival supported cannot tell them apart.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from mnemoscope.studies.base import Judgement, Numbers, Power
+from mnemoscope.studies.base import Judgement, Numbers, Power, Verdict
 
 # The numbers of all base seeds, as `measure` would return them.
 Draw = Callable[[np.random.Generator], Sequence[Numbers]]
@@ -29,18 +30,20 @@ def rehearse(
     draws: int = DRAWS,
 ) -> Power:
     """How often the rule says supported where the claim is right, and where each rival is."""
-    return Power(
-        share_of(judge_all, claim, "supported", draws),
-        {name: share_of(judge_all, rival, "supported", draws) for name, rival in rivals.items()},
-        draws,
-        note,
-    )
+    verdicts = verdicts_of(judge_all, claim, draws)
+    supported = verdicts["supported"] / draws
+    note += f"; where the claim is right, refuted in {verdicts['refuted'] / draws:.2f} of the draws"
+    shares = {
+        name: verdicts_of(judge_all, rival, draws)["supported"] / draws
+        for name, rival in rivals.items()
+    }
+    return Power(supported, shares, draws, note)
 
 
-def share_of(judge_all: JudgeAll, draw: Draw, verdict: str, draws: int = DRAWS) -> float:
-    """The share of draws with this verdict; the same draws each time."""
+def verdicts_of(judge_all: JudgeAll, draw: Draw, draws: int = DRAWS) -> Counter[Verdict]:
+    """How often each verdict is given, over the same draws each time."""
     rng = np.random.default_rng(0)
-    return sum(judge_all(draw(rng)).verdict == verdict for _ in range(draws)) / draws
+    return Counter(judge_all(draw(rng)).verdict for _ in range(draws))
 
 
 def scattered(

@@ -11,6 +11,8 @@ import numpy as np
 
 from mnemoscope.analysis.power_law import Points, fit_power_law
 from mnemoscope.report.canvas import plain_log_ticks
+from mnemoscope.studies.pooling import pool_points
+from mnemoscope.studies.power import scattered
 
 
 def fit_growth(points: Sequence[dict[str, Any]], *, log: bool) -> dict[str, Any] | None:
@@ -36,6 +38,31 @@ def fit_growth(points: Sequence[dict[str, Any]], *, log: bool) -> dict[str, Any]
         "constant": float(np.exp(np.mean(np.log(constants)))),
         "constant_low": float(constants.min()), "constant_high": float(constants.max()),
     }  # fmt: skip
+
+
+def fit_pooled_growth(
+    bases: Sequence[Sequence[dict[str, Any]]], by: Sequence[str], *, log: bool
+) -> dict[str, Any] | None:
+    """The same fit to the limits of all base seeds, pooled where all of `by` is the same."""
+    return fit_growth(pool_points(bases, by, "stored"), log=log)
+
+
+def draw_limits(
+    rng: np.random.Generator,
+    points: Sequence[dict[str, Any]],
+    stored: Sequence[float],
+    error: float,
+    beyond: float = 0.0,
+) -> list[dict[str, Any]]:
+    """What a study would find at these points if `stored` were the limits, for its power.
+
+    `error` and `beyond` are as for `power.scattered`.
+    """
+    drawn = []
+    for point, limit in zip(points, stored, strict=True):
+        estimate, low, high = scattered(rng, limit, error, beyond)
+        drawn.append({**point, "stored": estimate, "low": low, "high": high})
+    return drawn
 
 
 def say_growth(fit: dict[str, Any] | None, what: str) -> str:

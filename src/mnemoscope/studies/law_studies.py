@@ -1,0 +1,158 @@
+"""Studies of one claimed power law of the critical N: measured, judged by a box, rehearsed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mnemoscope.analysis.power_law import DECISIVE
+from mnemoscope.experiments.axes import Axis
+from mnemoscope.experiments.fit import settings
+from mnemoscope.fields import Measure
+from mnemoscope.spec import LETTERS
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size
+from mnemoscope.studies.boxes import judge_powers, say_rule
+from mnemoscope.studies.drawn_grids import (
+    Place,
+    as_theory,
+    draw_grid,
+    pure_power,
+    say_draw,
+    sum_of_powers,
+)
+from mnemoscope.studies.expected_scatter import expected_scatter
+from mnemoscope.studies.exponents import (
+    Axes,
+    fit_pooled,
+    measure_exponents,
+    product_over_sum,
+    say_exponents,
+)
+from mnemoscope.studies.power import Draw, rehearse
+from mnemoscope.studies.rival_laws import CRITICAL_SAMPLES, Powers, half_width, nearest, rivals_of
+from mnemoscope.theory.critical import critical_value
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Where a study of one size looks, and how long its searches go on."""
+
+    axes: Axes
+    base: Mapping[str, Any] = field(default_factory=dict)
+    tolerance: float = 0.1
+    most_seeds: int = 32
+
+
+@dataclass(frozen=True)
+class ClaimedLaw:
+    """A law of `rival_laws.CRITICAL_SAMPLES`, and the grids on which it is looked at.
+
+    With `product`, the powers must also be multiplied and not added, by Akaike's criterion.
+    """
+
+    name: str
+    grids: Mapping[Size, Grid]
+    quantity: Measure
+    log_of: str | None = None
+    product: bool = False
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """What is varied, the same at both sizes."""
+        return tuple(name for name, _ in self.grids["full"].axes)
+
+    @property
+    def claimed(self) -> Powers:
+        """The claimed powers."""
+        return {axis: CRITICAL_SAMPLES[self.name][axis] for axis in self.axes}
+
+    @property
+    def rivals(self) -> dict[str, dict[str, float]]:
+        """The powers of all other laws."""
+        return rivals_of(self.name, CRITICAL_SAMPLES, self.axes)
+
+    @property
+    def half(self) -> float:
+        """Half of the box's width."""
+        return half_width(self.claimed, self.rivals, self.axes)
+
+    @property
+    def rule(self) -> str:
+        """In words what `judge_all` does."""
+        letters = ", ".join(LETTERS[axis] for axis in self.axes)
+        over = "" if self.log_of is None else f" over ln {LETTERS[self.log_of]}"
+        text = (
+            f"Powers of {letters} in the critical N{over}, one fit to all base seeds. "
+            f"{say_rule(self.half, *nearest(self.claimed, self.rivals, self.axes))}"
+        )
+        if self.product:
+            text += (
+                f" Supported only if Akaike's criterion also prefers a product of powers to a sum "
+                f"by {DECISIVE:g} or more; refuted if it prefers the sum by as much."
+            )
+        return text
+
+    def measure(self, size: Size, bench: Bench) -> Numbers:
+        """The critical N of every point of the grid."""
+        grid = self.grids[size]
+        return measure_exponents(
+            bench, dict(grid.base), grid.axes, measure=self.quantity, log_of=self.log_of,
+            tolerance=grid.tolerance, most_seeds=grid.most_seeds,
+        )  # fmt: skip
+
+    def judge(self, numbers: Numbers) -> Judgement:
+        """One base seed alone."""
+        return self.judge_all([numbers])
+
+    def judge_all(self, bases: Sequence[Numbers]) -> Judgement:
+        """All base seeds in one fit."""
+        fitted = fit_pooled(bases)
+        measured = say_exponents(fitted)
+        verdict = judge_powers(fitted["exponents"], self.claimed, self.half)
+        if self.log_of is not None:
+            measured += f", over ln {LETTERS[self.log_of]}"
+        if not self.product:
+            return Judgement(measured, verdict)
+        criterion = product_over_sum(fitted)
+        if criterion is None:
+            return Judgement(measured, "inconclusive")
+        measured += f"; Akaike's criterion is {criterion:+.1f} for a product over a sum"
+        if criterion <= -DECISIVE:
+            return Judgement(measured, "refuted")
+        decided = criterion >= DECISIVE or verdict == "refuted"
+        return Judgement(measured, verdict if decided else "inconclusive")
+
+    def power(self, size: Size) -> Power:
+        """How often the rule says supported where theory is right, and where a rival is."""
+        places = self.places(size)
+
+        def draw(law: Sequence[float]) -> Draw:
+            return draw_grid(places, law, size, "samples", self.log_of)
+
+        rivals = {name: draw(pure_power(places, powers)) for name, powers in self.rivals.items()}
+        if self.product:
+            rivals["sum_of_powers"] = draw(sum_of_powers(places, self.claimed))
+        note = say_draw(places, size, "critical N")
+        return rehearse(self._sooner, draw(as_theory(places)), rivals, note=note)
+
+    def _sooner(self, bases: Sequence[Numbers]) -> Judgement:
+        """As `judge_all`, which compares forms even where the box has spoken against the claim."""
+        verdict = judge_powers(fit_pooled(bases)["exponents"], self.claimed, self.half)
+        return self.judge_all(bases) if verdict == "supported" else Judgement("", verdict)
+
+    def places(self, size: Size) -> list[Place]:
+        """The grid before the run."""
+        return critical_places(self.grids[size], self.quantity)
+
+
+def critical_places(grid: Grid, measure: Measure) -> list[Place]:
+    """Theory's critical N at every place where it has one, and the scatter of a search there."""
+    axes = [Axis(name, tuple(values)) for name, values in grid.axes]
+    places = []
+    for spec in settings(dict(grid.base), axes, "samples"):
+        samples = critical_value(spec, "samples", 0.5, measure)
+        if samples is not None:
+            at = spec.replace(samples=samples)
+            scatter = expected_scatter(at, measure, grid.tolerance, grid.most_seeds)
+            sizes = {name: float(getattr(spec, name)) for name, _ in grid.axes}
+            places.append(Place(sizes, float(samples), scatter))
+    return places
