@@ -101,7 +101,7 @@ def bits_of_map(items: float) -> float:
     return math.lgamma(items + 1) / math.log(2)
 
 
-def most_items(weights: int, bits: int) -> float:
+def most_items(weights: int, bits: float) -> float:
     """The N at which (Q2) is used up."""
     low, high = 1.0, 2.0 + weights * bits
     for _ in range(60):

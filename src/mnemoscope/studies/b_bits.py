@@ -118,9 +118,10 @@ def power(size: Size) -> Power:
     middle = float(np.sqrt(DIMS[size][0] * DIMS[size][-1]))
 
     def drawn(law: Any) -> Any:
+        items = {d: law(d) for d in DIMS[size]}
         return lambda rng: [
             {"points": [
-                limit_point(draw_limits(rng, law(d), SCATTER, SEEDS[size]), 0.0, method="trained",
+                limit_point(draw_limits(rng, items[d], SCATTER, SEEDS[size]), 0.0, method="trained",
                             dim=d, bits=1, size=d * d)
                 for d in DIMS[size]
             ]}

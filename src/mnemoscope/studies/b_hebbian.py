@@ -116,10 +116,11 @@ def power(size: Size) -> Power:
     """Limits about (H3), and about laws with another constant."""
 
     def drawn(constant: float) -> Any:
+        items = {d: items_at(d, constant) for d in DIMS[size]}
         return lambda rng: [
             {"points": [
-                limit_point(draw_limits(rng, items_at(d, constant), SCATTER, seeds_at(size, d)),
-                            0.0, dim=d, size=d * d)
+                limit_point(draw_limits(rng, items[d], SCATTER, seeds_at(size, d)), 0.0, dim=d,
+                            size=d * d)
                 for d in DIMS[size]
             ]}
             for _ in range(BASES[size])

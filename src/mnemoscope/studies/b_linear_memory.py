@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from mnemoscope.report.canvas import plain_log_ticks
 from mnemoscope.spec import Memory
 from mnemoscope.studies.base import BASES, Bench, Earlier, Judgement, Numbers, Power, Size, Study
 from mnemoscope.studies.log_forms import (
@@ -63,9 +64,10 @@ def power(size: Size) -> Power:
     """Limits drawn from N (ln N)^1.5 = 2 d^2, and from laws that are none of the claim's."""
 
     def drawn(law: Any) -> Any:
+        items = {d: law(d) for d in DIMS[size]}
         return lambda rng: [
             {"trained": [
-                drawn_limits(rng, law(d), SCATTER, SEEDS[size], dim=d, width=0, size=d * d)
+                drawn_limits(rng, items[d], SCATTER, SEEDS[size], dim=d, width=0, size=d * d)
                 for d in DIMS[size]
             ]}
             for _ in range(BASES[size])
@@ -115,7 +117,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
         right.plot([point["size"] for point in points], y, "o-", markersize=3, linewidth=0.9,
                    color=f"C{at}", label=log_name(k))  # fmt: skip
     right.axhline(1, color="black", linewidth=0.6)
-    right.set_xscale("log")
+    sizes = [point["size"] for point in every]
+    plain_log_ticks(right, "x", min(sizes), max(sizes))
     right.set_xlabel("d², weights")
     right.set_ylabel("d² over the form, over its mean")
     left.legend(fontsize=7)

@@ -8,7 +8,7 @@ import numpy as np
 
 from mnemoscope.analysis.power_law import Points, fit_power_law
 from mnemoscope.experiments.capacity import capacity_many
-from mnemoscope.report.canvas import plain_log_ticks
+from mnemoscope.report.canvas import plain_log_ticks, ticks_at
 from mnemoscope.spec import Memory
 from mnemoscope.studies.base import (
     BASES,
@@ -103,13 +103,15 @@ def power(size: Size) -> Power:
     """Limits about m d = 8 N ln N, and about laws with other powers through their middle."""
 
     def drawn(law: Any) -> Any:
+        items = [law(d, m) for d, m in PLACES[size]]
+
         def draw(rng: np.random.Generator) -> list[Numbers]:
             off = np.exp(rng.normal(0.0, PLACE_SCATTER, len(PLACES[size]))).tolist()
             return [
                 {"points": [
-                    limit_point(draw_limits(rng, law(d, m) * factor, SCATTER, SEEDS[size]), 0.0,
-                                dim=d, rank=m)
-                    for (d, m), factor in zip(PLACES[size], off, strict=True)
+                    limit_point(draw_limits(rng, n * factor, SCATTER, SEEDS[size]), 0.0, dim=d,
+                                rank=m)
+                    for (d, m), n, factor in zip(PLACES[size], items, off, strict=True)
                 ]}
                 for _ in range(BASES[size])
             ]  # fmt: skip
@@ -146,16 +148,19 @@ def draw(numbers: Numbers, figure: Any) -> None:
         y = np.array([point["stored"] for point in some])
         bars = [y - [point["low"] for point in some], [point["high"] for point in some] - y]
         axes.errorbar(x, y, yerr=bars, fmt="o", capsize=2, label="0.99 right")
+        if not some:
+            continue
         middle = some[len(some) // 2]
         constant = kept * middle[along] / (middle["stored"] * math.log(middle["stored"]))
         axes.plot(x, [items_by_law(kept * value, constant) for value in x], "-", color="black",
                   linewidth=0.9, label=f"m d = {constant:.3g} N ln N")  # fmt: skip
-        plain_log_ticks(axes, "x", min(x), max(x))
-        ends = [point[key] for point in some for key in ("low", "high")]
-        plain_log_ticks(axes, "y", min(ends), max(ends))
+        ticks_at(axes, "x", x)
         axes.set_xlabel(name)
         axes.set_title(f"{'d' if other == 'dim' else 'm'} = {kept}", fontsize=9)
         axes.legend(fontsize=7)
+    ends = [p[key] for p in numbers["points"] for key in ("low", "high") if p["stored"]]
+    if ends:
+        plain_log_ticks(figure.axes[0], "y", min(ends), max(ends))
     figure.axes[0].set_ylabel("items stored, N")
 
 

@@ -27,7 +27,7 @@ from mnemoscope.theory.associative import GUIDE_MLP, GUIDE_MLP_FEW, items_by_law
 
 # (d, m/d). With d = m = 8 there are as few items as answers, and no law to be seen yet.
 SHAPES: dict[Size, tuple[tuple[int, int], ...]] = {
-    "quick": ((8, 1), (8, 2), (11, 1), (11, 2), (16, 1)),
+    "quick": ((8, 1), (8, 2), (11, 1), (11, 2), (16, 1), (16, 2)),
     "full": ((8, 2), (8, 4), (16, 1), (16, 2), (16, 4), (32, 1), (32, 2), (32, 4)),
 }
 SEEDS: dict[Size, int] = {"quick": 3, "full": 3}
@@ -90,8 +90,9 @@ def power(size: Size) -> Power:
     shapes = [(d, d * ratio) for d, ratio in SHAPES[size]]
 
     def drawn(own: Callable[[float], float], few: Callable[[float], float]) -> Any:
+        laws = {"own": [own(m * d) for d, m in shapes], "few": [few(m * d) for d, m in shapes]}
+
         def draw(rng: np.random.Generator) -> list[Numbers]:
-            laws = {"own": own, "few": few}
             # What a shape is off, it is off with every base seed.
             off = {
                 name: np.exp(rng.normal(0.0, SHAPE_SCATTER, len(shapes))).tolist() for name in laws
@@ -99,11 +100,11 @@ def power(size: Size) -> Power:
             return [
                 {
                     name: [
-                        drawn_limits(rng, law(m * d) * factor, SCATTER, SEEDS[size], dim=d,
-                                     width=m, size=m * d)
-                        for (d, m), factor in zip(shapes, off[name], strict=True)
+                        drawn_limits(rng, n * factor, SCATTER, SEEDS[size], dim=d, width=m,
+                                     size=m * d)
+                        for (d, m), n, factor in zip(shapes, items, off[name], strict=True)
                     ]
-                    for name, law in laws.items()
+                    for name, items in laws.items()
                 }
                 for _ in range(BASES[size])
             ]  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 from mnemoscope.analysis.power_law import Points, fit_power_law
 from mnemoscope.experiments.dynamics import dynamics
 from mnemoscope.numerics import find_device, numerics
-from mnemoscope.report.canvas import plain_log_ticks
+from mnemoscope.report.canvas import plain_log_ticks, ticks_at
 from mnemoscope.spec import Flow
 from mnemoscope.studies.base import (
     BASES,
@@ -158,12 +158,15 @@ def draw(numbers: Numbers, figure: Any) -> None:
         axes.plot(x, [point["steps"] for point in some], "o", label="measured")
         axes.plot(x, [point["predicted"] for point in some], "-", color="black", linewidth=0.9,
                   label="theory, (T1) and (T2)")  # fmt: skip
-        plain_log_ticks(axes, "x", min(x), max(x))
-        ends = [value for point in some for value in (point["steps"], point["predicted"])]
-        plain_log_ticks(axes, "y", min(ends), max(ends))
+        ticks_at(axes, "x", x)
         axes.set_xlabel(name)
         axes.set_title(f"{'R' if other == 'relations' else 'S'} = {kept}", fontsize=9)
         axes.legend(fontsize=7)
+    lengths = [
+        point[name] for point in numbers["points"] for name in ("steps", "predicted") if point[name]
+    ]
+    if lengths:
+        plain_log_ticks(figure.axes[0], "y", min(lengths), max(lengths))
     figure.axes[0].set_ylabel("steps with a loss near ln D")
 
 

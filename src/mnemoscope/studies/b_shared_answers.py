@@ -7,7 +7,7 @@ import numpy as np
 
 from mnemoscope.experiments.capacity import capacity_many
 from mnemoscope.experiments.logit_noise import expected_variance, own_variances
-from mnemoscope.report.canvas import plain_log_ticks
+from mnemoscope.report.canvas import ticks_at
 from mnemoscope.spec import Memory
 from mnemoscope.studies.base import BASES, Bench, Judgement, Numbers, Power, Size, Study, within
 from mnemoscope.studies.means import spread
@@ -122,7 +122,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     for outputs, style, name in ((ANSWERS, "-", "(H2), 2 answers"), (0, "--", "(H2), own answers")):
         left.plot(dims, [hebbian_capacity(d, CRITERION, outputs) for d in dims], style,
                   color="black", linewidth=0.9, label=name)  # fmt: skip
-    plain_log_ticks(left, "x", min(dims), max(dims))
+    ticks_at(left, "x", dims)
     left.set_yscale("log")
     left.set_xlabel("dimension, d")
     left.set_ylabel("items stored, N")
@@ -135,6 +135,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
                        capsize=2, color=color, label=name)  # fmt: skip
     right.axhline(1, color="black", linewidth=0.6)
     right.set_xscale("log")
+    right.set_xticks(ITEMS, [f"{share:g}" for share in ITEMS])
+    right.set_xticks([], minor=True)
     right.set_xlabel("items a dimension, N / d")
     right.set_ylabel("variance of own logits over (V1)")
     left.legend(fontsize=7)

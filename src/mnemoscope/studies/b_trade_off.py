@@ -11,14 +11,14 @@ from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, St
 from mnemoscope.studies.means import show, spread
 
 BASE: dict[Size, dict[str, int]] = {
-    "quick": {"subjects": 8, "relations": 8, "answers": 8, "dim": 8, "head_dim": 4,
+    "quick": {"subjects": 8, "relations": 8, "answers": 8, "dim": 12, "head_dim": 4,
               "max_steps": 2**11, "batch": 128, "length": 8},
     "full": {"subjects": 32, "relations": 32, "answers": 8, "dim": 32, "head_dim": 8},
 }  # fmt: skip
 # At the full size the rows that could be read off the authors' picture, and of their heads as many
 # as the picture and the corners need.
 HEADS: dict[Size, tuple[int, ...]] = {
-    "quick": (1, 4, 16),
+    "quick": (1, 4, 12),
     "full": (1, 2, 4, 6, 8, 10, 12, 14, 16, 20, 32),
 }
 WIDTHS: dict[Size, tuple[int, ...]] = {"quick": (1, 16, 64), "full": (1, 16, 48, 128)}
