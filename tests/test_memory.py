@@ -12,7 +12,7 @@ import pytest
 from mnemoscope import Memory, SpecError, capacity, capacity_many
 from mnemoscope.analysis.limits import Limits, search_limits
 from mnemoscope.analysis.search import Place
-from mnemoscope.associative import _drawn, program_of, recall_many
+from mnemoscope.associative import draw_streams, program_of, recall_many
 from mnemoscope.cli import main
 from mnemoscope.models.associative import Full, construct, draw_pairs, least_squares, logits
 from mnemoscope.store.trials import Store
@@ -36,7 +36,7 @@ def test_constructions_are_the_sums_they_say(kind: dict):
     spec = Memory(items=13, dim=8, embedding="gaussian", **kind)
     told = []
     for program in (spec, spec.replace(items=16)):
-        keys, items = _drawn([(spec, 5)])
+        keys, items = draw_streams([(spec, 5)])
         one = {name: part[0] for name, part in keys.items()}
         pairs = draw_pairs(program, one, items[0])
         E, U = np.asarray(pairs.E[:13], float), np.asarray(pairs.U[: spec.labels], float)
@@ -68,7 +68,7 @@ def test_constructions_are_the_sums_they_say(kind: dict):
 
 def test_the_same_seed_has_the_same_first_items():
     small, large = (
-        draw_pairs(spec, {name: part[0] for name, part in _drawn([(spec, 1)])[0].items()},
+        draw_pairs(spec, {name: part[0] for name, part in draw_streams([(spec, 1)])[0].items()},
                    jnp.uint32(spec.items))
         for spec in (Memory(items=5, dim=6), Memory(items=9, dim=6))
     )  # fmt: skip

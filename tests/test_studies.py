@@ -15,12 +15,7 @@ from mnemoscope.studies import (
     a_first_gradient,
     a_mean_bias,
     a_three_steps,
-    b_bits,
-    b_facts,
-    b_linear_memory,
-    b_mlp_memory,
     b_stages,
-    b_trade_off,
     q_coupling,
     q_mlp,
 )
@@ -70,31 +65,6 @@ def test_verdicts_go_either_way():
     assert agreed(["supported", "refuted"]) == "inconclusive"
 
 
-@pytest.mark.parametrize(("power", "verdict"), [(1.0, "supported"), (0.5, "refuted")])
-def test_the_rules_of_growth(power: float, verdict: str):
-    numbers = {"points": points(power), "fit": fit_growth(points(power), log=False)}
-    # Whatever the series beside it does.
-    for other in (points(0.2), points(0.2)[:3], []):
-        beside = {"few": other, "few_fit": fit_growth(other, log=False)}
-        told = b_facts.judge({**numbers, **beside})
-        assert told.verdict == verdict
-        assert ("too few limits" in told.measured) == (len(other) == 3)
-        assert "slowest success took 96 steps" in told.measured
-    assert b_linear_memory.judge(numbers).verdict == verdict
-    both = {"own_fit": numbers["fit"], "few_fit": numbers["fit"]}
-    assert b_mlp_memory.judge(both).verdict == verdict
-    assert b_linear_memory.judge({"fit": None}).verdict == "inconclusive"
-
-
-def test_the_rule_of_the_trade_off():
-    rows = [[0.1, 0.9], [0.8, 1.0]]
-    numbers = {"accuracy": rows, "spread": 0.02, "difference": None, "compared": 0}
-    assert b_trade_off.judge(numbers).verdict == "supported"
-    assert b_trade_off.judge({**numbers, "difference": 0.2}).verdict == "inconclusive"
-    assert b_trade_off.judge({**numbers, "accuracy": [[0.5, 0.4], [0.8, 1]]}).verdict == "refuted"
-    assert b_trade_off.judge({**numbers, "accuracy": [[None, 1], [1, 1]]}).verdict == "inconclusive"
-
-
 def grid_numbers(powers: dict[str, float], forms: str = "multiplicative") -> dict[str, Any]:
     """Exponents known to +-0.1, theory's among them, and four corners on that law."""
     rows = [
@@ -138,9 +108,6 @@ def test_the_rules_of_questions():
     for gain, verdict in ((0.3, "refuted"), (-0.3, "supported"), (0.0, "inconclusive")):
         row = {"dim": 8, "activation": "relu", "gain": mean(gain)}
         assert q_mlp.judge({"rows": [row], "width": 4}).verdict == verdict
-    for bits, verdict in ((2.0, "supported"), (40.0, "refuted")):
-        row = {"name": "matrix", "dim": 8, **mean(bits)}
-        assert b_bits.judge({"rows": [row]}).verdict == verdict
 
 
 def test_figures_of_grids_are_drawn():
@@ -169,19 +136,6 @@ def test_a_quick_study_runs_draws_and_is_kept(tmp_path: Path, capsys: pytest.Cap
     assert entry.print == fingerprint(b_stages.STUDY)
     rested = {**entry.numbers["exact"], "steps": 10}
     assert b_stages.judge({"exact": rested, "drawn": None}).verdict == "refuted"
-
-
-def test_figures_are_drawn_from_numbers_alone():
-    fit = fit_growth(points(1.0), log=False)
-    for module, numbers in (
-        (b_facts, {"points": points(1.0), "few": points(0.5), "fit": fit}),
-        (b_linear_memory, {"trained": points(1.0), "hebbian": points(0.9), "fit": fit}),
-        (b_mlp_memory, {"own": points(1.0), "few": points(1.0), "own_fit": fit, "few_fit": None}),
-        (b_trade_off, {"accuracy": [[0.1, 0.9], [0.8, 1]], "heads": [1, 2], "widths": [1, 8]}),
-    ):
-        figure = Figure()
-        module.draw(json.loads(json.dumps(numbers)), figure)
-        assert figure.axes
 
 
 def test_the_list_and_wrong_requests(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

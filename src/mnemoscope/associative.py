@@ -108,7 +108,7 @@ def _batch_size(program: Memory, place: Place) -> int:
     return most_rows(fits, MOST_AT_ONCE, place)
 
 
-def _drawn(jobs: list[MemoryJob]) -> tuple[dict[str, jnp.ndarray], jnp.ndarray]:
+def draw_streams(jobs: list[MemoryJob]) -> tuple[dict[str, jnp.ndarray], jnp.ndarray]:
     """The streams of each job, and its number of items."""
     names = ("item", "answer", "inner", "outer")
     keys = {
@@ -124,7 +124,7 @@ def _construct(
     program: Memory, jobs: list[MemoryJob], place: Place, precision: Precision,
     hear: Hear | None,
 ) -> list[Outcome]:  # fmt: skip
-    keys, items = _drawn(jobs)
+    keys, items = draw_streams(jobs)
     if program.method == "hebbian":
         told = np.asarray(constructed_accuracy(program, keys, items))
     else:
@@ -153,7 +153,7 @@ def _train(
     if program.items > LARGE:
         least = LEAST_LARGE
     rows = filled(jobs, place, most, least)
-    pairs, state = begin(program, *_drawn(rows))
+    pairs, state = begin(program, *draw_streams(rows))
     lr = jnp.asarray([spec.rate for spec, _ in rows], float)
     last = np.zeros(len(jobs))
 

@@ -1,6 +1,7 @@
 """Matplotlib, opened and closed in one place: it is an extra, and says so when it is absent."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -55,6 +56,15 @@ def plain_log_ticks(axes: Any, name: Literal["x", "y"], low: float, high: float)
         if len(marks) >= ENOUGH_TICKS:
             break
     axis.set_ticks(marks, minor=False)
+    axis.set_ticks([], minor=True)
+    axis.set_major_formatter(lambda value, _: plain(float(value)))
+
+
+def ticks_at(axes: Any, name: Literal["x", "y"], values: Sequence[float]) -> None:
+    """A logarithmic axis with a tick at each of a few values that were chosen, and no other."""
+    getattr(axes, f"set_{name}scale")("log")
+    axis = getattr(axes, f"{name}axis")
+    axis.set_ticks(sorted(set(values)), minor=False)
     axis.set_ticks([], minor=True)
     axis.set_major_formatter(lambda value, _: plain(float(value)))
 

@@ -1,110 +1,154 @@
 """Paper B, Fig. 4 left: the facts a transformer learns are proportional to its parameters."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from mnemoscope.experiments.facts import RATES, FactsCapacity, facts_capacity_many
+from mnemoscope.experiments.facts import FactsCapacity, facts_capacity_many
 from mnemoscope.spec import Facts
-from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study, within
+from mnemoscope.studies.base import (
+    BASES,
+    Bench,
+    Earlier,
+    Judgement,
+    Numbers,
+    Power,
+    Size,
+    Study,
+    within,
+)
+from mnemoscope.studies.power import rehearse
 from mnemoscope.studies.scaling_fit import draw_points, fit_growth, say_growth, scale_axes
+from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits
 from mnemoscope.theory.associative import GUIDE_FACTS
 
 # (d, alpha): H d_h = m = alpha d.
-SIZES: dict[Size, tuple[tuple[int, float], ...]] = {
+SIZES: dict[Size, tuple[tuple[int, int], ...]] = {
     "quick": ((8, 1), (8, 2), (12, 1), (12, 2)),
-    "full": ((8, 0.5), (8, 1), (16, 1), (32, 1), (64, 1)),
+    "full": ((16, 1), (32, 1), (64, 1), (90, 1), (128, 1)),
 }
 # How many heads the authors took is not known to us. Only the end token asks, so Q and K act
 # through one vector of d numbers for each head, K^T Q e_EOS, whatever d_h is: with H fixed, ever
 # more of the parameters add nothing to what can be computed as d grows. So heads are small here,
-# and their number grows. This series decides: it was chosen at d = 32, where 16 heads of 2 learned
-# 900 facts and 4 heads of 8 did not learn 441 (docs/facts.md), before it was run at any other size
-# but d = 8, where both series are one.
+# and their number grows. With 4 heads at every d, the power was 0.85 and less (docs/facts.md).
 HEAD_DIM = 2
-# Beside it, and without a say: as many heads at every d. At d = 8 that is the same model.
-FEW_HEADS = 4
-FEW: dict[Size, tuple[tuple[int, float], ...]] = {
-    "quick": (),
-    "full": ((8, 1), (16, 1), (32, 1), (64, 1)),
-}
-SEEDS: dict[Size, int] = {"quick": 3, "full": 3}
-# In subjects. What is asked last fails as often as not, and costs most: it was 0.08 at first.
-RESOLUTION: dict[Size, float] = {"quick": 0.1, "full": 0.12}
+SEEDS: dict[Size, int] = {"quick": 2, "full": 2}
+# In subjects; facts go as their square.
+RESOLUTION: dict[Size, float] = {"quick": 0.1, "full": 0.03}
 # The quick size has short sequences in small batches. Both give up before the authors' 2^14 steps:
 # a training that fails takes all of them. `steps` is what the slowest took that succeeded.
 TASK: dict[Size, dict[str, int]] = {
     "quick": {"length": 8, "batch": 128, "max_steps": 2**10},
     "full": {"max_steps": 2**13},
 }
-LEARNING: dict[Size, tuple[float, ...]] = {"quick": (1e-2,), "full": RATES}
+# The largest of the authors' three rates: of 73 trainings from d = 16 to 64 that missed the target
+# with it, two reached it with one of the others, which are paid for with all of their steps.
+RATE = 1e-2
+LEAST, MOST = 0.9, 1.1
+# The power is also said from here on, without a say in the verdict.
+LARGE = 32
+# How far apart seeds are in ln(facts), and how far a size is from one law for all of them.
+SCATTER, SIZE_SCATTER = 0.06, 0.03
 
 
-def _model(size: Size, d: int, span: int, heads: int | None) -> Facts:
-    heads = heads or span // HEAD_DIM
+def _model(size: Size, d: int, span: int) -> Facts:
     return Facts.read({
-        "subjects": 2, "relations": 2, "answers": 2, "dim": d, "heads": heads,
-        "head_dim": span // heads, "width": span, **TASK[size],
+        "subjects": 2, "relations": 2, "answers": 2, "dim": d, "heads": span // HEAD_DIM,
+        "head_dim": HEAD_DIM, "width": span, **TASK[size],
     })  # fmt: skip
 
 
-def _point(one: FactsCapacity) -> dict[str, Any]:
-    reached = [two.metrics["steps"] or 0 for two in one.trials if two.status == "ok"]
-    return {
-        "dim": one.spec.dim, "width": one.spec.width, "heads": one.spec.heads,
-        "head_dim": one.spec.head_dim, "size": one.spec.parameters,
-        "stored": one.facts(one.limits.estimate), "low": one.facts(one.limits.low),
-        "high": one.facts(one.limits.high), "status": one.limits.status,
-        "steps": max(reached, default=None),
-    }  # fmt: skip
+def _point(size: Size, one: FactsCapacity) -> dict[str, Any]:
+    reached = [trial.metrics["steps"] or 0 for trial in one.trials if trial.status == "ok"]
+    return limit_point(
+        [one.facts(subjects) for subjects in one.limits.each],
+        (1 + RESOLUTION[size]) ** 2 - 1,
+        dim=one.spec.dim, width=one.spec.width, heads=one.spec.heads, head_dim=one.spec.head_dim,
+        size=one.spec.parameters, steps=max(reached, default=None),
+    )  # fmt: skip
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
     """How many facts each size learns to 0.99, S = R and eight answers a relation."""
-    many = [_model(size, d, int(alpha * d), None) for d, alpha in SIZES[size]]
-    few = [_model(size, d, int(alpha * d), FEW_HEADS) for d, alpha in FEW[size]]
-    made = facts_capacity_many(
-        [*many, *few], "equal", rates=LEARNING[size], seeds=SEEDS[size], most_seeds=SEEDS[size],
-        first_seed=bench.seed, resolution=RESOLUTION[size], **bench.tools,
+    found = facts_capacity_many(
+        [_model(size, d, alpha * d) for d, alpha in SIZES[size]], "equal", rates=(RATE,),
+        seeds=SEEDS[size], most_seeds=SEEDS[size], first_seed=bench.seed,
+        resolution=RESOLUTION[size], **bench.tools,
     )  # fmt: skip
-    points = [_point(one) for one in made]
-    numbers: Numbers = {"points": points[: len(many)], "few": points[len(many) :]}
-    return numbers | {
-        "fit": fit_growth(numbers["points"], log=False),
-        "few_fit": fit_growth(numbers["few"], log=False),
-    }
+    return {"points": [_point(size, one) for one in found]}
 
 
-def judge(numbers: Numbers) -> Judgement:
+def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     """By the power of the parameters."""
-    fit = numbers["fit"]
+    points = pool_limits([numbers["points"] for numbers in all_numbers], ("size",))
+    fit = fit_growth(points, log=False)
     said = say_growth(fit, "facts")
     if fit is not None:
         each = [1 / fit[name] for name in ("constant", "constant_high", "constant_low")]
         said += f", that is {each[0]:.3f} facts a parameter, {each[1]:.3f} to {each[2]:.3f}"
-    slowest = max((one["steps"] or 0 for one in numbers["points"]), default=0)
+    large = fit_growth([point for point in points if point["dim"] >= LARGE], log=False)
+    if large is not None:
+        said += f"; from d = {LARGE} on {large['power']:.3f} [{large['low']:.3f}, "
+        said += f"{large['high']:.3f}]"
+    slowest = max(
+        (point["steps"] or 0 for numbers in all_numbers for point in numbers["points"]), default=0
+    )
     said += f"; the slowest success took {slowest:,} steps"
-    if numbers["few"]:
-        said += f". With {FEW_HEADS} heads at every d: {say_growth(numbers['few_fit'], 'facts')}"
-    verdict = "inconclusive" if fit is None else within(fit["low"], fit["high"], 0.85, 1.15)
+    verdict = "inconclusive" if fit is None else within(fit["low"], fit["high"], LEAST, MOST)
     return Judgement(said, verdict)
+
+
+def judge(numbers: Numbers) -> Judgement:
+    """One base seed alone."""
+    return judge_all([numbers])
+
+
+def power(size: Size) -> Power:
+    """Limits about the authors' guide line, and about other powers of the parameters."""
+    models = [_model(size, d, alpha * d) for d, alpha in SIZES[size]]
+    middle = float(np.exp(np.mean([np.log(model.parameters) for model in models])))
+
+    def drawn(of_size: float) -> Any:
+        def draw(rng: np.random.Generator) -> list[Numbers]:
+            off = np.exp(rng.normal(0.0, SIZE_SCATTER, len(models))).tolist()
+            return [
+                {"points": [
+                    limit_point(
+                        draw_limits(
+                            rng, factor * GUIDE_FACTS * middle * (m.parameters / middle) ** of_size,
+                            SCATTER, SEEDS[size],
+                        ),
+                        0.0, dim=m.dim, size=m.parameters, steps=None,
+                    )
+                    for m, factor in zip(models, off, strict=True)
+                ]}
+                for _ in range(BASES[size])
+            ]  # fmt: skip
+
+        return draw
+
+    return rehearse(
+        judge_all, drawn(1.0),
+        {f"parameters^{p:g}": drawn(p) for p in (0.5, 0.75, 1.25, 1.5)},
+        note=f"seeds scatter by {SCATTER:.0%} and sizes by {SIZE_SCATTER:.0%} about the authors' "
+        "guide line",
+    )  # fmt: skip
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
     """Facts against parameters."""
     axes = figure.add_subplot()
-    points, fit = numbers["points"], numbers["fit"]
+    points = numbers["points"]
+    fit = fit_growth(points, log=False)
     draw_points(axes, points, f"heads of {HEAD_DIM}", "C0")
-    draw_points(axes, numbers["few"], f"{FEW_HEADS} heads", "C1")
     x = np.geomspace(min(one["size"] for one in points), max(one["size"] for one in points), 60)
     axes.plot(x, GUIDE_FACTS * x, "--", color="black", linewidth=0.9,
               label=f"authors' guide: {GUIDE_FACTS:g} facts a parameter")  # fmt: skip
     if fit:
         axes.plot(x, x / fit["constant"], "-.", color="black", linewidth=0.9,
                   label=f"ours: {1 / fit['constant']:.3g} facts a parameter")  # fmt: skip
-    scale_axes(
-        axes, [*points, *numbers["few"]], "parameters, 4 H d_h d + 2 m d", "facts learned, S R"
-    )
+    scale_axes(axes, points, "parameters, 4 H d_h d + 2 m d", "facts learned, S R")
     axes.legend(fontsize=7)
 
 
@@ -115,10 +159,29 @@ STUDY = Study(
     statement="The number of facts that a one-layer transformer learns is proportional to its "
     "parameters.",
     expected="0.15 facts a parameter (the authors' guide line)",
-    rule="Power of the parameters in the facts learned to 99 % within 2^13 steps (quick: 2^10), "
-    "with heads of two dimensions: supported if its 95 % interval lies within 0.85 to 1.15, "
-    "refuted if it lies outside.",
+    rule="Limits of all base seeds' seeds in one. Power of the parameters in the facts learned to "
+    "99 % within 2^13 steps (quick: 2^10), with heads of two dimensions and d from 16 to 128 "
+    "(quick: 8 and 12): supported if its 95 % interval lies within 0.9 to 1.1, refuted if it lies "
+    "outside.",
     measure=measure,
     judge=judge,
+    judge_all=judge_all,
     draw=draw,
+    power=power,
+    history=(
+        Earlier(
+            date="2026-11-18",
+            rule="Power of the parameters in the facts learned to 99 % within 2^13 steps (quick: "
+            "2^10), with heads of two dimensions: supported if its 95 % interval lies within 0.85 "
+            "to 1.15, refuted if it lies outside.",
+            measured="facts grows as size^1.127 [1.004, 1.250] over 5 sizes; size / facts 8.09, "
+            "5.81 to 11.44, that is 0.124 facts a parameter, 0.087 to 0.172; the slowest success "
+            "took 5,696 steps. With 4 heads at every d: facts grows as size^0.854 [0.435, 1.273] "
+            "over 4 sizes; size / facts 15.18, 11.44 to 22.87",
+            verdict="inconclusive",
+            reason="Two of five sizes had d = 8, where there are 2 and 4 heads and the law is not "
+            "to be seen yet; subjects were told apart by 12 % only; three weak base seeds had to "
+            "agree instead of being pooled.",
+        ),
+    ),
 )

@@ -1,27 +1,30 @@
-"""Paper B, Fig. 4 right: attention and MLP stand in for each other as the store of facts."""
+"""Paper B, Fig. 4 right: attention or MLP can hold all facts, given heads for all tokens."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.spec import Facts
-from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
+from mnemoscope.studies.means import show, spread
 
 BASE: dict[Size, dict[str, int]] = {
-    "quick": {"subjects": 8, "relations": 8, "answers": 8, "dim": 16, "head_dim": 4,
+    "quick": {"subjects": 8, "relations": 8, "answers": 8, "dim": 12, "head_dim": 4,
               "max_steps": 2**11, "batch": 128, "length": 8},
     "full": {"subjects": 32, "relations": 32, "answers": 8, "dim": 32, "head_dim": 8},
 }  # fmt: skip
+# At the full size the rows that could be read off the authors' picture, and of their heads as many
+# as the picture and the corners need.
 HEADS: dict[Size, tuple[int, ...]] = {
-    "quick": (1, 2, 4, 8),
-    "full": (1, 2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 28, 32),
+    "quick": (1, 4, 12),
+    "full": (1, 2, 4, 6, 8, 10, 12, 14, 16, 20, 32),
 }
-WIDTHS: dict[Size, tuple[int, ...]] = {
-    "quick": (1, 16, 64),
-    "full": (1, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128),
-}
-SEEDS: dict[Size, int] = {"quick": 2, "full": 2}
+WIDTHS: dict[Size, tuple[int, ...]] = {"quick": (1, 16, 64), "full": (1, 16, 48, 128)}
+SEEDS: dict[Size, int] = {"quick": 4, "full": 3}
+# Holding all facts: trainings stop at 0.99, and on other sequences end a little below or above.
+REACHED, SHORT = 0.97, 0.9
 # Accuracies read off the authors' picture, +-0.02: m, then H = 1, 2, 4, 6, 8, 10, 12, 14, 16, 20.
 READ_HEADS = (1, 2, 4, 6, 8, 10, 12, 14, 16, 20)
 READ = {
@@ -33,7 +36,7 @@ READ = {
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
-    """Accuracy over heads and hidden units, and its difference from the authors' picture."""
+    """Accuracies over heads and hidden units, seed by seed, and the heads that all tokens need."""
     specs = {
         (m, h): Facts.read({**BASE[size], "heads": h, "width": m})
         for m in WIDTHS[size]
@@ -42,61 +45,101 @@ def measure(size: Size, bench: Bench) -> Numbers:
     seeds = range(bench.seed, bench.seed + SEEDS[size])
     jobs = [(spec, seed) for spec in specs.values() for seed in seeds]
     sweep(jobs, bench.store, bench.workers, lambda tally: bench.progress(tally, "trainings"))
-    table: dict[tuple[int, int], list[float]] = {}
-    for at, spec in specs.items():
+    cells = []
+    for (m, h), spec in specs.items():
         found = bench.store.outcomes(spec)
-        told = [found[seed].accuracy for seed in seeds if seed in found]
-        table[at] = [one for one in told if one is not None]
-    rows = [[float(np.mean(table[m, h])) if table[m, h] else None for h in HEADS[size]]
-            for m in WIDTHS[size]]  # fmt: skip
-    spread = [float(np.std(one, ddof=1)) for one in table.values() if len(one) > 1]
-    read = [
-        (m, h, value)
-        for m, row in READ.items()
-        for h, value in zip(READ_HEADS, row, strict=True)
-        if size == "full" and table.get((m, h))
+        accuracies = [found[seed].accuracy for seed in seeds if seed in found]
+        known = [accuracy for accuracy in accuracies if accuracy is not None]
+        cells.append({"width": m, "heads": h, "accuracies": known, "facts": spec.facts,
+                      "tokens": spec.subjects + spec.relations, "dim": spec.dim,
+                      "head_dim": spec.head_dim, "read": _read(m, h) if size == "full" else None,
+                      })  # fmt: skip
+    return {"cells": cells}
+
+
+def _read(width: int, heads: int) -> float | None:
+    """The accuracy in the authors' picture."""
+    if width not in READ or heads not in READ_HEADS:
+        return None
+    return READ[width][READ_HEADS.index(heads)]
+
+
+def pool(all_numbers: Sequence[Numbers]) -> dict[tuple[int, int], dict[str, Any]]:
+    """Cells by hidden units and heads, with the accuracies of all base seeds."""
+    cells: dict[tuple[int, int], dict[str, Any]] = {}
+    for cell in (cell for numbers in all_numbers for cell in numbers["cells"]):
+        key = (cell["width"], cell["heads"])
+        before = cells[key]["accuracies"] if key in cells else []
+        cells[key] = {**cell, "accuracies": [*before, *cell["accuracies"]]}
+    return cells
+
+
+def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
+    """Attention alone, the MLP with just enough heads, and neither."""
+    cells = pool(all_numbers)
+    if any(len(cell["accuracies"]) < 2 for cell in cells.values()):
+        return Judgement("some trainings crashed", "inconclusive")
+    widths, heads = (sorted({key[at] for key in cells}) for at in (0, 1))
+    any_cell = cells[widths[0], heads[0]]
+    # H d_h >= S + R, as the construction has it: a head's dimensions are for so many tokens.
+    enough = min(
+        (h for h in heads if h * any_cell["head_dim"] >= any_cell["tokens"]), default=heads[-1]
+    )
+    corners = {
+        "attention alone": (widths[0], heads[-1]),
+        "MLP": (widths[-1], enough),
+        "neither": (widths[0], enough),
+        "MLP without the heads": (widths[-1], heads[0]),
+    }
+    found = {name: _interval(cells[key]["accuracies"]) for name, key in corners.items()}
+    said = ", ".join(
+        f"{name} (H = {corners[name][1]}, m = {corners[name][0]}) {show(found[name])}"
+        for name in corners
+    )
+    misses = [
+        abs(float(np.mean(cell["accuracies"])) - cell["read"])
+        for cell in cells.values()
+        if cell["read"] is not None
     ]
-    misses = [abs(float(np.mean(table[m, h])) - value) for m, h, value in read]
-    return {
-        "heads": list(HEADS[size]), "widths": list(WIDTHS[size]), "accuracy": rows,
-        "spread": float(np.median(spread)) if spread else None,
-        "difference": float(np.mean(misses)) if misses else None, "compared": len(misses),
-    }  # fmt: skip
+    if misses:
+        said += f"; {np.mean(misses):.3f} from the authors' picture over {len(misses)} points"
+    can = [found[name] for name in ("attention alone", "MLP")]
+    if any(one["high"] < REACHED for one in can):
+        return Judgement(said, "refuted")
+    held = all(one["low"] >= REACHED for one in can) and found["neither"]["high"] < SHORT
+    return Judgement(said, "supported" if held else "inconclusive")
+
+
+def _interval(accuracies: Sequence[float]) -> Numbers:
+    """Mean and Student's interval over seeds, within 0 and 1."""
+    found = spread(accuracies)
+    return {**found, "low": max(0.0, found["low"]), "high": min(1.0, found["high"])}
 
 
 def judge(numbers: Numbers) -> Judgement:
-    """Both ways up, and, where the authors' numbers are at hand, close to them."""
-    rows = np.array(numbers["accuracy"], float)
-    if np.isnan(rows).any():
-        return Judgement("some trainings crashed", "inconclusive")
-    # The table's four corners: little or much attention (columns), little or much MLP (rows).
-    poor, wide, many, both = rows[0, 0], rows[-1, 0], rows[0, -1], rows[-1, -1]
-    said = (
-        f"accuracy {poor:.2f} with least of both, {wide:.2f} with the widest MLP, {many:.2f} with "
-        f"the most heads, {both:.2f} with both"
-    )
-    noise = 2 * (numbers["spread"] or 0.02)
-    gains = (many - poor, wide - poor)
-    difference = numbers["difference"]
-    if difference is not None:
-        said += f"; {difference:.3f} from the authors' picture over {numbers['compared']} points"
-    if min(gains) <= 0:
-        return Judgement(said, "refuted")
-    close = difference is None or difference <= 0.06
-    return Judgement(said, "supported" if min(gains) > noise and close else "inconclusive")
+    """One base seed alone."""
+    return judge_all([numbers])
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
-    """The table as a map."""
+    """The table as a map, with a line where there are heads for all tokens."""
     axes = figure.add_subplot()
-    rows = np.array(numbers["accuracy"], float)
+    cells = pool([numbers])
+    widths, heads = (sorted({key[at] for key in cells}) for at in (0, 1))
+    rows = np.array([
+        [np.mean(cells[m, h]["accuracies"] or [np.nan]) for h in heads] for m in widths
+    ])  # fmt: skip
     image = axes.imshow(rows, origin="lower", vmin=0, vmax=1, aspect="auto", cmap="viridis")
-    axes.set_xticks(range(len(numbers["heads"])), [str(h) for h in numbers["heads"]])
-    axes.set_yticks(range(len(numbers["widths"])), [str(m) for m in numbers["widths"]])
+    axes.set_xticks(range(len(heads)), [str(h) for h in heads])
+    axes.set_yticks(range(len(widths)), [str(m) for m in widths])
     for y, row in enumerate(rows):
         for x, value in enumerate(row):
             tone = "white" if value < 0.6 else "black"
-            axes.text(x, y, f"{value:.2f}", ha="center", va="center", fontsize=6, color=tone)
+            axes.text(x, y, f"{value:.2f}", ha="center", va="center", fontsize=7, color=tone)
+    cell = numbers["cells"][0]
+    fewer = sum(h * cell["head_dim"] < cell["tokens"] for h in heads)
+    axes.axvline(fewer - 0.5, color="white", linewidth=1.5, linestyle="--")
+    axes.set_title("right of the line: H d_h >= S + R", fontsize=9)
     axes.set_xlabel("heads, H")
     axes.set_ylabel("hidden units, m")
     figure.colorbar(image, ax=axes, label="accuracy")
@@ -105,14 +148,34 @@ def draw(numbers: Numbers, figure: Any) -> None:
 STUDY = Study(
     id="b-fig4-right",
     source="paper B",
-    place="Fig. 4 right",
-    statement="Attention and MLP stand in for each other: facts can be stored in either.",
-    expected="accuracy rises with H at the least m and with m at the least H; the authors' picture",
-    rule="Supported if accuracy at the most heads (least m) and at the widest MLP (least H) is "
-    "above that at the least of both by more than twice the seeds' spread, and, at full size, "
-    "the mean absolute difference from the authors' picture is at most 0.06. Refuted if either "
-    "does not rise.",
+    place="abstract (either attention or MLP parameters) and Fig. 4 right",
+    statement="Given heads for all tokens, H d_h >= S + R, either attention or the MLP can hold "
+    "all facts.",
+    expected="all facts with many heads and a minimal MLP, and with H d_h = S + R and m d several "
+    "times S R; not with H d_h = S + R and a minimal MLP",
+    rule="Accuracies of all base seeds' seeds in one. Supported if the 95 % intervals lie above "
+    "0.97 with the most heads and the least MLP (m = 1) and with the widest MLP and the fewest "
+    "heads that have H d_h >= S + R, and below 0.9 with as few heads and the least MLP, since "
+    "otherwise the setting asks for nothing. Refuted if one of the first two lies below 0.97. "
+    "Trainings stop at 0.99 on the sequences they look at; accuracy is on others. Beside it, "
+    "without a say: the mean absolute difference from the authors' picture.",
     measure=measure,
     judge=judge,
+    judge_all=judge_all,
     draw=draw,
+    history=(
+        Earlier(
+            date="2026-11-18",
+            rule="Supported if accuracy at the most heads (least m) and at the widest MLP (least "
+            "H) is above that at the least of both by more than twice the seeds' spread, and, at "
+            "full size, the mean absolute difference from the authors' picture is at most 0.06. "
+            "Refuted if either does not rise.",
+            measured="accuracy 0.07 with least of both, 0.38 with the widest MLP, 0.99 with the "
+            "most heads, 1.00 with both; 0.032 from the authors' picture over 40 points",
+            verdict="supported",
+            reason="Rising is not holding: with one head the widest MLP ends at 0.38 and holds no "
+            "facts to speak of. The paper's claim is about H d_h >= S + R, where either is to "
+            "reach all of them.",
+        ),
+    ),
 )

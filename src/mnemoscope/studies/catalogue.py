@@ -35,7 +35,11 @@ MODULES = {
     "b-fig4-left": "b_facts",
     "b-fig4-right": "b_trade_off",
     "b-fig5": "b_stages",
+    "b-plateau": "b_plateau",
     "b-bits": "b_bits",
+    "b-hebbian": "b_hebbian",
+    "b-low-rank": "b_low_rank",
+    "b-shared-answers": "b_shared_answers",
 }
 
 # About what a study takes, in minutes, compilation included: quick, one base seed on two CPU cores
@@ -71,7 +75,11 @@ MINUTES = {
     "b-fig4-left": (1.7, 17.4),
     "b-fig4-right": (0.5, 20.8),
     "b-fig5": (0.1, 1.4),
-    "b-bits": (0.6, 11.7),
+    "b-plateau": (0.3, 2.0),
+    "b-bits": (0.6, 2.0),
+    "b-hebbian": (0.3, 2.0),
+    "b-low-rank": (0.3, 2.0),
+    "b-shared-answers": (0.3, 2.0),
 }
 
 # These ask round after round, for little at a time: they would wait for everybody else's large

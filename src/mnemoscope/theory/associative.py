@@ -18,6 +18,16 @@ and all N are right half of the time where N (1 - p) = ln 2. With M = N and larg
 d^2 = 8 N ln N (N^2 pairs with b - a below 1, of variance 2 N/d^2; the constant is from later work
 on the paper's model). The best linear memory is conjectured to need d^2 = 2 N ln N. With M fixed,
 the shared answers' term N/(M d) makes N grow like d only.
+
+How d^2 / (N ln N) gets to 8: of N^2 pairs, each wrong where a Gaussian of variance s^2 =
+2 N/d^2 + 1/d exceeds 1, so many are wrong as N^2 exp(-x^2/2) / (x sqrt(2 pi)), x = 1/s. Seeds have
+no error with the probability e to the minus this number; over seeds, its logarithm is at
+-0.577 (Euler's constant, negative) where the first error comes. With c = d^2 / (N ln N (1 + d/2N)),
+x^2 = c ln N / 2, and
+
+    8 = c + (4/ln N) [ln(c ln N / 2)/2 + ln(2 pi)/2 - 0.577]                                 (H3)
+
+up to terms of order ln N / d: the tails of a sphere are lighter.
 """
 
 import math
@@ -64,6 +74,15 @@ def hebbian_capacity(dim: int, criterion: float, outputs: int = 0) -> float:
     if spare(high) >= 0:
         return LARGEST
     return math.exp(_root(spare, low, high)) if spare(low) > 0 else 2.0
+
+
+def hebbian_constant(items: float, dim: int) -> float:
+    """The right side of (H3) for a memory that holds so many items, all right: 8 in the limit."""
+    log = math.log(items)
+    c = dim**2 / (items * log * (1 + dim / (2 * items)))
+    return c + (4 / log) * (
+        math.log(c * log / 2) / 2 + math.log(2 * math.pi) / 2 - float(np.euler_gamma)
+    )
 
 
 def items_by_law(scale: float, constant: float) -> float:

@@ -1,0 +1,110 @@
+r"""Memories whose matrix is cut to a few bits a weight: how many items do they still name?
+
+The matrix comes to be in full precision, as a sum of outer products or by training, and is then
+rounded to 2^b levels, symmetric and evenly spaced over [-c, c]:
+
+    +-D/2, +-3D/2, ..., +-(2^b - 1) D/2,     D = 2 c / 2^b                                   (Q1)
+
+At b = 1 these are the signs. c is the best of several multiples of the weights' root mean square,
+for each memory its own: the answer is an argmax, so that c itself says nothing, and the b d^2 bits
+of the levels are all there is. Over maps that give every item an answer of its own there are N!
+different ones, each matrix names at most one of them, and items and answers are drawn without
+regard to the map. So all N are right with probability at most 2^(b d^2) / N!:
+
+    log2 N! <= b d^2                                                                         (Q2)
+"""
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mnemoscope.associative import CHECK, draw_streams, program_of
+from mnemoscope.fields import Device
+from mnemoscope.models.associative import Full, Pairs, construct
+from mnemoscope.numerics import find_device, forget_programs, numerics
+from mnemoscope.spec import Memory
+from mnemoscope.training.associative import accuracy_of, advance, begin
+
+# Where levels end, in units of the weights' root mean square.
+ENDS = (0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)
+
+
+def quantise(W: Float[Array, "d d"], bits: int, end: Float[Array, ""]) -> Float[Array, "d d"]:
+    """(Q1): each weight at the middle of its cell, those beyond the ends in the last one."""
+    half = 2 ** (bits - 1)
+    step = end / half
+    return (jnp.clip(jnp.floor(W / step), -half, half - 1) + 0.5) * step
+
+
+def recall_by_bits(
+    spec: Memory, seeds: Sequence[int], bits: Sequence[int], *, steps: int = 1024,
+    device: Device = "auto",
+) -> np.ndarray:  # fmt: skip
+    """The share of right items by seed and number of bits; the last column is full precision.
+
+    A trained matrix takes `steps` steps, whether or not all items are right before: what rounding
+    leaves depends on how far the right answer is ahead.
+    """
+    place = find_device(device)
+    program = program_of(spec, place.platform)
+    # Side by side on a GPU; on a CPU, batches of matrix products are slow.
+    groups = [[seed] for seed in seeds] if place.platform == "cpu" else [list(seeds)]
+    found = []
+    with numerics("float32", place):
+        forget_programs()
+        for group in groups:
+            pairs, weights = _weights(program, spec, group, steps)
+            found.append(_shares(program, pairs, weights, tuple(bits)))
+    return np.concatenate(found)
+
+
+def _weights(
+    program: Memory, spec: Memory, seeds: Sequence[int], steps: int
+) -> tuple[Pairs, Float[Array, "n d d"]]:
+    keys, items = draw_streams([(spec, seed) for seed in seeds])
+    pairs, state = begin(program, keys, items)
+    if spec.method == "trained":
+        rate = jnp.full(len(seeds), spec.rate)
+        for _ in range(0, steps, CHECK):
+            state, _, _ = advance(program, CHECK, pairs, state, rate)
+        made = state.weights
+    else:
+        made = jax.vmap(partial(construct, program))(keys, pairs)
+    assert isinstance(made, Full)
+    return pairs, made.W
+
+
+def _shares(
+    program: Memory, pairs: Pairs, W: Float[Array, "n d d"], bits: tuple[int, ...]
+) -> np.ndarray:
+    scale = jnp.sqrt(jnp.mean(W**2, axis=(1, 2)))
+    columns = []
+    for b in bits:
+        tried = [
+            accuracy_of(
+                program, pairs, Full(jax.vmap(partial(quantise, bits=b))(W, end=end * scale))
+            )
+            for end in (ENDS if b > 1 else ENDS[:1])
+        ]
+        columns.append(np.max(np.stack(tried), axis=0))
+    columns.append(np.asarray(accuracy_of(program, pairs, Full(W))))
+    return np.stack(columns, axis=1)
+
+
+def bits_of_map(items: float) -> float:
+    """log2 N!: what naming one map of N items to N answers takes; (Q2)."""
+    return math.lgamma(items + 1) / math.log(2)
+
+
+def most_items(weights: int, bits: float) -> float:
+    """The N at which (Q2) is used up."""
+    low, high = 1.0, 2.0 + weights * bits
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if bits_of_map(middle) <= weights * bits else (low, middle)
+    return low

@@ -1,0 +1,179 @@
+"""Outer products with all items right: does d^2 / (N ln N) go to 8?"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import t as student
+
+from mnemoscope.experiments.capacity import capacity_many
+from mnemoscope.spec import Memory
+from mnemoscope.studies.base import BASES, Bench, Judgement, Numbers, Power, Size, Study, within
+from mnemoscope.studies.power import rehearse
+from mnemoscope.studies.scaling_fit import draw_points, scale_axes
+from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits
+from mnemoscope.theory.associative import HEBBIAN_ALL, hebbian_constant, items_by_law
+
+DIMS: dict[Size, tuple[int, ...]] = {
+    "quick": (64, 91, 128, 181, 256),
+    "full": (64, 128, 256, 362, 512, 724, 1024, 2048),
+}
+SEEDS: dict[Size, int] = {"quick": 6, "full": 12}
+# At d = 2048 some 50,000 items are named out of as many: fewer seeds there.
+LARGE, FEWER = 2048, 6
+RESOLUTION = 0.04
+REACH = 0.5
+# How far apart seeds are in ln N: one over what ln(wrong pairs) grows with ln N, times the spread
+# of the first error.
+SCATTER = 0.1
+
+
+def measure(size: Size, bench: Bench) -> Numbers:
+    """Up to how many items all are right, seed by seed."""
+    points = []
+    for seeds in sorted({seeds_at(size, d) for d in DIMS[size]}):
+        dims = [d for d in DIMS[size] if seeds_at(size, d) == seeds]
+        found = capacity_many(
+            [Memory(items=2, dim=d) for d in dims], 1.0, resolution=RESOLUTION, seeds=seeds,
+            most_seeds=seeds, first_seed=bench.seed, **bench.tools,
+        )  # fmt: skip
+        points += [
+            limit_point(one.limits.each, RESOLUTION, dim=one.spec.dim, size=one.spec.dim**2)
+            for one in found.points
+        ]
+    return {"points": sorted(points, key=lambda point: point["dim"])}
+
+
+def seeds_at(size: Size, dim: int) -> int:
+    """Seeds of a base seed at one d."""
+    return FEWER if dim >= LARGE else SEEDS[size]
+
+
+def constants(points: Sequence[dict[str, Any]]) -> list[dict[str, float]]:
+    """(H3) at every d with its standard error, and what its corrections are of the order of."""
+    rows = []
+    for point in points:
+        if not point["stored"]:
+            continue
+        dim, ends = point["dim"], [point["low"], point["high"]]
+        high, low = (hebbian_constant(end, dim) for end in ends)
+        rows.append({
+            "dim": dim, "plain": dim**2 / (point["stored"] * math.log(point["stored"])),
+            "value": hebbian_constant(point["stored"], dim), "error": (high - low) / (2 * 1.96),
+            "x": math.log(point["stored"]) / dim,
+        })  # fmt: skip
+    return rows
+
+
+def extrapolate(rows: Sequence[dict[str, float]]) -> dict[str, float] | None:
+    """A straight line in ln N / d, at 0: weighted least squares, Student's interval.
+
+    The errors are widened where the points scatter by more than these.
+    """
+    if len(rows) < 4:
+        return None
+    X = np.array([[1.0, row["x"]] for row in rows])
+    y = np.array([row["value"] for row in rows])
+    weight = np.array([1 / row["error"] ** 2 for row in rows])
+    covariance = np.linalg.inv(X.T @ (weight[:, None] * X))
+    found = covariance @ X.T @ (weight * y)
+    left = len(rows) - 2
+    excess = max(1.0, float(weight @ (y - X @ found) ** 2) / left)
+    half = float(student.ppf(0.975, left)) * math.sqrt(covariance[0, 0] * excess)
+    return {"value": found[0], "low": found[0] - half, "high": found[0] + half, "slope": found[1]}
+
+
+def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
+    """By the constant at infinite d."""
+    rows = constants(pool_limits([numbers["points"] for numbers in all_numbers], ("dim",)))
+    end = extrapolate(rows)
+    said = "d²/(N ln N) " + ", ".join(f"{row['plain']:.2f} at d = {row['dim']}" for row in rows)
+    if end is None:
+        return Judgement(f"{said}; too few sizes", "inconclusive")
+    said += f"; extrapolated by (H3) {end['value']:.2f} [{end['low']:.2f}, {end['high']:.2f}]"
+    return Judgement(
+        said, within(end["low"], end["high"], HEBBIAN_ALL - REACH, HEBBIAN_ALL + REACH)
+    )
+
+
+def judge(numbers: Numbers) -> Judgement:
+    """One base seed alone."""
+    return judge_all([numbers])
+
+
+def items_at(dim: int, constant: float, slope: float = 0.0) -> float:
+    """The N at which (H3) has this constant, with a correction of `slope` ln N / d."""
+
+    def excess(log_items: float) -> float:
+        return hebbian_constant(math.exp(log_items), dim) - constant - slope * log_items / dim
+
+    return math.exp(float(brentq(excess, math.log(4.0), math.log(float(dim) ** 2))))  # pyright: ignore[reportArgumentType]
+
+
+def power(size: Size) -> Power:
+    """Limits about (H3), and about laws with another constant."""
+
+    def drawn(constant: float) -> Any:
+        items = {d: items_at(d, constant) for d in DIMS[size]}
+        return lambda rng: [
+            {"points": [
+                limit_point(draw_limits(rng, items[d], SCATTER, seeds_at(size, d)), 0.0, dim=d,
+                            size=d * d)
+                for d in DIMS[size]
+            ]}
+            for _ in range(BASES[size])
+        ]  # fmt: skip
+
+    return rehearse(
+        judge_all, drawn(HEBBIAN_ALL),
+        {f"d² = {c:g} N ln N": drawn(c) for c in (4.0, 6.5, 9.5)},
+        note=f"seeds scatter by {SCATTER:.0%} about (H3)",
+    )  # fmt: skip
+
+
+def draw(numbers: Numbers, figure: Any) -> None:
+    """Items against weights, and the constant against its corrections."""
+    left, right = figure.subplots(1, 2)
+    points = numbers["points"]
+    draw_points(left, points, "outer products, all right", "C0")
+    sizes = [point["size"] for point in points]
+    x = np.geomspace(min(sizes), max(sizes), 60)
+    left.plot(x, [items_by_law(float(s), HEBBIAN_ALL) for s in x], "-", color="black",
+              linewidth=0.9, label=f"d² = {HEBBIAN_ALL:g} N ln N")  # fmt: skip
+    scale_axes(left, points, "d², weights", "items stored, N")
+    rows = constants(points)
+    at = [row["x"] for row in rows]
+    right.errorbar(at, [row["value"] for row in rows], yerr=[1.96 * row["error"] for row in rows],
+                   fmt="o", capsize=2, label="by (H3)")  # fmt: skip
+    right.plot(at, [row["plain"] for row in rows], "x", color="C7", label="d² / (N ln N)")
+    end = extrapolate(rows)
+    if end is not None:
+        right.plot([0, max(at)], [end["value"], end["value"] + end["slope"] * max(at)], "-",
+                   color="C0", linewidth=0.8)  # fmt: skip
+        right.errorbar([0], [end["value"]],
+                       yerr=[[end["value"] - end["low"]], [end["high"] - end["value"]]],
+                       fmt="s", capsize=3, color="C1", label="extrapolated")  # fmt: skip
+    right.axhline(HEBBIAN_ALL, color="black", linewidth=0.6, linestyle=":")
+    right.set_xlabel("ln N / d")
+    right.set_ylabel("constant")
+    left.legend(fontsize=7)
+    right.legend(fontsize=7)
+
+
+STUDY = Study(
+    id="b-hebbian",
+    source="ours, after paper B",
+    place="Theorem 1's construction; the constant is reported by later work, arXiv 2605.05189",
+    statement="Outer products on the sphere name all of N items up to d² = 8 N ln N.",
+    expected="8, for large d",
+    rule="Limits of all base seeds' seeds in one, N being the items up to which all are right; the "
+    "constant at every d by (H3), a straight line through it in ln N / d. Supported if the 95 % "
+    "interval of its end at 0 lies within 7.5 to 8.5, refuted if it lies outside.",
+    measure=measure,
+    judge=judge,
+    judge_all=judge_all,
+    draw=draw,
+    power=power,
+)

@@ -1,0 +1,182 @@
+"""A linear memory of rank m: does it store in proportion to m d?"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mnemoscope.analysis.power_law import Points, fit_power_law
+from mnemoscope.experiments.capacity import capacity_many
+from mnemoscope.report.canvas import plain_log_ticks, ticks_at
+from mnemoscope.spec import Memory
+from mnemoscope.studies.base import (
+    BASES,
+    Bench,
+    Judgement,
+    Numbers,
+    Power,
+    Size,
+    Study,
+    agreed,
+    within,
+)
+from mnemoscope.studies.power import rehearse
+from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits
+from mnemoscope.theory.associative import items_by_law
+
+# (d, m): ranks at one d, and d at one rank. Below m = 64 an item's own signal, |F e|^2, varies by
+# more than 1/6, and that decides; near m = d the matrix is as good as a full one.
+PLACES: dict[Size, tuple[tuple[int, int], ...]] = {
+    "quick": ((512, 64), (512, 128), (512, 256), (256, 64), (1024, 64)),
+    "full": ((2048, 64), (2048, 128), (2048, 256), (2048, 512), (512, 128), (1024, 128),
+             (4096, 128)),
+}  # fmt: skip
+SEEDS: dict[Size, int] = {"quick": 3, "full": 4}
+RESOLUTION = 0.08
+AXES = ("rank", "dim")
+REACH = 0.25
+# How far apart seeds are in ln N, and how far a place is from one law for all of them.
+SCATTER, PLACE_SCATTER = 0.1, 0.05
+
+
+def measure(size: Size, bench: Bench) -> Numbers:
+    """Up to how many items 99 % are right, W being F^T F with outer products written through F."""
+    found = capacity_many(
+        [Memory(items=2, dim=d, rank=m) for d, m in PLACES[size]], 0.99, resolution=RESOLUTION,
+        seeds=SEEDS[size], most_seeds=SEEDS[size], first_seed=bench.seed, **bench.tools,
+    )  # fmt: skip
+    return {
+        "points": [
+            limit_point(one.limits.each, RESOLUTION, dim=one.spec.dim, rank=one.spec.rank)
+            for one in found.points
+        ]
+    }
+
+
+def fit_powers(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]] | None:
+    """The powers of m and d in N ln N."""
+    kept = [point for point in points if point["stored"]]
+    if len(kept) < 5 or any(len({point[axis] for point in kept}) < 3 for axis in AXES):
+        return None
+    stored = np.array([point["stored"] for point in kept])
+    error = np.log([point["high"] / point["low"] for point in kept]) / (2 * 1.96)
+    x = np.array([[float(point[axis]) for axis in AXES] for point in kept])
+    law = fit_power_law(
+        Points(AXES, x, np.log(stored * np.log(stored)), error * (1 + 1 / np.log(stored)))
+    )
+    return [
+        {"axis": power.axis, "value": power.value, "low": power.low, "high": power.high}
+        for power in law.exponents
+    ]
+
+
+def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
+    """By both powers."""
+    points = pool_limits([numbers["points"] for numbers in all_numbers], ("dim", "rank"))
+    powers = fit_powers(points)
+    if powers is None:
+        return Judgement("too few limits were found", "inconclusive")
+    grows = " ".join(
+        f"{'m' if one['axis'] == 'rank' else 'd'}^{one['value']:.2f} "
+        f"[{one['low']:.2f}, {one['high']:.2f}]"
+        for one in powers
+    )
+    each = [
+        point["rank"] * point["dim"] / (point["stored"] * math.log(point["stored"]))
+        for point in points
+        if point["stored"]
+    ]
+    said = f"N ln N grows as {grows}; m d over it {min(each):.1f} to {max(each):.1f}"
+    verdicts = [within(one["low"], one["high"], 1 - REACH, 1 + REACH) for one in powers]
+    if "refuted" in verdicts:
+        return Judgement(said, "refuted")
+    return Judgement(said, agreed(verdicts))
+
+
+def judge(numbers: Numbers) -> Judgement:
+    """One base seed alone."""
+    return judge_all([numbers])
+
+
+def power(size: Size) -> Power:
+    """Limits about m d = 8 N ln N, and about laws with other powers through their middle."""
+
+    def drawn(law: Any) -> Any:
+        items = [law(d, m) for d, m in PLACES[size]]
+
+        def draw(rng: np.random.Generator) -> list[Numbers]:
+            off = np.exp(rng.normal(0.0, PLACE_SCATTER, len(PLACES[size]))).tolist()
+            return [
+                {"points": [
+                    limit_point(draw_limits(rng, n * factor, SCATTER, SEEDS[size]), 0.0, dim=d,
+                                rank=m)
+                    for (d, m), n, factor in zip(PLACES[size], items, off, strict=True)
+                ]}
+                for _ in range(BASES[size])
+            ]  # fmt: skip
+
+        return draw
+
+    def other(of_rank: float, of_dim: float) -> Any:
+        return drawn(
+            lambda d, m: items_by_law(1e5 * (m / 128) ** of_rank * (d / 1024) ** of_dim, 8.0)
+        )
+
+    return rehearse(
+        judge_all, drawn(lambda d, m: items_by_law(float(m * d), 8.0)),
+        {"as d²": other(0, 2), "as m²": other(2, 0), "as m": other(1, 0), "as d": other(0, 1),
+         "as (m d)^0.5": other(0.5, 0.5)},
+        note=f"seeds scatter by {SCATTER:.0%} and places by {PLACE_SCATTER:.0%} about "
+        "m d = 8 N ln N",
+    )  # fmt: skip
+
+
+def draw(numbers: Numbers, figure: Any) -> None:
+    """Items against the rank and against d, with lines in proportion."""
+    for axes, along, name in zip(
+        figure.subplots(1, 2, sharey=True), AXES, ("rank, m", "dimension, d"), strict=True
+    ):
+        other = AXES[1 - AXES.index(along)]
+        values = [point[other] for point in numbers["points"]]
+        kept = max(values, key=values.count)  # the value that most places share
+        some = sorted(
+            (point for point in numbers["points"] if point[other] == kept and point["stored"]),
+            key=lambda point: point[along],
+        )
+        x = [float(point[along]) for point in some]
+        y = np.array([point["stored"] for point in some])
+        bars = [y - [point["low"] for point in some], [point["high"] for point in some] - y]
+        axes.errorbar(x, y, yerr=bars, fmt="o", capsize=2, label="0.99 right")
+        if not some:
+            continue
+        middle = some[len(some) // 2]
+        constant = kept * middle[along] / (middle["stored"] * math.log(middle["stored"]))
+        axes.plot(x, [items_by_law(kept * value, constant) for value in x], "-", color="black",
+                  linewidth=0.9, label=f"m d = {constant:.3g} N ln N")  # fmt: skip
+        ticks_at(axes, "x", x)
+        axes.set_xlabel(name)
+        axes.set_title(f"{'d' if other == 'dim' else 'm'} = {kept}", fontsize=9)
+        axes.legend(fontsize=7)
+    ends = [p[key] for p in numbers["points"] for key in ("low", "high") if p["stored"]]
+    if ends:
+        plain_log_ticks(figure.axes[0], "y", min(ends), max(ends))
+    figure.axes[0].set_ylabel("items stored, N")
+
+
+STUDY = Study(
+    id="b-low-rank",
+    source="paper B",
+    place="linear memory of low rank, W = W1^T W2",
+    statement="A linear memory of rank m stores a number of items proportional to m d, up to "
+    "logarithms.",
+    expected="N ln N as m d",
+    rule="Limits of all base seeds' seeds in one, N being the items up to which 99 % are right, "
+    "outer products written through a random map to m dimensions. Powers of m and d in N ln N. "
+    "Supported if both 95 % intervals lie within 0.75 to 1.25, refuted if one lies outside.",
+    measure=measure,
+    judge=judge,
+    judge_all=judge_all,
+    draw=draw,
+    power=power,
+)

@@ -1,0 +1,163 @@
+"""Items that share two answers: outer products then store in proportion to d, not to d^2."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mnemoscope.experiments.capacity import capacity_many
+from mnemoscope.experiments.logit_noise import expected_variance, own_variances
+from mnemoscope.report.canvas import ticks_at
+from mnemoscope.spec import Memory
+from mnemoscope.studies.base import BASES, Bench, Judgement, Numbers, Power, Size, Study, within
+from mnemoscope.studies.means import spread
+from mnemoscope.studies.power import rehearse
+from mnemoscope.studies.scaling_fit import draw_points, fit_growth
+from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits
+from mnemoscope.theory.associative import hebbian_capacity
+
+DIMS: dict[Size, tuple[int, ...]] = {
+    "quick": (32, 64, 128, 256),
+    "full": (64, 128, 256, 512, 1024, 2048),
+}
+SEEDS: dict[Size, int] = {"quick": 8, "full": 12}
+RESOLUTION = 0.1
+# f(x) = x mod 2, as in the paper. There are few items here, so that 99 % would mean all of them.
+ANSWERS = 2
+CRITERION = 0.9
+# Variances are measured at this many items a dimension.
+ITEMS = (0.25, 1.0, 4.0)
+LEAST, MOST = 0.85, 1.15
+# How far (V1) may be off.
+OFF = 0.1
+# How far apart seeds are in ln N.
+SCATTER = 0.3
+
+
+def measure(size: Size, bench: Bench) -> Numbers:
+    """Items up to which 90 % are right, and variances of own logits, with two answers in all."""
+    found = capacity_many(
+        [Memory(items=2, dim=d, outputs=ANSWERS) for d in DIMS[size]], CRITERION,
+        resolution=RESOLUTION, seeds=SEEDS[size], most_seeds=SEEDS[size], first_seed=bench.seed,
+        **bench.tools,
+    )  # fmt: skip
+    points = [
+        limit_point(one.limits.each, RESOLUTION, dim=one.spec.dim, size=one.spec.dim)
+        for one in found.points
+    ]
+    dim, seeds = DIMS[size][1], range(bench.seed, bench.seed + 4 * SEEDS[size])
+    noise = []
+    for share in ITEMS:
+        for outputs in (0, ANSWERS):
+            spec = Memory(items=round(share * dim), dim=dim, outputs=outputs)
+            ratio = own_variances(spec, seeds) / expected_variance(spec)
+            noise.append({"items": spec.items, "dim": dim, "outputs": outputs,
+                          "ratio": ratio.tolist()})  # fmt: skip
+    return {"points": points, "noise": noise}
+
+
+def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
+    """By the power of d, and by (V1) at every number of items."""
+    points = pool_limits([numbers["points"] for numbers in all_numbers], ("dim",))
+    fit = fit_growth(points, log=False)
+    ratios = [
+        spread([ratio for numbers in all_numbers for ratio in numbers["noise"][at]["ratio"]])
+        for at in range(len(all_numbers[0]["noise"]))
+    ]
+    if fit is None:
+        return Judgement("too few limits were found", "inconclusive")
+    said = (
+        f"N grows as d^{fit['power']:.3f} [{fit['low']:.3f}, {fit['high']:.3f}], d over N "
+        f"{fit['constant']:.2f}; variance of own logits "
+        f"{min(ratio['mean'] for ratio in ratios):.2f} to "
+        f"{max(ratio['mean'] for ratio in ratios):.2f} times (same - 1)/d + other/d²"
+    )
+    verdicts = {within(fit["low"], fit["high"], LEAST, MOST)} | {
+        within(ratio["low"], ratio["high"], 1 - OFF, 1 + OFF) for ratio in ratios
+    }
+    if "refuted" in verdicts:
+        return Judgement(said, "refuted")
+    return Judgement(said, "supported" if verdicts == {"supported"} else "inconclusive")
+
+
+def judge(numbers: Numbers) -> Judgement:
+    """One base seed alone."""
+    return judge_all([numbers])
+
+
+def power(size: Size) -> Power:
+    """Limits in proportion to d, and to other powers of it; variances as (V1) has them."""
+
+    def drawn(of_dim: float) -> Any:
+        return lambda rng: [
+            {
+                "points": [
+                    limit_point(
+                        draw_limits(rng, 80 * (d / 128) ** of_dim, SCATTER, SEEDS[size]), 0.0,
+                        dim=d, size=d,
+                    )
+                    for d in DIMS[size]
+                ],
+                "noise": [
+                    {"ratio": rng.normal(1.0, 0.2, 4 * SEEDS[size]).tolist()}
+                    for _ in range(2 * len(ITEMS))
+                ],
+            }
+            for _ in range(BASES[size])
+        ]  # fmt: skip
+
+    return rehearse(
+        judge_all, drawn(1.0),
+        {"as d^0.5": drawn(0.5), "as d^1.5": drawn(1.5), "as d², as with own answers": drawn(2.0)},
+        note=f"seeds scatter by {SCATTER:.0%} in N and 20 % in the variance",
+    )  # fmt: skip
+
+
+def draw(numbers: Numbers, figure: Any) -> None:
+    """Items against d beside theory's for both kinds of map, and variances over (V1)."""
+    left, right = figure.subplots(1, 2)
+    points = numbers["points"]
+    draw_points(left, points, f"{ANSWERS} answers, {CRITERION:g} right", "C0")
+    dims = [point["dim"] for point in points]
+    for outputs, style, name in ((ANSWERS, "-", "(H2), 2 answers"), (0, "--", "(H2), own answers")):
+        left.plot(dims, [hebbian_capacity(d, CRITERION, outputs) for d in dims], style,
+                  color="black", linewidth=0.9, label=name)  # fmt: skip
+    ticks_at(left, "x", dims)
+    left.set_yscale("log")
+    left.set_xlabel("dimension, d")
+    left.set_ylabel("items stored, N")
+    for outputs, color, name in ((ANSWERS, "C0", "2 answers"), (0, "C1", "own answers")):
+        rows = [row for row in numbers["noise"] if row["outputs"] == outputs]
+        told = [spread(row["ratio"]) for row in rows]
+        y = np.array([one["mean"] for one in told])
+        bars = [y - [one["low"] for one in told], [one["high"] for one in told] - y]
+        right.errorbar([row["items"] / row["dim"] for row in rows], y, yerr=bars, fmt="o",
+                       capsize=2, color=color, label=name)  # fmt: skip
+    right.axhline(1, color="black", linewidth=0.6)
+    right.set_xscale("log")
+    right.set_xticks(ITEMS, [f"{share:g}" for share in ITEMS])
+    right.set_xticks([], minor=True)
+    right.set_xlabel("items a dimension, N / d")
+    right.set_ylabel("variance of own logits over (V1)")
+    left.legend(fontsize=7)
+    right.legend(fontsize=7)
+
+
+STUDY = Study(
+    id="b-shared-answers",
+    source="paper B",
+    place="maps that are not injective, f(z) = z mod 2",
+    statement="Where items share answers, outer products store fewer: an own logit varies by "
+    "|same answer|/d + |other answer|/d², so that with two answers N grows like d and not like d².",
+    expected="N as d; variances as the formula has them",
+    rule="Limits of all base seeds' seeds in one, N being the items up to which 90 % are right "
+    "with two answers in all: the power of d in N. And the variance of own logits over the "
+    "formula, at a quarter, one and four items a dimension, with two answers and with one for "
+    "each item. Supported if the power's 95 % interval lies within 0.85 to 1.15 and those of all "
+    "ratios within 0.9 to 1.1. Refuted if one lies outside.",
+    measure=measure,
+    judge=judge,
+    judge_all=judge_all,
+    draw=draw,
+    power=power,
+)

@@ -1,0 +1,122 @@
+r"""Proportional up to logarithms, or a power of its own: which law do limits follow?
+
+    size = c N (ln N)^k                                                                      (L1)
+    N    = c size^p                                                                          (L2)
+
+Both have two constants, so that Akaike's criterion compares how well they fit and nothing else:
+n ln(mean square of the residuals in ln size, or ln N over p). (L1) is linear in ln ln N. With k
+held at 0, 1, 1.5 and 2 it has one constant, and the four are compared in the same way.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mnemoscope.analysis.power_law import DECISIVE, Points, fit_power_law
+from mnemoscope.studies.base import Verdict, within
+
+LOGS = (0.0, 1.0, 1.5, 2.0)
+# Fewer sizes tell two laws with two constants apart by chance.
+FEWEST = 5
+
+
+def log_name(k: float) -> str:
+    """N (ln N)^k in words."""
+    return "N" if k == 0 else "N ln N" if k == 1 else f"N (ln N)^{k:g}"
+
+
+def power_of(points: Sequence[dict[str, Any]], k: float) -> dict[str, float] | None:
+    """The power of size in N (ln N)^k with its interval; None where points are too few.
+
+    `constant` is size over N (ln N)^k, the power held at one: its geometric mean and range.
+    """
+    kept = [point for point in points if point["stored"] and point["stored"] > 1.5]
+    if len(kept) < FEWEST or len({point["size"] for point in kept}) < 3:
+        return None
+    size, stored, error = _columns(kept)
+    log = np.log(stored)
+    # The error of ln N grows by dln(N (ln N)^k)/dln N.
+    y, spread = log + k * np.log(log), error * (1 + k / log)
+    law = fit_power_law(Points(("size",), size[:, None], y, spread))
+    (power,) = law.exponents
+    constants = size / np.exp(y)
+    return {
+        "power": power.value, "low": power.low, "high": power.high, "scatter": law.scatter,
+        "points": len(kept), "constant": float(np.exp(np.mean(np.log(constants)))),
+        "constant_low": float(constants.min()), "constant_high": float(constants.max()),
+    }  # fmt: skip
+
+
+def compare_logs(points: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """The forms side by side; None where points are too few.
+
+    `logs` is k of (L1), `best` that of the four with the least criterion, `lead` by how much it is
+    ahead of the next; `over_power` how far (L1) is ahead of (L2).
+    """
+    kept = [point for point in points if point["stored"] and point["stored"] > 1.5]
+    if len(kept) < FEWEST or len({point["size"] for point in kept}) < FEWEST:
+        return None
+    size, stored, _ = _columns(kept)
+    x, n = np.log(size), np.log(stored)
+    held = {k: float(np.var(x - n - k * np.log(n))) for k in LOGS}
+    logs, with_logs = _line(np.log(n), x - n)
+    power, of_power = _line(x, n)
+    count = len(kept)
+    ranked = sorted(held, key=lambda k: held[k])
+    return {
+        "best": ranked[0], "lead": count * _log_ratio(held[ranked[1]], held[ranked[0]]),
+        "logs": logs, "free_power": power,
+        # Residuals of (L2) in ln N, over p, are residuals in ln size, as those of (L1) are.
+        "over_power": count * _log_ratio(of_power / power**2, with_logs),
+        "scatter": {log_name(k): math.sqrt(value) for k, value in held.items()},
+    }  # fmt: skip
+
+
+def judge_logs(
+    fit: dict[str, float] | None, forms: dict[str, Any] | None, least: float, most: float, *,
+    ahead: bool,
+) -> Verdict:  # fmt: skip
+    """By the power in the best form, which must lie in the box.
+
+    Refuted if it lies outside, or if (L2) is decisively ahead of (L1). With `ahead`, (L1) has to be
+    decisively ahead of (L2) for support; without, it is enough that it is not behind.
+    """
+    if fit is None or forms is None:
+        return "inconclusive"
+    box = within(fit["low"], fit["high"], least, most)
+    if box == "refuted" or forms["over_power"] <= -DECISIVE:
+        return "refuted"
+    return "inconclusive" if ahead and forms["over_power"] < DECISIVE else box
+
+
+def say_logs(fit: dict[str, float] | None, forms: dict[str, Any] | None, size: str) -> str:
+    """Both in one line."""
+    if fit is None or forms is None:
+        return "too few limits were found"
+    ahead = forms["over_power"]
+    behind = "ahead of" if ahead >= 0 else "behind"
+    return (
+        f"{log_name(forms['best'])} fits best of four (by {forms['lead']:.1f}), grows as "
+        f"({size})^{fit['power']:.3f} [{fit['low']:.3f}, {fit['high']:.3f}] over "
+        f"{fit['points']} sizes, {size} over it {fit['constant']:.3f}; k = {forms['logs']:.2f}; "
+        f"logarithms are {abs(ahead):.1f} {behind} N as ({size})^{forms['free_power']:.3f}"
+    )
+
+
+def _columns(points: Sequence[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    size = np.array([float(point["size"]) for point in points])
+    stored = np.array([point["stored"] for point in points], float)
+    ratio = np.array([point["high"] / point["low"] for point in points], float)
+    return size, stored, np.maximum(np.log(ratio) / (2 * 1.96), 1e-3)
+
+
+def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """The slope of a straight line, and the mean square about it."""
+    slope, level = np.polyfit(x, y, 1)
+    return float(slope), float(np.mean((y - level - slope * x) ** 2))
+
+
+def _log_ratio(above: float, below: float) -> float:
+    return math.log((above + 1e-12) / (below + 1e-12))
