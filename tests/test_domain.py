@@ -62,8 +62,8 @@ def edges(row: Domain) -> Iterator[tuple[Limit, Retrieval, Retrieval]]:
     """For every end of every limit: a setting just inside, and one just outside by it alone."""
     for limit in row.limits:
         inside, beside = setting_of(row), BESIDE.get(limit.quantity, {})
-        fields, _ = QUANTITIES[limit.quantity]
-        field = "samples" if "samples" in fields else fields[-1] if len(fields) > 1 else fields[0]
+        fields = QUANTITIES[limit.quantity][0]
+        field = fields[0] if len(fields) == 1 else next(one for one in fields if one != "vocab")
         # A ratio's last size is its denominator: more of it is less of the quantity.
         falls = len(fields) > 1 and field == fields[-1]
         for end, out in ((limit.low, -1), (limit.high, 1)):
@@ -112,7 +112,7 @@ def test_every_limit_decides_on_both_sides_of_its_edge():
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("row", [one for one in ROWS if one.values[0].measure == "accuracy"])
+@pytest.mark.parametrize("row", [row for row in DOMAINS if row.measure == "accuracy"])
 def test_maps_and_predictions_agree_on_what_is_valid(row: Domain):
     spec = setting_of(row)
     if spec.attention == "locked":
