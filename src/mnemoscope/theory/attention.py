@@ -144,16 +144,18 @@ def lift_over_seeds(spec: Retrieval, attention: Attention) -> Seeds:
     return Seeds(*gauss_nodes(*lift_nodes(spec, attention), SEED_NODES))
 
 
-def lift_nodes(spec: Sizes, attention: Attention) -> tuple[np.ndarray, np.ndarray]:
-    """Lifts along the first axis, and their weights.
+def lift_nodes(
+    spec: Sizes, attention: Attention, norms: int = 3, shifts: int = 7
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lifts along the first axis, and their weights, over so many nodes of what varies.
 
     A seed has one trigger vector and one noise vector. Its signal is |z_trig|^2 plus their overlap,
     which is as large as the overlap of a token with the noise; its overlap noise |z_trig|^2/d
     (A18).
     """
     noise, overlap = attention.learned_noise, attention.terms["overlap"]
-    square, square_weight = squared_norm_nodes(spec, 3)
-    shift, shift_weight = normal_nodes(7)
+    square, square_weight = squared_norm_nodes(spec, norms)
+    shift, shift_weight = normal_nodes(shifts)
     if spec.embedding == "orthonormal":  # the noise lies in the tokens' span, the trigger outside
         shift, shift_weight = np.zeros(1), np.ones(1)
     across = shift.reshape(-1, *(1,) * np.ndim(noise))
