@@ -129,6 +129,11 @@ def map_noise(spec: Sizes, found: Kernel | None = None) -> dict[str, Number]:
     return told
 
 
+def regime_of(spec: Retrieval) -> str:
+    """What limits a setting for which theory has a derivation; cheaper than all of `predict`."""
+    return _regime(spec, *solve(spec))
+
+
 def _regime(spec: Retrieval, attention: Attention, recall: Recall) -> str:
     if recall.accuracy >= RECALLED:
         return "recall"

@@ -18,33 +18,46 @@ from scipy.special import betainc, log_ndtr, ndtr
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import Attention, lift_nodes
+from mnemoscope.theory.common import common_overlap
 from mnemoscope.theory.kernel import kernel
-from mnemoscope.theory.quadrature import chi_square_nodes, combine, normal_nodes
+from mnemoscope.theory.quadrature import (
+    chi_square_nodes,
+    combine,
+    gauss_nodes,
+    normal_nodes,
+    poisson_nodes,
+)
 from mnemoscope.theory.recall import Recall
 
 LEVEL = 0.95
-# Nodes over right logits, over each of the two sizes of a leak, and over lifts.
-RIGHT, SIZE, NORMS, SHIFTS = 15, 3, 5, 31
+# Nodes over a token's stored pairs and the noise in its right logit, over each of the two sizes of
+# what queries share, and of the latter together; over what a lift depends on.
+STORED, NOISE, SIZE, SIZES, LIFTS = 8, 7, 3, 5, (3, 31, 3)
 # Nodes of the integral in a bivariate normal law.
-ARCS = 20
+ARCS = 12
 # Halvings that solve an equation.
-HALVINGS = 50
+HALVINGS = 40
 
 
 @dataclass(frozen=True)
 class Logits:
-    """One token's right logit over the wrong ones' spread, and what all queries of a seed share.
+    """A token's right logit over the wrong ones' spread, and what all queries of a seed share.
 
-    `spread` is the standard deviation of the right logit over that of a wrong one, `counted` the
-    part of its mean that one more stored pair adds. `leak` is the share of a wrong logit's variance
-    that is the same for every query; `size` and `weight` are its sizes over seeds, of mean 1.
+    The right logit is `signal` times a scale near 1, plus `noise`; `count` is the stored pairs that
+    are in it, `weight` how common such a token is. `shared` is the part of a wrong logit's variance
+    that is the same for every query; `size` and `chance` are its sizes over seeds. Of a token's
+    label other queries expect the logit `seen`, which leaves less by `known` of the variance.
     """
 
-    spread: tuple[float, float]
-    counted: float
-    leak: float
-    size: np.ndarray
+    signal: np.ndarray
+    noise: np.ndarray
+    count: np.ndarray
     weight: np.ndarray
+    shared: float
+    size: np.ndarray
+    chance: np.ndarray
+    seen: np.ndarray
+    known: np.ndarray
 
 
 def interval(spec: Retrieval, attention: Attention, recall: Recall) -> tuple[float, float]:
@@ -52,12 +65,10 @@ def interval(spec: Retrieval, attention: Attention, recall: Recall) -> tuple[flo
     accuracy, variance = recall.accuracy_by_seed, _by_lift(spec, recall)
     weight = recall.weight
     if len(weight) > 1:  # between the lifts at which accuracy is known
-        lift, weight = lift_nodes(spec, attention, NORMS, SHIFTS)
+        lift, weight = lift_nodes(spec, attention, *LIFTS)
         order = np.argsort(recall.lift)
         known = recall.lift[order]
-        accuracy, variance = (
-            np.interp(lift, known, part[order]) for part in (accuracy, variance)
-        )
+        accuracy, variance = (np.interp(lift, known, part[order]) for part in (accuracy, variance))
     tail = (1 - LEVEL) / 2
     low, high = (_quantile(share, accuracy, variance, weight) for share in (tail, 1 - tail))
     # Accuracy is a whole number of hits: an end between two of them holds the next one.
@@ -85,42 +96,36 @@ def _shared(spec: Retrieval, attended: float, named: float) -> tuple[float, floa
     if not 1e-9 < named < 1 - 1e-9:
         return 0.0, 0.0
     logits = _logits(spec, n)
-    g, g_weight = normal_nodes(RIGHT)
-    low, high = 0.0, 60.0
+    # (B3) and (B4) with moments for nodes: the signal's scale makes up for what that leaves out.
+    low, high = 0.0, 8.0
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        right = middle + _spread(logits, middle) * g
-        low, high = (
-            (middle, high) if _named(spec, logits, right) @ g_weight < named else (low, middle)
-        )
-    mean = (low + high) / 2
-    spread = _spread(logits, mean)
-    right = mean + spread * g
-    # d named / d count, by parts: E f'(m + s g) = E f g / s.
-    slope = float((_named(spec, logits, right) * g) @ g_weight / spread) * logits.counted * mean / n
-    counts = n * slope**2
-    if logits.leak < 1e-6:
+        below = float(_named(spec, logits, middle) @ logits.weight) < named
+        low, high = (middle, high) if below else (low, middle)
+    scale = (low + high) / 2
+    # The counts of all tokens add up to N (S3).
+    together = float((_named(spec, logits, scale) * (logits.count - n)) @ logits.weight)
+    counts = together**2 / n
+    if logits.shared < 1e-6:
         return 0.0, counts
-    together = 0.0
-    for size, weight in zip(logits.size, logits.weight, strict=True):
+    right, both = scale * logits.signal + logits.noise, 0.0
+    for size, chance in zip(logits.size, logits.chance, strict=True):
         # Over the wrong logits' spread of this seed; the own pair's part of it is not shared (B4).
-        wide = 1 + logits.leak * (size - 1) + right**2 / spec.dim
+        wide = 1 + logits.shared * (size - 1) + right**2 / spec.dim
         level = right / np.sqrt(wide)
-        rho = logits.leak * size / np.sqrt(wide[:, None] * wide)
-        below = bivariate_normal(level[:, None], level, np.minimum(rho, 0.999))
-        together += weight * float(g_weight @ below ** (V - 1) @ g_weight)
-    return max(0.0, together - named**2), counts
+        rho = logits.shared * size / np.sqrt(wide[:, None] * wide)
+        below = bivariate_normal(level[:, None], level, np.minimum(rho, 0.999)) ** (V - 2)
+        # Each token's label is a wrong one for the other, which sees the shared part of it (S7).
+        other = ndtr((right[:, None] - logits.seen) / np.sqrt(wide[:, None] - logits.known * size))
+        both += chance * float(logits.weight @ (below * other * other.T) @ logits.weight)
+    return max(0.0, both - named**2), counts
 
 
-def _named(spec: Retrieval, logits: Logits, right: np.ndarray) -> np.ndarray:
-    """The chance that all others are below such right logits, over sizes of the leak."""
-    wide = 1 + logits.leak * (logits.size[:, None] - 1) + right**2 / spec.dim
-    return logits.weight @ np.exp((spec.vocab - 1) * log_ndtr(right / np.sqrt(wide)))
-
-
-def _spread(logits: Logits, mean: float) -> float:
-    fixed, relative = logits.spread
-    return float(np.sqrt(fixed + relative * mean**2))
+def _named(spec: Retrieval, logits: Logits, scale: float) -> np.ndarray:
+    """The chance that all others are below a token's right logit, over sizes of what is shared."""
+    right = scale * logits.signal + logits.noise
+    wide = 1 + logits.shared * (logits.size[:, None] - 1) + right**2 / spec.dim
+    return logits.chance @ np.exp((spec.vocab - 1) * log_ndtr(right / np.sqrt(wide)))
 
 
 def _logits(spec: Retrieval, n: float) -> Logits:
@@ -130,24 +135,38 @@ def _logits(spec: Retrieval, n: float) -> Logits:
     own, mean, variance = (
         float(found.weight @ part) for part in (found.own, found.mean, found.variance)
     )
-    wobble = float(found.weight @ (found.own - own) ** 2)
-    leak = n * mean**2 * (1 + V / d)
-    wrong = (n + n**2) * variance * (1 + V / d) + leak
-    rest = ((n + n**2) * variance + n * mean**2) * V / d
-    signal = n * (own - mean)
-    norms = 2 / d if spec.embedding == "gaussian" else 0.0
-    sizes = [chi_square_nodes(float(d), SIZE)]  # |sum of (n_t - n) u_t|^2
-    square = chi_square_nodes(float(d), SIZE)
-    if spec.embedding != "gaussian" or spec.trigger == "keys":
-        square = (np.ones(1), np.ones(1))
-    (along, trigger), weight = combine(sizes[0], square)
-    size = (1 + V / d * along) / (1 + V / d) * trigger**2
+    common = common_overlap(spec)
+    pairs, through = n + n**2, 1 + V / d
+    wrong = (pairs * variance + n * mean**2) * through
+    # Norms of the token and its label, and what of itself it finds.
+    norms = float(found.weight @ (found.own - own) ** 2) / (own - mean) ** 2
+    norms += 2 / d if spec.embedding == "gaussian" else 0.0
+    stored, stored_weight = poisson_nodes(np.array(n), STORED)
+    g, g_weight = normal_nodes(NOISE)
+    (count, normal), weight = combine((stored, stored_weight), (g, g_weight))
+    signal = (count * own - n * mean) / np.sqrt(wrong)
+    loose = (pairs * variance + n * mean**2) * V / d / wrong
+    loose = loose + norms * (count * (own - mean)) ** 2 / wrong
+    # Sums over t of label vectors, the same for all queries (S5): of uneven counts, and of what
+    # queries find of t. Their length varies, and so does the trigger's.
+    found_by_all = (n * common.mean**2 + pairs * common.variance, common.weight)
+    (along, shared), chance = combine(chi_square_nodes(float(d), SIZE), found_by_all)
+    shared = shared * (1 + V / d * along)
+    size, chance = gauss_nodes(shared, chance, SIZES)
+    usual = max(float(chance @ size), 1e-12 * wrong)
+    share = min(usual / wrong, 1.0)
+    lead = mean * (count - n) / np.sqrt(wrong)
+    part = share * (V / d) / through / loose
     return Logits(
-        spread=(rest / wrong, (n * own**2 + n**2 * wobble) / signal**2 + norms),
-        counted=own / (own - mean),
-        leak=leak / wrong,
-        size=size / (weight @ size),
+        signal=signal,
+        noise=np.sqrt(loose) * normal,
+        count=count,
         weight=weight,
+        shared=share,
+        size=size / usual,
+        chance=chance,
+        seen=lead + part * np.sqrt(loose) * normal,
+        known=share * (1 - (V / d) / through) + part**2 * loose,
     )
 
 
@@ -163,9 +182,7 @@ def bivariate_normal(h: np.ndarray, k: np.ndarray, rho: np.ndarray) -> np.ndarra
     return ndtr(h) * ndtr(k) + end / 2 * np.tensordot(weights, density, 1) / (2 * np.pi)
 
 
-def _quantile(
-    share: float, mean: np.ndarray, variance: np.ndarray, weight: np.ndarray
-) -> float:
+def _quantile(share: float, mean: np.ndarray, variance: np.ndarray, weight: np.ndarray) -> float:
     """Where a mixture of Beta laws with these moments has that share below it (S2)."""
     mean = np.clip(mean, 1e-12, 1 - 1e-12)
     total = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-300) - 1, 1e-3)
