@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import betainc, log_ndtr, ndtr
 
 from mnemoscope.spec import Retrieval
-from mnemoscope.theory.attention import Attention, lift_nodes
+from mnemoscope.theory.attention import Attention, lift_nodes, win_rate
 from mnemoscope.theory.common import common_overlap
 from mnemoscope.theory.kernel import kernel
 from mnemoscope.theory.quadrature import (
@@ -33,6 +33,8 @@ LEVEL = 0.95
 # Nodes over a token's stored pairs and the noise in its right logit, over each of the two sizes of
 # what queries share, and of the latter together; over what a lift depends on.
 STORED, NOISE, SIZE, SIZES, LIFTS = 8, 7, 3, 5, (3, 31, 3)
+# Nodes over a token's score.
+SCORES = 7
 # Nodes of the integral in a bivariate normal law.
 ARCS = 12
 # Halvings that solve an equation.
@@ -79,11 +81,18 @@ def interval(spec: Retrieval, attention: Attention, recall: Recall) -> tuple[flo
 def _by_lift(spec: Retrieval, recall: Recall) -> np.ndarray:
     """The variance between seeds of one lift (S1)."""
     V, T = spec.vocab, spec.test_samples
+    score, score_weight = normal_nodes(SCORES)
     found = []
-    for accuracy, attended in zip(recall.accuracy_by_seed, recall.attention_by_seed, strict=True):
+    for lift, accuracy, attended in zip(
+        recall.lift, recall.accuracy_by_seed, recall.attention_by_seed, strict=True
+    ):
         named = min(accuracy / attended, 1.0) if attended else 0.0
         shared, counts = _shared(spec, attended, named)
-        tokens = max(0.0, accuracy * (attended - accuracy) - attended**2 * counts) / V
+        # A token that is named counts as often as it wins.
+        often = (
+            win_rate(spec.length, np.array(lift), score) ** 2 @ score_weight / max(attended, 1e-9)
+        )
+        tokens = max(0.0, accuracy * (often - accuracy) - attended**2 * counts) / V
         found.append(tokens + attended**2 * shared + accuracy * (1 - accuracy) / T)
     return np.array(found)
 
