@@ -34,6 +34,7 @@ QUANTITIES: dict[str, tuple[tuple[str, ...], Callable[[Any], Number]]] = {
     "L": (("length",), lambda sizes: sizes.length),
     "N": (("samples",), lambda sizes: sizes.samples),
     "m": (("width",), lambda sizes: sizes.width),
+    "d - V": (("dim", "vocab"), lambda sizes: sizes.dim - sizes.vocab),
     "V/d": (("vocab", "dim"), lambda sizes: sizes.vocab / sizes.dim),
     "L/V": (("length", "vocab"), lambda sizes: sizes.length / sizes.vocab),
     "N/V": (("samples", "vocab"), lambda sizes: sizes.samples / sizes.vocab),
@@ -157,8 +158,12 @@ DOMAINS = (
     Domain(
         "attention-only, orthonormal, additive", "accuracy",
         {"model": BARE, "embedding": ("orthonormal",), "trigger": ("additive",)},
-        doubt="orthonormal embeddings with the trigger in the values: label counts leak into every "
-        "logit, which (B6) leaves out",
+        (
+            TOKENS, SAMPLES,
+            Limit("d - V", low=1, why="no room for the trigger beside the tokens: their overlaps "
+                  "with it are left out of (B9)"),
+        ),
+        "mnemoscope validate spread",
     ),
     Domain(
         "attention-MLP, hermite3", "accuracy",

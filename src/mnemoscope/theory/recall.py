@@ -18,6 +18,7 @@ from scipy.special import log_ndtr
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import Seeds, noise_wins, win_rate
 from mnemoscope.theory.cells import Number, Sizes
+from mnemoscope.theory.frame import named_in_frame
 from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.quadrature import (
     Nodes,
@@ -89,7 +90,10 @@ def map_accuracy(
     wins, `share` how common such a token is.
     """
     mean = spec.samples / spec.vocab * won
-    if spec.embedding == "orthonormal" and not spec.width:  # a label once seen is named (B6)
+    if spec.embedding == "orthonormal" and not spec.width:
+        if spec.trigger == "additive":
+            return named_in_frame(mean, (mean @ share)[:, None], spec.vocab)  # (B9)
+        # A label once seen is named (B6).
         return 1 - np.exp(-mean) * (1 - 1 / spec.vocab)
     stored, stored_weight = _first(poisson_nodes(mean, STORED))
     # E n^2 over tokens, and the wrong pairs that the whole memory holds, per token (B2).

@@ -19,6 +19,7 @@ from scipy.special import betainc, log_ndtr, ndtr
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import Attention, lift_nodes, win_rate
 from mnemoscope.theory.common import common_overlap
+from mnemoscope.theory.frame import by_largest_count
 from mnemoscope.theory.kernel import kernel
 from mnemoscope.theory.quadrature import (
     chi_square_nodes,
@@ -71,6 +72,11 @@ def interval(spec: Retrieval, attention: Attention, recall: Recall) -> tuple[flo
         order = np.argsort(recall.lift)
         known = recall.lift[order]
         accuracy, variance = (np.interp(lift, known, part[order]) for part in (accuracy, variance))
+    if spec.embedding == "orthonormal" and spec.trigger == "additive" and not spec.width:
+        attended = recall.attention_accuracy
+        named, weight = by_largest_count(spec.samples / spec.vocab * attended, spec.vocab)
+        accuracy = attended * named
+        variance = accuracy * (1 - accuracy) * (1 / spec.vocab + 1 / spec.test_samples)
     tail = (1 - LEVEL) / 2
     low, high = (_quantile(share, accuracy, variance, weight) for share in (tail, 1 - tail))
     # Accuracy is a whole number of hits: an end between two of them holds the next one.

@@ -20,6 +20,7 @@ from mnemoscope.theory.attention import (
 from mnemoscope.theory.cells import Cells
 from mnemoscope.theory.derived import missing
 from mnemoscope.theory.domain import inside
+from mnemoscope.theory.frame import named_in_frame
 from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.predict import RECALLED, map_noise
 from mnemoscope.theory.quadrature import Nodes, normal_nodes, poisson_nodes
@@ -118,8 +119,10 @@ def _named(
     """For tokens that win these shares of their sequences: the chance that their label is named."""
     items = cells.take(at)
     mean = items.samples / items.vocab * won
-    if cells.embedding == "orthonormal" and not cells.hidden:  # (B6)
-        return 1 - np.exp(-mean) * (1 - 1 / items.vocab)
+    if cells.embedding == "orthonormal" and not cells.hidden:
+        if cells.trigger == "additive":
+            return named_in_frame(mean, stored[0], items.vocab)  # (B9)
+        return 1 - np.exp(-mean) * (1 - 1 / items.vocab)  # (B6)
     here = Kernel(found.own[:, at], found.mean[:, at], found.variance[:, at], found.weight, 0.0)
     memory = Memory(*stored, others=_poisson(stored[0], grain.fineness.others))
     n, weight = _from_zero(mean, grain.stored)
