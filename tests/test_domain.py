@@ -17,10 +17,10 @@ from mnemoscope.theory.matched import matched_filter_doubt
 from mnemoscope.theory.predict import predict
 from mnemoscope.theory.surface import surface
 
-SIZES = {"vocab": 256, "dim": 256, "length": 16, "samples": 4000}
+SIZES = {"vocab": 256, "dim": 300, "length": 16, "samples": 4000}
 WIDTH = 1024
 # At the edge of one size, another that keeps their ratio within its own limits.
-BESIDE = {"V": {"dim": 64}, "d": {"vocab": 64}}
+BESIDE = {"V": {"dim": 65}, "d": {"vocab": 64}}
 ROWS = [pytest.param(row, id=f"{row.measure}: {row.law}") for row in DOMAINS]
 
 
@@ -61,32 +61,34 @@ def test_a_row_is_either_validated_by_a_command_or_doubted(row: Domain):
 def edges(row: Domain) -> Iterator[tuple[Limit, Retrieval, Retrieval]]:
     """For every end of every limit: a setting just inside, and one just outside by it alone."""
     for limit in row.limits:
-        inside, beside = setting_of(row), BESIDE.get(limit.quantity, {})
+        inside = setting_of(row)
         fields = QUANTITIES[limit.quantity][0]
         field = fields[0] if len(fields) == 1 else next(one for one in fields if one != "vocab")
-        # A ratio's last size is its denominator: more of it is less of the quantity.
-        falls = len(fields) > 1 and field == fields[-1]
-        for end, out in ((limit.low, -1), (limit.high, 1)):
-            if np.isfinite(end):
-                value = inside_value(inside, field, fields, end, falls, out)
-                beyond = value + (-out if falls else out)
+        for end in (1, 2**20):
+            found = last_inside(limit, inside, field, end)
+            if found is not None:
+                beside = BESIDE.get(limit.quantity, {})
                 yield (
                     limit,
-                    inside.replace(**{**beside, field: value}),
-                    inside.replace(**{**beside, field: beyond}),
+                    inside.replace(**{**beside, field: found}),
+                    inside.replace(**{**beside, field: found + (1 if end > found else -1)}),
                 )
 
 
-def inside_value(
-    spec: Retrieval, field: str, fields: tuple[str, ...], end: float, falls: bool, out: int
-) -> int:
-    """The last value of a size that still meets an end of a limit."""
-    if len(fields) == 1:
-        return int(np.ceil(end) if out < 0 else np.floor(end))
-    other = getattr(spec, next(name for name in fields if name != field))
-    exact = other / end if falls else end * other
-    up = (out < 0) != falls
-    return int(np.ceil(exact - 1e-9) if up else np.floor(exact + 1e-9))
+def last_inside(limit: Limit, spec: Retrieval, field: str, end: int) -> int | None:
+    """The value of a size beyond which, towards an end, the limit no longer holds."""
+
+    def holds(value: int) -> bool:
+        return bool(limit.holds(Cells.of(spec.model_dump(), **{field: value})).all())
+
+    good, bad = getattr(spec, field), end
+    if holds(bad):
+        return None
+    assert holds(good)
+    while abs(bad - good) > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return good
 
 
 def test_every_limit_decides_on_both_sides_of_its_edge():
@@ -149,7 +151,9 @@ def laws(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
 
 
 def test_a_question_lists_the_laws_that_are_valid_there(capsys: pytest.CaptureFixture[str]):
-    assert laws(capsys, "--trigger", "additive", "--width", "0") == ["attention-only, additive"]
+    assert laws(capsys, "--trigger", "additive", "--width", "0") == [
+        "attention-only, additive", "attention-only, orthonormal, additive",
+    ]  # fmt: skip
     assert laws(capsys, "--vocab", "32") == ["matched filter (D4)"]
     # A ratio is asked only where both of its sizes are given.
     assert "matched filter (D4)" in laws(capsys, "--vocab", "4096")
@@ -163,7 +167,11 @@ def test_a_question_lists_the_laws_that_are_valid_there(capsys: pytest.CaptureFi
         (["--eta", "1"], "--eta", "1.0: finite step sizes"),
         (["--then", "gd", "--steps", "2"], "--then", "'gd': training beyond"),
         (["--embedding", "gaussian", "--samples", "9", "--vocab", "9"], "--vocab", "9: fewer than"),
-        (["--embedding", "orthonormal", "--trigger", "additive"], "--trigger", "'additive': "),
+        (
+            ["--activation", "hermite2", "--width", "64", "--trigger", "additive"],
+            "--trigger",
+            "'ad",
+        ),
     ],
 )
 def test_a_question_outside_of_all_laws_is_one_line(
