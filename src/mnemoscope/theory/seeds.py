@@ -11,10 +11,8 @@ uneven label counts leak into every query (docs/theory/recall.md, "The interval 
 Nothing is fitted.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
-from scipy.special import betainc, log_ndtr, ndtr
+from scipy.special import betainc, ndtr
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import Attention, lift_nodes, win_rate
@@ -24,43 +22,25 @@ from mnemoscope.theory.kernel import kernel
 from mnemoscope.theory.quadrature import (
     chi_square_nodes,
     combine,
-    gauss_nodes,
     normal_nodes,
     poisson_nodes,
 )
 from mnemoscope.theory.recall import Recall
 
 LEVEL = 0.95
-# Nodes over a token's stored pairs and the noise in its right logit, over each of the two sizes of
-# what queries share, and of the latter together; over what a lift depends on.
-STORED, NOISE, SIZE, SIZES, LIFTS = 8, 7, 3, 5, (3, 31, 3)
+# Nodes over a token's stored pairs and the noise in its right logit, over a wrong label's stored
+# pairs, over the length of what queries share, and over what a lift depends on.
+STORED, NOISE, OTHERS, LENGTHS, LIFTS = 14, 5, 10, 3, (3, 31, 3)
+# Up to this mean stored pairs are summed count by count.
+COUNTED = 4.0
+# By how much N grows where a derivative is taken.
+MORE = 0.1
 # Nodes over a token's score.
 SCORES = 7
 # Nodes of the integral in a bivariate normal law.
-ARCS = 12
+ARCS = 8
 # Halvings that solve an equation.
 HALVINGS = 40
-
-
-@dataclass(frozen=True)
-class Logits:
-    """A token's right logit over the wrong ones' spread, and what all queries of a seed share.
-
-    The right logit is `signal` times a scale near 1, plus `noise`; `count` is the stored pairs that
-    are in it, `weight` how common such a token is. `shared` is the part of a wrong logit's variance
-    that is the same for every query; `size` and `chance` are its sizes over seeds. Of a token's
-    label other queries expect the logit `seen`, which leaves less by `known` of the variance.
-    """
-
-    signal: np.ndarray
-    noise: np.ndarray
-    count: np.ndarray
-    weight: np.ndarray
-    shared: float
-    size: np.ndarray
-    chance: np.ndarray
-    seen: np.ndarray
-    known: np.ndarray
 
 
 def interval(spec: Retrieval, attention: Attention, recall: Recall) -> tuple[float, float]:
@@ -79,21 +59,24 @@ def interval(spec: Retrieval, attention: Attention, recall: Recall) -> tuple[flo
         variance = accuracy * (1 - accuracy) * (1 / spec.vocab + 1 / spec.test_samples)
     tail = (1 - LEVEL) / 2
     low, high = (_quantile(share, accuracy, variance, weight) for share in (tail, 1 - tail))
-    # Accuracy is a whole number of hits: an end between two of them holds the next one.
-    step = 1 / spec.test_samples
-    return max(0.0, np.floor(low / step) * step), min(1.0, np.ceil(high / step) * step)
+    # Accuracy goes in steps of a token: half of one is the correction for continuity.
+    half = 1 / (2 * spec.vocab)
+    return max(0.0, low - half), min(1.0, high + half)
 
 
 def _by_lift(spec: Retrieval, recall: Recall) -> np.ndarray:
     """The variance between seeds of one lift (S1)."""
     V, T = spec.vocab, spec.test_samples
     score, score_weight = normal_nodes(SCORES)
-    found = []
+    found, known = [], {}
     for lift, accuracy, attended in zip(
         recall.lift, recall.accuracy_by_seed, recall.attention_by_seed, strict=True
     ):
         named = min(accuracy / attended, 1.0) if attended else 0.0
-        shared, counts = _shared(spec, attended, named)
+        alike = (round(float(attended), 4), round(float(named), 4))
+        if alike not in known:  # attention that never errs is the same at every lift
+            known[alike] = _shared(spec, *alike)
+        shared, counts = known[alike]
         # A token that is named counts as often as it wins.
         often = (
             win_rate(spec.length, np.array(lift), score) ** 2 @ score_weight / max(attended, 1e-9)
@@ -105,84 +88,105 @@ def _by_lift(spec: Retrieval, recall: Recall) -> np.ndarray:
 
 def _shared(spec: Retrieval, attended: float, named: float) -> tuple[float, float]:
     """What tokens share through leaked logits (S5), and what the sum of all counts takes (S3)."""
-    V, n = spec.vocab, spec.samples / spec.vocab * attended
+    n = spec.samples / spec.vocab * attended
     if spec.embedding == "orthonormal" and not spec.width:
         return 0.0, n * np.exp(-2 * n)  # (B6): a count of 0 is all that matters
     if not 1e-9 < named < 1 - 1e-9:
         return 0.0, 0.0
-    logits = _logits(spec, n)
-    # (B3) and (B4) with moments for nodes: the signal's scale makes up for what that leaves out.
+    logits = Logits(spec, n)
+    # Moments stand for nodes here: a scale of the signal makes up for what that leaves out.
     low, high = 0.0, 8.0
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        below = float(_named(spec, logits, middle) @ logits.weight) < named
+        below = float(logits.chance @ logits.named(middle) @ logits.weight) < named
         low, high = (middle, high) if below else (low, middle)
     scale = (low + high) / 2
-    # The counts of all tokens add up to N (S3).
-    together = float((_named(spec, logits, scale) * (logits.count - n)) @ logits.weight)
-    counts = together**2 / n
-    if logits.shared < 1e-6:
-        return 0.0, counts
-    right, both = scale * logits.signal + logits.noise, 0.0
-    for size, chance in zip(logits.size, logits.chance, strict=True):
-        # Over the wrong logits' spread of this seed; the own pair's part of it is not shared (B4).
-        wide = 1 + logits.shared * (size - 1) + right**2 / spec.dim
-        level = right / np.sqrt(wide)
-        rho = logits.shared * size / np.sqrt(wide[:, None] * wide)
-        below = bivariate_normal(level[:, None], level, np.minimum(rho, 0.999)) ** (V - 2)
-        # Each token's label is a wrong one for the other, which sees the shared part of it (S7).
-        other = ndtr((right[:, None] - logits.seen) / np.sqrt(wide[:, None] - logits.known * size))
-        both += chance * float(logits.weight @ (below * other * other.T) @ logits.weight)
-    return max(0.0, both - named**2), counts
+    # The counts of all tokens add up to N (S3); what only one query finds does not count.
+    more = Logits(spec, n * (1 + MORE))
+    more.private = logits.private
+    slope = float(more.chance @ more.named(scale) @ more.weight) - named
+    counts = n * (slope / (MORE * n)) ** 2
+    return max(0.0, logits.both_named(scale) - named**2), counts
 
 
-def _named(spec: Retrieval, logits: Logits, scale: float) -> np.ndarray:
-    """The chance that all others are below a token's right logit, over sizes of what is shared."""
-    right = scale * logits.signal + logits.noise
-    wide = 1 + logits.shared * (logits.size[:, None] - 1) + right**2 / spec.dim
-    return logits.chance @ np.exp((spec.vocab - 1) * log_ndtr(right / np.sqrt(wide)))
+class Logits:
+    """Logits of a token with n stored pairs on average, and what all queries of a seed share (S4).
 
+    Axes: seeds, which differ in what queries share; tokens; wrong labels by their stored pairs. In
+    units of one pair.
+    """
 
-def _logits(spec: Retrieval, n: float) -> Logits:
-    """From the moments of (B1) to (B5), with n stored pairs to a token (S4)."""
-    V, d = spec.vocab, spec.dim
-    found = kernel(spec)
-    own, mean, variance = (
-        float(found.weight @ part) for part in (found.own, found.mean, found.variance)
-    )
-    common = common_overlap(spec)
-    pairs, through = n + n**2, 1 + V / d
-    wrong = (pairs * variance + n * mean**2) * through
-    # Norms of the token and its label, and what of itself it finds.
-    norms = float(found.weight @ (found.own - own) ** 2) / (own - mean) ** 2
-    norms += 2 / d if spec.embedding == "gaussian" else 0.0
-    stored, stored_weight = poisson_nodes(np.array(n), STORED)
-    g, g_weight = normal_nodes(NOISE)
-    (count, normal), weight = combine((stored, stored_weight), (g, g_weight))
-    signal = (count * own - n * mean) / np.sqrt(wrong)
-    loose = (pairs * variance + n * mean**2) * V / d / wrong
-    loose = loose + norms * (count * (own - mean)) ** 2 / wrong
-    # Sums over t of label vectors, the same for all queries (S5): of uneven counts, and of what
-    # queries find of t. Their length varies, and so does the trigger's.
-    found_by_all = (n * common.mean**2 + pairs * common.variance, common.weight)
-    (along, shared), chance = combine(chi_square_nodes(float(d), SIZE), found_by_all)
-    shared = shared * (1 + V / d * along)
-    size, chance = gauss_nodes(shared, chance, SIZES)
-    usual = max(float(chance @ size), 1e-12 * wrong)
-    share = min(usual / wrong, 1.0)
-    lead = mean * (count - n) / np.sqrt(wrong)
-    part = share * (V / d) / through / loose
-    return Logits(
-        signal=signal,
-        noise=np.sqrt(loose) * normal,
-        count=count,
-        weight=weight,
-        shared=share,
-        size=size / usual,
-        chance=chance,
-        seen=lead + part * np.sqrt(loose) * normal,
-        known=share * (1 - (V / d) / through) + part**2 * loose,
-    )
+    def __init__(self, spec: Retrieval, n: float) -> None:
+        self.vocab, self.dim = spec.vocab, spec.dim
+        ratio, pairs = spec.vocab / spec.dim, n + n**2
+        found, common = kernel(spec), common_overlap(spec)
+        own, mean, variance = (
+            float(found.weight @ part) for part in (found.own, found.mean, found.variance)
+        )
+        lengths = chi_square_nodes(float(spec.dim), LENGTHS)
+        (length, shared_mean), self.chance = combine(lengths, (common.mean, common.weight))
+        (_, shared), _ = combine(lengths, (common.variance, common.weight))
+        (self.count, normal), self.weight = combine(
+            poisson_nodes(np.array(n), STORED, COUNTED), normal_nodes(NOISE)
+        )
+        self.others, self.others_weight = poisson_nodes(np.array(n), OTHERS, COUNTED)
+        # Sums over stored labels t, through V/d: what is found of t by all queries, along a
+        # vector whose length varies from seed to seed, and what is found by one (S5).
+        self.along = ((pairs * shared + n * shared_mean**2) * ratio * length)[:, None]
+        alone = max(0.0, variance - float(common.weight @ common.variance))
+        self.private = pairs * alone * ratio
+        # The same of a label's own pairs.
+        self.lead = shared_mean[:, None] * (self.others - n)
+        self.own_shared = shared[:, None] * self.others**2
+        self.own_private = alone * self.others**2
+        # The right logit. Where norms scale right and wrong ones alike, as through ReLU, they do
+        # not matter.
+        level = (found.own - found.mean) / np.sqrt(pairs * found.variance + n * found.mean**2)
+        norms = float(found.weight @ level**2) / float(found.weight @ level) ** 2 - 1
+        norms += 2 / spec.dim if spec.embedding == "gaussian" else 0.0
+        self.signal = self.count * (own - mean)
+        self.leaked = shared_mean[:, None] * (self.count - n)
+        self.loose = self.along + self.private + norms * self.signal**2
+        self.noise = np.sqrt(self.loose) * normal
+        self.count_private = (alone + shared[:, None]) * self.count**2
+
+    def right(self, scale: float) -> np.ndarray:
+        """Right logits: by seed, and by token."""
+        return scale * self.signal + self.leaked + self.noise
+
+    def spread(self, right: np.ndarray) -> np.ndarray:
+        """The variance of a wrong logit, by seed, token and stored pairs (B4)."""
+        fixed = self.along + self.private + self.own_shared + self.own_private
+        return np.maximum(fixed[:, None] + right[..., None] ** 2 / self.dim, 1e-300)
+
+    def named(self, scale: float) -> np.ndarray:
+        """The chance that all others are below a token's right logit, by seed and token."""
+        right = self.right(scale)
+        level = (right[..., None] - self.lead[:, None]) / np.sqrt(self.spread(right))
+        return (ndtr(level) @ self.others_weight) ** (self.vocab - 1)
+
+    def both_named(self, scale: float) -> float:
+        """The chance that two tokens of a seed are both named (S6)."""
+        right = self.right(scale)
+        wide = self.spread(right)
+        level = (right[..., None] - self.lead[:, None]) / np.sqrt(wide)
+        common = self.along + self.own_shared
+        # What a query expects of the other token's label, and how far it may be off (S7).
+        part = self.along / np.maximum(self.loose, 1e-300)
+        seen = self.leaked + part * self.noise
+        left = self.along * (1 - part) + self.private + self.count_private
+        total = 0.0
+        for at, chance in enumerate(self.chance):
+            below = 0.0
+            for c, weight in enumerate(self.others_weight):
+                h, root = level[at, :, c], np.sqrt(wide[at, :, c])
+                rho = np.minimum(common[at, c] / (root[:, None] * root), 0.999)
+                below = below + weight * bivariate_normal(h[:, None], h, rho)
+            off = np.sqrt(left[at] + (right[at] ** 2 / self.dim)[:, None])
+            other = ndtr((right[at][:, None] - seen[at]) / np.maximum(off, 1e-150))
+            both = below ** (self.vocab - 2) * other * other.T
+            total += chance * float(self.weight @ both @ self.weight)
+        return total
 
 
 def bivariate_normal(h: np.ndarray, k: np.ndarray, rho: np.ndarray) -> np.ndarray:
