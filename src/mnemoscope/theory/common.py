@@ -3,7 +3,7 @@ r"""What all queries of a seed find of a stored token t: the mean over x of its 
 It is there where the values share a part: the trigger, or an activation's constant part. Written
 v_t = z_t + z_trig, or v_t = z_t where the trigger is in the keys alone, and q = |z_trig|^2, or 0,
 
-    E_x k(t, x) has mean M(q) and variance C(q) over tokens t                                (S6)
+    E_x k(t, x) has mean M(q) and variance C(q) over tokens t                                (S5)
     attention-only      M = q,              C = q/d
     attention-MLP       M = E f,            C = Var_t E_x f + (E_a[p_a^2 E_t phi_a(t)^2] - M^2)/m
 
@@ -34,7 +34,7 @@ class Common:
 
 
 def common_overlap(spec: Retrieval) -> Common:
-    """What all queries find of a stored token (S6)."""
+    """What all queries find of a stored token (S5)."""
     q, weight = _squares(spec.embedding, spec.dim)
     if spec.trigger == "keys":
         q, weight = np.zeros(1), np.ones(1)

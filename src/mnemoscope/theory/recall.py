@@ -180,4 +180,4 @@ def normal_quantile(t: np.ndarray, d: Number) -> np.ndarray:
     The coordinate's density is (1 - t^2/d)^((d-3)/2): it ends at sqrt(d), and its tail is lighter.
     """
     inside = np.minimum(t**2 / d, 1 - 1e-12)
-    return np.sign(t) * np.sqrt(-(d - 1.5) * np.log1p(-inside))
+    return np.sign(t) * np.sqrt(-np.maximum(d - 1.5, 0.5) * np.log1p(-inside))

@@ -87,8 +87,10 @@ def _by_lift(spec: Retrieval, recall: Recall) -> np.ndarray:
 
 
 def _shared(spec: Retrieval, attended: float, named: float) -> tuple[float, float]:
-    """What tokens share through leaked logits (S5), and what the sum of all counts takes (S3)."""
+    """What tokens share through leaked logits (S6), and what the sum of all counts takes (S3)."""
     n = spec.samples / spec.vocab * attended
+    if n <= 0:
+        return 0.0, 0.0
     if spec.embedding == "orthonormal" and not spec.width:
         return 0.0, n * np.exp(-2 * n)  # (B6): a count of 0 is all that matters
     if not 1e-9 < named < 1 - 1e-9:
@@ -141,8 +143,9 @@ class Logits:
         self.own_private = alone * self.others**2
         # The right logit. Where norms scale right and wrong ones alike, as through ReLU, they do
         # not matter.
-        level = (found.own - found.mean) / np.sqrt(pairs * found.variance + n * found.mean**2)
-        norms = float(found.weight @ level**2) / float(found.weight @ level) ** 2 - 1
+        wrong = np.maximum(pairs * found.variance + n * found.mean**2, 1e-300)
+        level = (found.own - found.mean) / np.sqrt(wrong)
+        norms = float(found.weight @ level**2) / max(float(found.weight @ level) ** 2, 1e-300) - 1
         norms += 2 / spec.dim if spec.embedding == "gaussian" else 0.0
         self.signal = self.count * (own - mean)
         self.leaked = shared_mean[:, None] * (self.count - n)
