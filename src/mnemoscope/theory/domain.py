@@ -135,8 +135,9 @@ TOKENS = Limit("V", low=64, why="fewer than 64 tokens: averages over the vocabul
 DIMENSIONS = Limit("d", low=12, why="fewer than 12 dimensions: overlaps are far from normal")
 SAMPLES = Limit("N", low=200, why="fewer than 200 samples: counts are far from their means")
 USUAL = (TOKENS, DIMENSIONS, SAMPLES)
-# The ranges of `for_accuracy` and `for_mlp` in experiments/drawn.py.
+# The ranges of `for_accuracy`, `for_spread` and `for_mlp` in experiments/drawn.py.
 RUN = {"V": (128, 1024), "d": (12, 512), "L": (8, 256), "N/V": (0.7, 150)}
+FRAME_RUN = {"V": (64, 512), "L": (4, 64), "N/V": (0.7, 60)}
 MLP_RUN = {"V": (128, 384), "d": (16, 192), "L": (4, 32), "N/V": (3, 80), "m": (128, 2048)}
 
 DOMAINS = (
@@ -153,7 +154,7 @@ DOMAINS = (
     Domain(
         "attention-only, orthonormal, keys", "accuracy",
         {"model": BARE, "embedding": ("orthonormal",), "trigger": ("keys",)},
-        (TOKENS, SAMPLES), "mnemoscope validate spread",
+        (TOKENS, SAMPLES), "mnemoscope validate spread", held=FRAME_RUN,
     ),
     Domain(
         "attention-only, orthonormal, additive", "accuracy",
@@ -163,7 +164,7 @@ DOMAINS = (
             Limit("d - V", low=1, why="no room for the trigger beside the tokens: their overlaps "
                   "with it are left out of (B9)"),
         ),
-        "mnemoscope validate spread",
+        "mnemoscope validate spread", held=FRAME_RUN,
     ),
     Domain(
         "attention-MLP, hermite3", "accuracy",

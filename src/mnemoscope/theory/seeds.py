@@ -55,7 +55,7 @@ def interval(spec: Retrieval, attention: Attention, recall: Recall) -> tuple[flo
     if spec.embedding == "orthonormal" and spec.trigger == "additive" and not spec.width:
         attended = recall.attention_accuracy
         named, weight = by_largest_count(spec.samples / spec.vocab * attended, spec.vocab)
-        accuracy = attended * named
+        accuracy = attended * named + (1 - attended) / spec.vocab
         variance = accuracy * (1 - accuracy) * (1 / spec.vocab + 1 / spec.test_samples)
     tail = (1 - LEVEL) / 2
     low, high = (_quantile(share, accuracy, variance, weight) for share in (tail, 1 - tail))
