@@ -15,7 +15,12 @@ from mnemoscope.theory.cells import Number, Sizes
 from mnemoscope.theory.counts import Counts, count_moments, trigger_weight
 from mnemoscope.theory.gains import Gains, gains
 from mnemoscope.theory.gram import Gram, gram_moments
-from mnemoscope.theory.quadrature import gauss_nodes, normal_nodes, squared_norm_nodes
+from mnemoscope.theory.quadrature import (
+    chi_square_nodes,
+    gauss_nodes,
+    normal_nodes,
+    squared_norm_nodes,
+)
 
 # Seeds that stand for all.
 SEED_NODES = 5
@@ -144,23 +149,40 @@ def lift_over_seeds(spec: Retrieval, attention: Attention) -> Seeds:
     return Seeds(*gauss_nodes(*lift_nodes(spec, attention), SEED_NODES))
 
 
-def lift_nodes(spec: Sizes, attention: Attention) -> tuple[np.ndarray, np.ndarray]:
-    """Lifts along the first axis, and their weights.
+def lift_nodes(
+    spec: Sizes, attention: Attention, norms: int = 3, shifts: int = 7, lengths: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lifts along the first axis, and their weights, over so many nodes of what varies.
 
     A seed has one trigger vector and one noise vector. Its signal is |z_trig|^2 plus their overlap,
     which is as large as the overlap of a token with the noise; its overlap noise |z_trig|^2/d
-    (A18).
+    (A18). `lengths` are nodes of the noise vector's squared length, which accuracy's mean hardly
+    depends on.
     """
     noise, overlap = attention.learned_noise, attention.terms["overlap"]
-    square, square_weight = squared_norm_nodes(spec, 3)
-    shift, shift_weight = normal_nodes(7)
+    square, square_weight = squared_norm_nodes(spec, norms)
+    shift, shift_weight = normal_nodes(shifts)
     if spec.embedding == "orthonormal":  # the noise lies in the tokens' span, the trigger outside
         shift, shift_weight = np.zeros(1), np.ones(1)
+    length, length_weight = np.ones((1, *np.shape(noise))), np.ones(1)
+    if lengths:
+        length, length_weight = chi_square_nodes(2 / _uneven_noise(spec, attention), lengths)
     across = shift.reshape(-1, *(1,) * np.ndim(noise))
     signal = square[:, None] + np.sqrt(noise + attention.unsteady) * across
-    lift = signal / np.sqrt(overlap * square + noise)[:, None]
-    weight = square_weight[:, None] * shift_weight
-    return lift.reshape(weight.size, *lift.shape[2:]), weight.ravel()
+    lift = signal[:, :, None] / np.sqrt((overlap * square)[:, None] + noise * length)[:, None]
+    weight = square_weight[:, None, None] * shift_weight[:, None] * length_weight
+    return lift.reshape(weight.size, *lift.shape[3:]), weight.ravel()
+
+
+def _uneven_noise(spec: Sizes, attention: Attention) -> Number:
+    """Relative variance, from seed to seed, of the learned noise's squared length (A21).
+
+    A vector in d dimensions has 2/d. The mean bias is the mean of the embeddings times a quadratic
+    form of label counts over the overlaps of labels, whose square has 8 (1/d + 1/V).
+    """
+    V, d = spec.vocab, spec.dim
+    share = attention.terms.get("mean_bias", 0.0) / np.maximum(attention.learned_noise, 1e-300)
+    return 2 / d + share**2 * 8 * (1 / d + 1 / V)
 
 
 def win_rate(length: Number, lift: np.ndarray, score: np.ndarray) -> np.ndarray:

@@ -14,9 +14,11 @@ import numpy as np
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import Attention, attention_terms, lift_over_seeds
 from mnemoscope.theory.cells import Cells, Number, Sizes
-from mnemoscope.theory.derived import missing
+from mnemoscope.theory.derived import not_derived
+from mnemoscope.theory.domain import doubts
 from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.recall import Recall
+from mnemoscope.theory.seeds import interval
 
 # What each regime means. The first six are noises of attention, the next three of the map.
 REGIMES = {
@@ -40,8 +42,9 @@ class Prediction:
     """Theory's word on one setting.
 
     `low` and `high` hold 95 % of seeds. `terms` are each noise's standard deviation over the
-    signal. `valid` is False where the derivation does not cover the setting, for the reason in
-    `notes`; the numbers are then None, or given with less trust.
+    signal. `valid` is False outside the domain in which the law was held against simulation
+    (`theory/domain.py`), for the reasons in `notes`; the numbers are then None, or given with less
+    trust.
     """
 
     spec: Retrieval
@@ -75,19 +78,19 @@ def predict(spec: Retrieval) -> Prediction:
         return Prediction(spec, None, None, None, None, "none", {}, False, (unknown,))
     attention, recall = solve(spec)
     accuracy = recall.accuracy
-    wide = 1.96 * recall.spread(spec.vocab)
+    low, high = interval(spec, attention, recall)
     # A covariance may be negative: its root keeps the sign.
     terms = {
         name: math.copysign(math.sqrt(abs(value)), float(value))
         for name, value in attention.terms.items()
     }
     terms |= {name: float(value) for name, value in map_noise(spec).items()}
-    notes = tuple(_doubts(spec))
+    notes = tuple(doubts(spec))
     return Prediction(
         spec=spec,
         accuracy=accuracy,
-        low=max(0.0, accuracy - wide),
-        high=min(1.0, accuracy + wide),
+        low=low,
+        high=high,
         attention_accuracy=recall.attention_accuracy,
         regime=_regime(spec, attention, recall),
         terms=terms,
@@ -101,33 +104,6 @@ def solve(spec: Retrieval) -> tuple[Attention, Recall]:
     locked = spec.attention == "locked"
     attention = Attention(0.0, {}) if locked else attention_terms(spec)
     return attention, Recall(spec, lift_over_seeds(spec, attention))
-
-
-def not_derived(spec: Retrieval) -> str:
-    """Why theory has nothing to say, or nothing when it has."""
-    if spec.eta != "limit" or spec.gamma != "limit":
-        return "finite step sizes are not derived: theory is for eta -> 0, gamma -> infinity"
-    if spec.then != "none":
-        return "training beyond the three steps is not derived"
-    if spec.from_file:
-        return "embeddings from a file are not derived: theory is for random ones"
-    return missing(spec.embedding, spec.activation, spec.width > 0)
-
-
-def _doubts(spec: Retrieval) -> list[str]:
-    """Where the derivation's large numbers are not large."""
-    doubts = []
-    if spec.vocab < 64:
-        doubts.append("fewer than 64 tokens: averages over the vocabulary are rough")
-    if spec.dim < 12:
-        doubts.append("fewer than 12 dimensions: overlaps are far from normal")
-    if spec.width and spec.trigger == "additive":
-        doubts.append("an MLP with the trigger in the values: accuracy comes out up to 0.12 low")
-    if spec.width and spec.embedding == "orthonormal":
-        doubts.append("an MLP on orthonormal embeddings: its noise in attention is left out")
-    if spec.samples < 200:
-        doubts.append("fewer than 200 samples: counts are far from their means")
-    return doubts
 
 
 def map_noise(spec: Sizes, found: Kernel | None = None) -> dict[str, Number]:
@@ -149,8 +125,15 @@ def map_noise(spec: Sizes, found: Kernel | None = None) -> dict[str, Number]:
         "interference": np.sqrt(found.interference * pairs * through + leak + 1 / d)
     }
     if hidden:
-        told["mlp_noise"] = np.sqrt((variance - found.interference) * pairs * through)
+        told["mlp_noise"] = np.sqrt(
+            np.maximum(variance - found.interference, 0.0) * pairs * through
+        )
     return told
+
+
+def regime_of(spec: Retrieval) -> str:
+    """What limits a setting for which theory has a derivation; cheaper than all of `predict`."""
+    return _regime(spec, *solve(spec))
 
 
 def _regime(spec: Retrieval, attention: Attention, recall: Recall) -> str:

@@ -18,6 +18,7 @@ from scipy.special import log_ndtr
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import Seeds, noise_wins, win_rate
 from mnemoscope.theory.cells import Number, Sizes
+from mnemoscope.theory.frame import named_in_frame
 from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.quadrature import (
     Nodes,
@@ -53,7 +54,7 @@ class Recall:
     """Accuracy and attention accuracy, seed by seed."""
 
     def __init__(self, spec: Retrieval, seeds: Seeds) -> None:
-        self.weight = seeds.weight
+        self.weight, self.lift = seeds.weight, seeds.lift
         score, score_weight = normal_nodes(7)
         won = win_rate(spec.length, seeds.lift[:, None], score)
         attended = won @ score_weight
@@ -79,12 +80,6 @@ class Recall:
         """The mean over seeds."""
         return float(self.weight @ self.attention_by_seed)
 
-    def spread(self, vocab: int) -> float:
-        """Standard deviation of accuracy from seed to seed: of the attention, and of V tokens."""
-        mean = self.accuracy
-        seeds = float(self.weight @ (self.accuracy_by_seed - mean) ** 2)
-        return float(np.sqrt(seeds + max(0.0, mean * (1 - mean)) / vocab))
-
 
 def map_accuracy(
     spec: Retrieval, won: np.ndarray, wrong: np.ndarray, share: np.ndarray
@@ -95,7 +90,10 @@ def map_accuracy(
     wins, `share` how common such a token is.
     """
     mean = spec.samples / spec.vocab * won
-    if spec.embedding == "orthonormal" and not spec.width:  # a label once seen is named (B6)
+    if spec.embedding == "orthonormal" and not spec.width:
+        if spec.trigger == "additive":
+            return named_in_frame(mean, (mean @ share)[:, None], spec.vocab)  # (B9)
+        # A label once seen is named (B6).
         return 1 - np.exp(-mean) * (1 - 1 / spec.vocab)
     stored, stored_weight = _first(poisson_nodes(mean, STORED))
     # E n^2 over tokens, and the wrong pairs that the whole memory holds, per token (B2).
@@ -182,4 +180,4 @@ def normal_quantile(t: np.ndarray, d: Number) -> np.ndarray:
     The coordinate's density is (1 - t^2/d)^((d-3)/2): it ends at sqrt(d), and its tail is lighter.
     """
     inside = np.minimum(t**2 / d, 1 - 1e-12)
-    return np.sign(t) * np.sqrt(-(d - 1.5) * np.log1p(-inside))
+    return np.sign(t) * np.sqrt(-np.maximum(d - 1.5, 0.5) * np.log1p(-inside))
