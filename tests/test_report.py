@@ -199,13 +199,13 @@ def test_results_of_replaced_rules_stay_readable(
     """A ledger that was made for an earlier rule, in numbers that the study no longer reads."""
     old = tmp_path / "old.json"
     entry = Entry("a-width", "full", 0, "before", {"points": [], "fit": None}).as_dict()
-    made = Entry("b-fig5", "full", 0, "before", {}).as_dict()
+    made = Entry("q-mlp", "full", 0, "before", {}).as_dict()
     old.write_text(json.dumps({"format": 1, "entries": [entry, made]}))
     page = tmp_path / "p.html"
     assert main(["report", "--ledger", str(old), "--out", str(page), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["claims"] == [{"id": "a-width", "verdict": "inconclusive", "stale": True}]
-    assert told["left_out"] == ["b-fig5"]  # which has no earlier rule to speak for it
+    assert told["left_out"] == ["q-mlp"]  # which has no earlier rule to speak for it
     text = page.read_text()
     assert escape(load("a-width").history[0].rule) in text
     assert escape(load("a-width").rule) in text
