@@ -190,6 +190,7 @@ def test_the_page_keeps_earlier_rules():
     assert '<span class="by">earlier rule</span>' in text
     assert "The rule is now: a box of 0.25" in text
     assert "these have no figure" in text
+    assert text.count('class="svg"') == 1  # of the other: a picture is offered where there is one
     assert "Not shown, since the study has changed: a-two." in text
 
 

@@ -164,6 +164,12 @@ def _section(exhibit: Exhibit) -> str:
     told = exhibit.told
     name, bases = told["id"], told["bases"]
     place = f": {escape(told['place'])}" if told["place"] else ""
+    # The script takes the picture from the section's figure.
+    picture = (
+        ""
+        if exhibit.svg is None
+        else f' <a class="svg" download="{name}.svg" hidden>Figure (SVG)</a>'
+    )
     return f"""<section id="{name}">
 <h2>{name} {_badge(told["verdict"])} {_source(told["source"])}</h2>
 <p class="statement">{escape(told["statement"])}</p>
@@ -180,7 +186,7 @@ def _section(exhibit: Exhibit) -> str:
 {_bases(told)}
 {_history(told["history"])}
 <p class="downloads"><a download="{name}.json.gz" href="{_records(exhibit.records)}">Numbers and
-trials (JSON, gzip)</a> <a class="svg" download="{name}.svg" hidden>Figure (SVG)</a></p>
+trials (JSON, gzip)</a>{picture}</p>
 </section>"""
 
 
