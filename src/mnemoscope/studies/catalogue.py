@@ -41,7 +41,7 @@ MODULES = {
 # with two studies at once; full, three base seeds on one H200, with seven others beside it most of
 # the time, in a run that was stopped twice and went on. What a study costs stands here and not in
 # its file, which decides its numbers. The full minutes of a-first-gradient, a-mean-bias,
-# a-gradient-noise and a-width are worked out from those of their earlier sizes.
+# a-gradient-noise, a-width and paper B's but b-fig5 are worked out from those of earlier sizes.
 MINUTES = {
     "a-three-steps": (0.1, 0.1),
     "a-monotone": (0.8, 0.6),
@@ -60,16 +60,16 @@ MINUTES = {
     "q-mlp": (1.1, 1.1),
     "q-beyond": (0.1, 1.1),
     "q-large-dimension": (0.1, 0.6),
-    "b-fig1-left": (0.9, 14.2),
-    "b-fig1-right": (1.9, 16.4),
-    "b-fig4-left": (1.7, 17.4),
-    "b-fig4-right": (0.5, 20.8),
+    "b-fig1-left": (0.6, 9.0),
+    "b-fig1-right": (0.8, 16.0),
+    "b-fig4-left": (0.8, 8.0),
+    "b-fig4-right": (0.4, 6.0),
     "b-fig5": (0.1, 1.4),
-    "b-plateau": (0.3, 2.0),
-    "b-bits": (0.6, 2.0),
-    "b-hebbian": (0.3, 2.0),
-    "b-low-rank": (0.3, 2.0),
-    "b-shared-answers": (0.3, 2.0),
+    "b-plateau": (0.3, 1.5),
+    "b-bits": (0.5, 3.0),
+    "b-hebbian": (0.2, 2.0),
+    "b-low-rank": (0.3, 1.0),
+    "b-shared-answers": (0.2, 1.0),
 }
 
 # These ask round after round, for little at a time: they would wait for everybody else's large
