@@ -22,7 +22,6 @@ from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, S
 from mnemoscope.studies.catalogue import MODULES, load_all
 from mnemoscope.studies.ledger import Claim, Entry, Ledger, fingerprint, run_studies
 from mnemoscope.studies.means import run_settings
-from mnemoscope.studies.scaling_fit import fit_growth
 from mnemoscope.studies.trials import trials_of
 
 
@@ -85,7 +84,10 @@ def test_what_ran_for_a_replaced_rule_is_told_as_that_had_it():
 
 def test_the_larger_size_speaks(tmp_path: Path):
     book = Ledger(tmp_path / "ledger.json")
-    numbers = {"points": points(1.0), "fit": fit_growth(points(1.0), log=False), "few": []}
+    seeds = [
+        {**point, "each": [point["low"], point["high"]], "resolution": 0.0} for point in points(1.0)
+    ]
+    numbers = {"points": seeds}
     for size in ("quick", "full"):
         book.add(Entry("b-fig4-left", size, 0, "x", numbers))
     (claim,) = book.claims(load_all())
@@ -185,7 +187,7 @@ def note(piece: at_once.Piece, *words: object) -> float:
 def test_searches_go_ahead_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """And Ctrl-C, which reaches them all, is left to the process that started them."""
     monkeypatch.setattr(at_once, "_run", note)
-    names = ["b-fig4-left", "b-fig1-right", "b-fig4-right", "b-fig5"]
+    names = ["b-fig1-right", "b-fig4-left", "b-fig4-right", "b-fig5"]
     studies = load_all(names[::-1])
     pieces = pieces_left(studies, "full", 1, Ledger(tmp_path / "none"), side_by_side=True)
     assert [name for name, _, _ in pieces] == names  # searches, then the longest

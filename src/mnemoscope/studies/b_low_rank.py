@@ -18,6 +18,7 @@ from mnemoscope.studies.base import (
     Power,
     Size,
     Study,
+    Verdict,
     agreed,
     within,
 )
@@ -88,7 +89,9 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
         if point["stored"]
     ]
     said = f"N ln N grows as {grows}; m d over it {min(each):.1f} to {max(each):.1f}"
-    verdicts = [within(one["low"], one["high"], 1 - REACH, 1 + REACH) for one in powers]
+    verdicts: list[Verdict] = [
+        within(one["low"], one["high"], 1 - REACH, 1 + REACH) for one in powers
+    ]
     if "refuted" in verdicts:
         return Judgement(said, "refuted")
     return Judgement(said, agreed(verdicts))

@@ -19,6 +19,7 @@ from mnemoscope.studies.base import (
     Power,
     Size,
     Study,
+    Verdict,
     agreed,
     within,
 )
@@ -101,7 +102,7 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
         f"the plateau's length goes as {grows}, {min(ratios):.2f} to {max(ratios):.2f} times "
         f"theory's; relation right at least {sure:.3f} on it"
     )
-    verdicts = [
+    verdicts: list[Verdict] = [
         within(p["low"], p["high"], CLAIMED[p["axis"]] - REACH, CLAIMED[p["axis"]] + REACH)
         for p in powers
     ]
