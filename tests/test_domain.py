@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -186,7 +187,7 @@ def test_a_question_outside_of_all_laws_is_one_line(
 
 
 def test_embeddings_of_a_file_are_outside_of_all_laws(
-    capsys: pytest.CaptureFixture[str], tmp_path, monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     matrix = tmp_path / "own.npy"

@@ -1,6 +1,7 @@
 """The interval over seeds: what it is made of, and how many seeds it holds."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +34,8 @@ def test_the_bivariate_normal_law():
     h, k = np.array([0.3, 2.5, -1.0]), np.array([1.2, 2.0, 0.4])
     for rho in (0.0, 0.3, 0.8, -0.5):
         found = bivariate_normal(h, k, np.full(3, rho))
-        law = multivariate_normal([0, 0], [[1, rho], [rho, 1]])
+        cov: Any = np.array([[1, rho], [rho, 1]])
+        law = multivariate_normal(np.zeros(2), cov)
         assert found == pytest.approx([law.cdf(pair) for pair in zip(h, k, strict=True)], abs=2e-5)
 
 
@@ -86,7 +88,7 @@ def test_intervals_stay_within_reach_of_the_mean_at_the_ends():
             {"embedding": "orthonormal", "dim": V + 1},
             {"embedding": "orthonormal", "dim": V + 1, "trigger": "additive"},
         ):  # fmt: skip
-            if choices.get("dim", 0) > 3000:
+            if V > 3000 and "dim" in choices:
                 continue
             shape = {"vocab": V, "dim": d, "length": L, "samples": N}
             told = predict(Retrieval.read({**shape, **choices}))
@@ -108,7 +110,7 @@ def test_twice_a_count_against_the_largest():
         best = np.array([np.argmax(np.where(np.arange(V) == x, 2 * count, count))
                          for x in range(0, V, 6)])  # fmt: skip
         named.append(np.mean(best == np.arange(0, V, 6)))
-    mean, error = np.mean(named), np.std(named) / math.sqrt(len(named))
+    mean, error = float(np.mean(named)), float(np.std(named)) / math.sqrt(len(named))
     assert named_in_frame(np.array([n]), n, V)[0] == pytest.approx(mean, abs=4 * error)
     accuracy, weight = by_largest_count(n, V)
     # What a token's own largest count takes away is of order 1/V.
