@@ -15,7 +15,12 @@ from mnemoscope.theory.cells import Number, Sizes
 from mnemoscope.theory.counts import Counts, count_moments, trigger_weight
 from mnemoscope.theory.gains import Gains, gains
 from mnemoscope.theory.gram import Gram, gram_moments
-from mnemoscope.theory.quadrature import gauss_nodes, normal_nodes, squared_norm_nodes
+from mnemoscope.theory.quadrature import (
+    chi_square_nodes,
+    gauss_nodes,
+    normal_nodes,
+    squared_norm_nodes,
+)
 
 # Seeds that stand for all.
 SEED_NODES = 5
@@ -27,8 +32,10 @@ class Attention:
 
     signal: Number
     terms: dict[str, Number]
-    # Variance of the signal itself from seed to seed, beyond |z_trig|^2 and overlaps.
+    # Variance of the trigger's weight from seed to seed.
     unsteady: Number = 0.0
+    # Variance of the trigger's own overlap with the noise.
+    across: Number = 0.0
 
     @property
     def learned_noise(self) -> Number:
@@ -54,18 +61,48 @@ def attention_terms(spec: Sizes) -> Attention:
         signal=weight / (spec.samples * spec.length) ** 2,
         terms={name: value / weight**2 for name, value in terms.items()},
         unsteady=unsteady / weight**2,
+        across=_across(spec, terms) / weight**2,
     )
+
+
+def _across(spec: Sizes, terms: dict[str, Number]) -> Number:
+    """Variance of z_trig . Z^T beta over triggers, of which scores Z Z^T beta see more (A18).
+
+    A trigger has no part in the tokens that carry the noise: one power of B = Z Z^T less.
+    """
+    c = spec.vocab / spec.dim
+    if spec.embedding == "orthonormal":  # at d = V it is uniform on the sphere
+        every = 1.0 * (spec.dim <= spec.vocab)
+        bias, label = every, every
+    else:
+        every = c / (1 + c)
+        bias = c * (1 + c) / (c**2 + 3 * c + 1)
+        label = c * (c**2 + 3 * c + 1) / (c**3 + 6 * c**2 + 6 * c + 1)
+    shares = {"mean_bias": bias, "label_noise": label, "overlap": 0.0}
+    return sum(value * shares.get(name, every) for name, value in terms.items())
 
 
 def _unsteady(spec: Sizes, counts: Counts, gain: Gains) -> Number:
     """Variance of the trigger's weight from seed to seed (A16), and an MLP's share in it (F8)."""
-    if spec.embedding == "orthonormal":
-        return 0.0
-    V, d, n, gram = spec.vocab, spec.dim, counts.per_label, gram_moments(spec)
-    c, norms = gram.load, 2 * (gram.norm2 - 1)
-    tables = (1 + c) * (counts.column / d + n * counts.per_token**2 * c) + n**2 * (c / d + norms)
-    own = V * _constant_by_label(spec, gram, gain)
-    return gain.linear**2 * V * n**2 * (1 - 1 / spec.length) ** 2 * tables + own
+    V, L, d, n = spec.vocab, spec.length, spec.dim, counts.per_label
+    both = (gain.linear + _steady(spec, gain)) ** 2 * n * counts.per_token**2
+    if spec.embedding == "orthonormal":  # overlaps of variance 1/m, and none of labels (F10)
+        c, overlap = 0.0, gain.inverse_width
+        tables = gain.inverse_width * (counts.column + 2 * n**2)
+    else:
+        gram = gram_moments(spec)
+        c, overlap = gram.load, 1 / d + gain.inverse_width
+        tables = (1 + c) * counts.column / d + n**2 * (c / d + 2 * (gram.norm2 - 1))
+    tables = gain.linear**2 * tables + (1 + c) * both * V * overlap
+    own = _by_label(spec, gain, 0.0)
+    # Chance overlaps within a sequence, through the constant part (F5).
+    own += gain.constant**2 * n**2 * (1 + c) * (L - 1) * (L - 2) / L * overlap
+    return V * (n**2 * (1 - 1 / L) ** 2 * tables + own)
+
+
+def _steady(spec: Sizes, gain: Gains) -> Number:
+    """The constant part where a token meets the mean of its own sequence, itself in it (F2)."""
+    return gain.constant * (1 - 2 / spec.length)
 
 
 def _random(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
@@ -80,15 +117,16 @@ def _random(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
     spread = gram.norm3 + c * gram.norm2 - c / d
     # (A6): mu, the weight of the constant matrix, squared; (F2): the MLP's share in it.
     bias = (N * (1 - 1 / V) * b**2) ** 2 * (1 + 2 / (V - 1)) * (1 + 2 / d)
-    bias *= (gain.linear + gain.constant + gain.own) ** 2 * wider
+    bias *= _bias_gain(spec, gain) ** 2 * wider
     bias += (N * L * b * gain.drift) ** 2 * d * gain.inverse_width / V  # (F4)
     x = n * c * column + counts.uneven  # (A11)
     label = b**2 * (x * gram.fourth + n**2 * gram.third) * wider
-    label *= (gain.linear + gain.constant) ** 2  # (F2)
-    label += linear * b**2 * x * counts.kept / column * seen * spread
+    label += b**2 * x * counts.kept / column * seen * spread
+    label *= (gain.linear + _steady(spec, gain)) ** 2  # (F2)
     gradient = linear * seen * counts.kept / column * (counts.alike + column**2 / d)
-    gradient += gain.constant**2 * n**2 * L * (L - 1) * (1 + c) / d  # (F5)
-    gradient += gain.rest**2 * gain.inverse_width * n * (1 + c) * counts.kept  # (F6)
+    gradient += gain.constant**2 * n**2 * (L - 1) * (L - 2) * (1 + c) * seen / V  # (F5)
+    through = gain.rest * counts.kept + gain.slopes * n * L
+    gradient += through * gain.inverse_width * n * (1 + c)  # (F6)
     # (A14): a column's length in d dimensions, where a unit vector's own square is fixed.
     own = 0.0 if spec.embedding == "gaussian" else 2 * counts.share**2 * n**4 / d
     length = column * (counts.kept + counts.share**2 * column) / d - own
@@ -96,7 +134,7 @@ def _random(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
     mean = (counts.share * column) ** 2
     t2, t3, t4 = gram.norm2, gram.norm3, gram.norm4
     length += mean * 2 * gain.inverse_width
-    uneven = _constant_by_label(spec, gram, gain)
+    uneven = _by_label(spec, gain, x - counts.per_label**3 * (1 + c) + (N * b) ** 2)
     return {
         "mean_bias": bias * gram.third,
         "label_noise": label,
@@ -108,19 +146,46 @@ def _random(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
     }
 
 
-def _constant_by_label(spec: Sizes, gram: Gram, gain: Gains) -> Number:
-    """The constant part's weight on a label's own token, which varies with |z|^2 (F8)."""
-    n = spec.samples / spec.vocab
-    return gain.constant**2 * n**3 * (1 + gram.load) * (gram.norm2 - 1)
+def _bias_gain(spec: Sizes, gain: Gains) -> Number:
+    """Amplitude of the mean bias (F2): L - 2 tokens beside the two that meet, of L - 1."""
+    return gain.linear + (gain.constant + gain.own) * (spec.length - 2) / np.maximum(spec.length - 1, 1)
+
+
+def _by_label(spec: Sizes, gain: Gains, noise: Number) -> Number:
+    """The constant part's weight on a token, which varies with |z|^2 (F8).
+
+    Its square is that of n_y a_y, where the token is informative, and `noise` where it is not.
+    """
+    n, uneven = spec.samples / spec.vocab, 2 * gain.inverse_width
+    load = 0.0
+    if spec.embedding != "orthonormal":
+        gram = gram_moments(spec)
+        load, uneven = gram.load, uneven + gram.norm2 - 1
+    own = n**3 * (1 + load) + noise
+    return (gain.constant * (1 - 1 / spec.length)) ** 2 * own * uneven
 
 
 def _orthonormal(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
-    """Without overlaps only the counts are noisy (A17)."""
-    return {
-        "label_noise": (gain.linear + gain.constant) ** 2 * counts.per_token**2 * counts.uneven,
-        "count_noise": gain.linear**2 * counts.spread,
-        "label_and_count": gain.linear**2 * _shared(spec, counts),
+    """Without overlaps only the counts are noisy (A17), and what 1/m lets an MLP see (F10)."""
+    V, N, L, n, b = spec.vocab, spec.samples, spec.length, counts.per_label, counts.per_token
+    narrow, column = gain.inverse_width, counts.column
+    seen, linear, both = V * narrow, gain.linear**2, gain.linear + _steady(spec, gain)
+    mean = (counts.share * column) ** 2
+    terms = {
+        "label_noise": both**2 * b**2 * counts.uneven * (1 + seen * (1 + counts.kept / column)),
+        "count_noise": linear * (counts.spread + 2 * mean * narrow)
+        + _by_label(spec, gain, counts.uneven - n**3 + (N * b) ** 2),
+        "label_and_count": linear * _shared(spec, counts),
     }
+    if np.any(narrow):
+        bias = (N * (1 - 1 / V) * b**2 * _bias_gain(spec, gain)) ** 2 * (1 + 2 / (V - 1))
+        terms["mean_bias"] = bias * seen + (N * L * b * gain.drift) ** 2 * narrow
+        terms["gradient_noise"] = (
+            linear * seen * counts.kept / column * counts.alike
+            + gain.constant**2 * n**2 * (L - 1) * (L - 2) * narrow
+            + (gain.rest * counts.kept + gain.slopes * n * L) * n * narrow
+        )
+    return terms
 
 
 def _shared(spec: Sizes, counts: Counts) -> Number:
@@ -147,20 +212,29 @@ def lift_over_seeds(spec: Retrieval, attention: Attention) -> Seeds:
 def lift_nodes(spec: Sizes, attention: Attention) -> tuple[np.ndarray, np.ndarray]:
     """Lifts along the first axis, and their weights.
 
-    A seed has one trigger vector and one noise vector. Its signal is |z_trig|^2 plus their overlap,
-    which is as large as the overlap of a token with the noise; its overlap noise |z_trig|^2/d
-    (A18).
+    A seed has one trigger vector, one weight on it and one noise vector. Its signal is
+    weight |z_trig|^2 plus the trigger's overlap with the noise, its overlap noise
+    weight^2 |z_trig|^2/d (A18).
     """
-    noise, overlap = attention.learned_noise, attention.terms["overlap"]
+    d, terms = spec.dim, attention.terms
     square, square_weight = squared_norm_nodes(spec, 3)
-    shift, shift_weight = normal_nodes(7)
-    if spec.embedding == "orthonormal":  # the noise lies in the tokens' span, the trigger outside
-        shift, shift_weight = np.zeros(1), np.ones(1)
-    across = shift.reshape(-1, *(1,) * np.ndim(noise))
-    signal = square[:, None] + np.sqrt(noise + attention.unsteady) * across
-    lift = signal / np.sqrt(overlap * square + noise)[:, None]
-    weight = square_weight[:, None] * shift_weight
-    return lift.reshape(weight.size, *lift.shape[2:]), weight.ravel()
+    shift, shift_weight = normal_nodes(5)
+    # |U^T dn|^2 over its mean: a seed's label counts, which label noise has once and mean bias twice.
+    orthonormal = spec.embedding == "orthonormal"
+    labels, label_weight = chi_square_nodes(spec.vocab if orthonormal else d, 2)
+    uneven = labels[:, None, None, None] - 1
+    ends = (1,) * np.ndim(d)
+    noise = attention.learned_noise + uneven * terms["label_noise"]
+    noise = noise + ((1 + uneven) ** 2 - 1 - 2 / d) * terms.get("mean_bias", 0.0)
+    noise = np.maximum(noise, 1e-3 * attention.learned_noise)
+    # Orthonormal tokens have the trigger outside of their span, where there is room.
+    t = square[:, None, None] * (d <= spec.vocab if orthonormal else 1)
+    weight = 1 + np.sqrt(attention.unsteady) * shift.reshape(-1, *ends)
+    across = np.sqrt(attention.across) * shift.reshape(-1, 1, *ends)
+    lift = (square[:, None, None] * weight + across) / np.sqrt(t * weight**2 / d + noise)
+    share = label_weight[:, None, None, None] * square_weight[:, None, None]
+    share = share * shift_weight[:, None] * shift_weight
+    return lift.reshape(share.size, *lift.shape[4:]), share.ravel()
 
 
 def win_rate(length: Number, lift: np.ndarray, score: np.ndarray) -> np.ndarray:
