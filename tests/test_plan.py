@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mnemoscope.analysis.plan import HELD, map_bits, plan_budget, plan_job
+from mnemoscope.analysis.plan import map_bits, plan_budget, plan_job
 from mnemoscope.batch import simulate_many
 from mnemoscope.cli import main
 from mnemoscope.record import Step, Trial
@@ -17,6 +17,7 @@ from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.bound import coverage_samples
 from mnemoscope.theory.critical import first_that, last_that
+from mnemoscope.theory.domain import domain_of
 from mnemoscope.theory.predict import predict
 
 # (facts, length, target), chosen before any was simulated: both kinds of model are among the ways.
@@ -114,7 +115,9 @@ def test_every_plan_says_where_it_comes_from(tmp_path: Path):
     assert near.recommended is not None
     assert far.recommended is not None
     assert near.recommended.basis == "theory"
-    assert far.recommended.spec.vocab > HELD["vocab"][1]
+    row = domain_of(far.recommended.spec)
+    assert row is not None
+    assert far.recommended.spec.vocab > row.held["V"][1]
     assert far.recommended.basis == "extrapolated"
     with Store(tmp_path / "s.db") as store:
         store.add([simulate(near.recommended.spec, seed) for seed in range(2)])

@@ -26,12 +26,11 @@ from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.bound import coverage_samples, first_gradient_samples
 from mnemoscope.theory.critical import first_that, last_peak_that
+from mnemoscope.theory.domain import domain_of
 from mnemoscope.theory.predict import REGIMES, Prediction, predict, solve
 
 Basis = Literal["theory", "measured", "extrapolated"]
 MOST = 2**31 - 1
-# What theory was held against simulation on: see `validate`.
-HELD = {"vocab": (64, 2048), "dim": (12, 1024), "length": (2, 1024), "width": (128, 2048)}
 # Hidden units for each dimension; 0 is the bare model. An MLP has the activation that gains most
 # (docs/claims.md).
 SHAPES, ACTIVATION = (0, 7, 31), "hermite3"
@@ -80,13 +79,9 @@ class Option:
         """Where its accuracy comes from."""
         if self.measured is not None:
             return "measured"
-        ratio = self.spec.samples / self.spec.vocab
-        inside = all(
-            low <= getattr(self.spec, name) <= high
-            for name, (low, high) in HELD.items()
-            if getattr(self.spec, name)
-        )
-        return "theory" if inside and self.told.valid and 0.7 <= ratio <= 150 else "extrapolated"
+        row = domain_of(self.spec)
+        inside = self.told.valid and row is not None and row.was_run(self.spec)
+        return "theory" if inside else "extrapolated"
 
     @cached_property
     def binding(self) -> str:

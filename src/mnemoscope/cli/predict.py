@@ -4,12 +4,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 from rich.console import Console
+from rich.table import Table
 
 from mnemoscope.cli.output import bar, number, print_json
 from mnemoscope.cli.setting import JSON, Setting
 from mnemoscope.fields import between
-from mnemoscope.spec import read_option
+from mnemoscope.spec import Retrieval, read_option
 from mnemoscope.theory.critical import SEARCH, Axis, critical_value
+from mnemoscope.theory.domain import domains_with
 from mnemoscope.theory.predict import REGIMES, Prediction
 from mnemoscope.theory.predict import predict as predict_spec
 
@@ -26,6 +28,14 @@ def predict(
     target: Annotated[
         str, Parameter(help="the accuracy for which critical N, d and L are given")
     ] = "0.5",
+    domain: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            help="print where each law was held against simulation; options of the setting, as "
+            "many as are given, choose the laws that are valid there",
+        ),
+    ] = False,
     json: Annotated[bool, JSON] = False,
 ) -> int:
     """Predict one setting's accuracy from theory, without simulating it.
@@ -35,6 +45,8 @@ def predict(
 
     `mnemoscope predict --vocab 512 --dim 128 --length 16 --samples 16000`
     """
+    if domain:
+        return show_domains(setting or Setting(), json)
     spec = (setting or Setting()).read()
     aim = read_option("target", between(0.001, 0.999), target)
     told = predict_spec(spec)
@@ -46,6 +58,29 @@ def predict(
         print_json({**told.as_dict(), "target": aim, "critical": critical})
     else:
         show(told, aim, critical)
+    return 0
+
+
+# Sizes of a setting that a question about domains leaves open.
+OPEN = {"vocab": 512, "dim": 512, "length": 16, "samples": 16_000}
+
+
+def show_domains(setting: Setting, as_json: bool) -> int:
+    """The laws whose domains hold what is given of a setting; all where nothing is."""
+    given = setting.given()
+    # An orthonormal law asks for as many dimensions as tokens, whichever of them is given.
+    size = given.get("vocab", given.get("dim", OPEN["vocab"]))
+    spec = Retrieval.read({**OPEN, "vocab": size, "dim": size, **given})
+    rows = domains_with(spec, given)
+    if as_json:
+        print_json({"domains": [row.as_dict() for row in rows]})
+        return 0
+    table = Table("law", "measure", "valid where", "validated by", box=None, pad_edge=False)
+    for row in rows:
+        where = row.doubt or ", ".join(map(str, row.limits))
+        table.add_row(row.law, row.measure, f"nowhere: {where}" if row.doubt else where,
+                      row.validated or "–")  # fmt: skip
+    Console(highlight=False).print(table)
     return 0
 
 

@@ -6,8 +6,9 @@ from typing import Literal
 
 from mnemoscope.fields import Measure
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.theory.derived import not_derived
 from mnemoscope.theory.matched import matched_filter_accuracy, matched_filter_doubt
-from mnemoscope.theory.predict import not_derived, solve
+from mnemoscope.theory.predict import solve
 
 Axis = Literal["samples", "dim", "length"]
 # How far the search for a critical value goes, and how fine it is.

@@ -26,6 +26,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from mnemoscope.spec import Retrieval
+from mnemoscope.theory.domain import doubts
 from mnemoscope.theory.quadrature import (
     chi_square_nodes,
     normal_nodes,
@@ -41,33 +42,13 @@ TOKEN, LABEL, SIZE, SHARED, SEEN, NOISE, WRONG = 2, 3, 3, 5, 16, 9, 5
 COUNTED = 8.0
 
 
-# Where (D4) was held against simulation (docs/theory/validation_matched.md). There it is good to
-# 0.02. Larger vocabularies are inside, too: what is left out of (D4) falls as 1/V and 1/d.
-LEAST_VOCAB, LEAST_DIM, LEAST_LOAD, MOST_LOAD, LONGEST = 32, 5, 1 / 4, 16.0, 2.0
-
-
 def matched_filter_doubt(spec: Retrieval) -> str:
     """Why (D4) is not to be relied on here; nothing inside its validated domain.
 
-    >>> matched_filter_doubt(Retrieval(vocab=64, dim=2, length=8, samples=100))
+    >>> matched_filter_doubt(Retrieval(vocab=64, dim=4, length=8, samples=100))
     'fewer than 5 dimensions: overlaps are far from normal'
     """
-    V, d = spec.vocab, spec.dim
-    if spec.width:
-        return "an MLP changes the scores: (D4) is attention-only"
-    if spec.trigger != "keys":
-        return "a trigger in the values adds to every score: (D4) has it in the keys alone"
-    if spec.embedding not in ("gaussian", "sphere"):
-        return f"{spec.embedding} embeddings are not derived: (D4) is for gaussian and sphere"
-    if V < LEAST_VOCAB:
-        return f"fewer than {LEAST_VOCAB} tokens: sums over labels are not close to their means"
-    if d < LEAST_DIM:
-        return f"fewer than {LEAST_DIM} dimensions: overlaps are far from normal"
-    if not LEAST_LOAD <= V / d <= MOST_LOAD:
-        return f"V/d = {V / d:.3g}: (D4) was held against simulation from 1/4 to {MOST_LOAD:g}"
-    if spec.length > LONGEST * V:
-        return f"L/V = {spec.length / V:.3g}: (D4) was held against simulation up to {LONGEST:g}"
-    return ""
+    return next(iter(doubts(spec, "first_gradient")), "")
 
 
 def matched_filter_accuracy(spec: Retrieval) -> float:

@@ -14,7 +14,8 @@ import numpy as np
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import Attention, attention_terms, lift_over_seeds
 from mnemoscope.theory.cells import Cells, Number, Sizes
-from mnemoscope.theory.derived import missing
+from mnemoscope.theory.derived import not_derived
+from mnemoscope.theory.domain import doubts
 from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.recall import Recall
 
@@ -40,8 +41,9 @@ class Prediction:
     """Theory's word on one setting.
 
     `low` and `high` hold 95 % of seeds. `terms` are each noise's standard deviation over the
-    signal. `valid` is False where the derivation does not cover the setting, for the reason in
-    `notes`; the numbers are then None, or given with less trust.
+    signal. `valid` is False outside the domain in which the law was held against simulation
+    (`theory/domain.py`), for the reasons in `notes`; the numbers are then None, or given with less
+    trust.
     """
 
     spec: Retrieval
@@ -82,7 +84,7 @@ def predict(spec: Retrieval) -> Prediction:
         for name, value in attention.terms.items()
     }
     terms |= {name: float(value) for name, value in map_noise(spec).items()}
-    notes = tuple(_doubts(spec))
+    notes = tuple(doubts(spec))
     return Prediction(
         spec=spec,
         accuracy=accuracy,
@@ -101,33 +103,6 @@ def solve(spec: Retrieval) -> tuple[Attention, Recall]:
     locked = spec.attention == "locked"
     attention = Attention(0.0, {}) if locked else attention_terms(spec)
     return attention, Recall(spec, lift_over_seeds(spec, attention))
-
-
-def not_derived(spec: Retrieval) -> str:
-    """Why theory has nothing to say, or nothing when it has."""
-    if spec.eta != "limit" or spec.gamma != "limit":
-        return "finite step sizes are not derived: theory is for eta -> 0, gamma -> infinity"
-    if spec.then != "none":
-        return "training beyond the three steps is not derived"
-    if spec.from_file:
-        return "embeddings from a file are not derived: theory is for random ones"
-    return missing(spec.embedding, spec.activation, spec.width > 0)
-
-
-def _doubts(spec: Retrieval) -> list[str]:
-    """Where the derivation's large numbers are not large."""
-    doubts = []
-    if spec.vocab < 64:
-        doubts.append("fewer than 64 tokens: averages over the vocabulary are rough")
-    if spec.dim < 12:
-        doubts.append("fewer than 12 dimensions: overlaps are far from normal")
-    if spec.width and spec.trigger == "additive":
-        doubts.append("an MLP with the trigger in the values: accuracy comes out up to 0.12 low")
-    if spec.width and spec.embedding == "orthonormal":
-        doubts.append("an MLP on orthonormal embeddings: its noise in attention is left out")
-    if spec.samples < 200:
-        doubts.append("fewer than 200 samples: counts are far from their means")
-    return doubts
 
 
 def map_noise(spec: Sizes, found: Kernel | None = None) -> dict[str, Number]:

@@ -19,6 +19,7 @@ from mnemoscope.theory.attention import (
 )
 from mnemoscope.theory.cells import Cells
 from mnemoscope.theory.derived import missing
+from mnemoscope.theory.domain import inside
 from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.predict import RECALLED, map_noise
 from mnemoscope.theory.quadrature import Nodes, normal_nodes, poisson_nodes
@@ -36,12 +37,13 @@ MEANS, ENTRIES = (-9.0, 23.0), 2048
 class Surface:
     """What theory says of every cell; NaN and "none" where it says nothing.
 
-    There can be no such setting, or nothing is derived for it.
+    There can be no such setting, or nothing is derived for it. `valid` is as in `predict`.
     """
 
     accuracy: np.ndarray
     attention_accuracy: np.ndarray
     regime: np.ndarray
+    valid: np.ndarray
 
 
 def surface(cells: Cells, grain: "Grain | None" = None) -> Surface:
@@ -49,7 +51,8 @@ def surface(cells: Cells, grain: "Grain | None" = None) -> Surface:
     grain = grain or COARSE
     if missing(cells.embedding, cells.activation, cells.hidden):
         unknown = np.full(len(cells.vocab), np.nan)
-        return Surface(unknown, unknown, np.full(len(unknown), "none"))
+        nowhere = np.zeros(len(unknown), bool)
+        return Surface(unknown, unknown, np.full(len(unknown), "none"), nowhere)
     attention = attention_terms(cells)
     lift, seed_weight = _few_lifts(cells, attention, grain.seeds)
     score, score_weight = normal_nodes(grain.scores)
@@ -86,7 +89,7 @@ def surface(cells: Cells, grain: "Grain | None" = None) -> Surface:
         there = cells.dim >= cells.vocab
         accuracy, attended = (np.where(there, part, np.nan) for part in (accuracy, attended))
         regime = np.where(there, regime, "none")
-    return Surface(accuracy, attended, regime)
+    return Surface(accuracy, attended, regime, inside(cells) & ~np.isnan(accuracy))
 
 
 def _few_lifts(cells: Cells, attention: Attention, seeds: int) -> Nodes:

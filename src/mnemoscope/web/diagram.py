@@ -46,7 +46,8 @@ def draw(state: State, *, moving: bool) -> Drawn:
         up = np.concatenate([up, samples])
     told = surface(state.cells(**{state.x: across, "samples": up}), grain)
     cells = len(x) * len(y)
-    grid = Surface(told.accuracy[:cells], told.attention_accuracy[:cells], told.regime[:cells])
+    parts = (told.accuracy, told.attention_accuracy, told.regime, told.valid)
+    grid = Surface(*(part[:cells] for part in parts))
     # Where widths lie across, the cross may be where there is no MLP.
     own = told.accuracy[cells:] if here else surface(state.cells(samples=samples), grain).accuracy
     return Drawn(x, y, grid, samples, own)
@@ -102,15 +103,16 @@ def _packed(values: tuple[tuple[str, Any], ...], target: float, x: str, moving: 
 def as_table(state: State) -> str:
     """The resting diagram as comma-separated values."""
     made = draw(state, moving=False)
-    lines = [",".join([*state.values, "accuracy", "attention_accuracy", "regime"])]
+    lines = [",".join([*state.values, "accuracy", "attention_accuracy", "regime", "valid"])]
     told = made.told
     places = [(x, y) for y in made.y for x in made.x]
-    for (x, y), accuracy, attention, regime in zip(
-        places, told.accuracy, told.attention_accuracy, told.regime, strict=True
+    for (x, y), accuracy, attention, regime, valid in zip(
+        places, told.accuracy, told.attention_accuracy, told.regime, told.valid, strict=True
     ):
         setting = {**state.values, state.x: round(x), "samples": round(y)}
         numbers = ["" if np.isnan(one) else f"{one:.4f}" for one in (accuracy, attention)]
-        lines.append(",".join([*map(str, setting.values()), *numbers, regime]))
+        words = [*numbers, regime, "true" if valid else "false"]
+        lines.append(",".join([*map(str, setting.values()), *words]))
     return "\n".join(lines) + "\n"
 
 

@@ -1,0 +1,299 @@
+"""Where each law of theory was held against simulation: the one place that decides `valid`.
+
+`DOMAINS` is a table. A row says which settings a law is about, the limits within which it was held
+against simulation, the command that did so, and why a setting outside is not to be relied on.
+`predict`, `critical`, `plan`, the explorer's maps and the matched filter all ask this table.
+
+To put a law in, add a row, or split one:
+
+- `about` names the settings: a choice's name and the values it is about; a choice that is left out
+  does not matter. Rows of one measure must not overlap, and together they hold every setting that
+  is derived (`tests/test_domain.py` goes through all choices).
+- `limits` are closed intervals of the quantities in QUANTITIES, or of others added there; each has
+  its own reason, in which `{value}` is the quantity's value.
+- `validated` is the command whose settings the limits enclose. A law that was not held against
+  simulation, or that missed it, has a `doubt` instead: its numbers are never valid.
+- `held` are the sizes that the command ran. Limits stand where an approximation gives out; beyond
+  `held` a valid number is extrapolated in size, which `plan` says.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mnemoscope.fields import Measure
+from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.theory.cells import Cells, Number, Sizes
+from mnemoscope.theory.derived import missing, underived
+
+QUANTITIES: dict[str, tuple[tuple[str, ...], Callable[[Any], Number]]] = {
+    "V": (("vocab",), lambda sizes: sizes.vocab),
+    "d": (("dim",), lambda sizes: sizes.dim),
+    "L": (("length",), lambda sizes: sizes.length),
+    "N": (("samples",), lambda sizes: sizes.samples),
+    "m": (("width",), lambda sizes: sizes.width),
+    "V/d": (("vocab", "dim"), lambda sizes: sizes.vocab / sizes.dim),
+    "L/V": (("length", "vocab"), lambda sizes: sizes.length / sizes.vocab),
+    "N/V": (("samples", "vocab"), lambda sizes: sizes.samples / sizes.vocab),
+    "m/d": (("width", "dim"), lambda sizes: sizes.width / sizes.dim),
+}
+"""The quantities that limits are about: the sizes each needs, and how it comes from them."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A closed interval of one quantity, and why a setting outside it is not to be relied on."""
+
+    quantity: str
+    low: float = -np.inf
+    high: float = np.inf
+    why: str = ""
+
+    def holds(self, sizes: Sizes) -> Number:
+        """Whether it holds, of one setting or of each of many."""
+        value = QUANTITIES[self.quantity][1](sizes)
+        return (self.low <= value) & (value <= self.high)
+
+    def reason(self, sizes: Sizes) -> str:
+        """Why this setting is not to be relied on."""
+        return self.why.format(value=f"{QUANTITIES[self.quantity][1](sizes):.3g}")
+
+    def __str__(self) -> str:
+        if np.isinf(self.high):
+            return f"{self.quantity} >= {self.low:g}"
+        if np.isinf(self.low):
+            return f"{self.quantity} <= {self.high:g}"
+        return f"{self.low:g} <= {self.quantity} <= {self.high:g}"
+
+
+@dataclass(frozen=True)
+class Domain:
+    """A law's row of the table."""
+
+    law: str
+    measure: Measure
+    about: Mapping[str, tuple[str, ...]]
+    limits: tuple[Limit, ...] = ()
+    validated: str = ""
+    doubt: str = ""
+    held: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def is_about(self, choices: Mapping[str, str]) -> bool:
+        """Whether the law is about settings of these choices; one that is not given may be any."""
+        return all(
+            choices[name] in values for name, values in self.about.items() if name in choices
+        )
+
+    def doubts(self, spec: Sizes) -> Iterator[str]:
+        """Why the law's numbers for a setting are not to be relied on; nothing inside."""
+        if self.doubt:
+            yield self.doubt
+        for limit in self.limits:
+            if not np.all(limit.holds(spec)):
+                yield limit.reason(spec)
+
+    def holds(self, cells: Cells) -> np.ndarray:
+        """Which of many settings are inside."""
+        held = np.full(np.shape(cells.vocab), not self.doubt)
+        for limit in self.limits:
+            held &= limit.holds(cells)
+        return held
+
+    def was_run(self, spec: Sizes) -> bool:
+        """Whether the setting's sizes are among those that were run."""
+        return all(
+            low <= QUANTITIES[name][1](spec) <= high for name, (low, high) in self.held.items()
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON; an open end is None."""
+
+        def end(value: float) -> float | None:
+            return None if np.isinf(value) else value
+
+        return {
+            "law": self.law,
+            "measure": self.measure,
+            "about": {name: list(values) for name, values in self.about.items()},
+            "limits": [
+                {"quantity": one.quantity, "low": end(one.low), "high": end(one.high),
+                 "why": one.why}
+                for one in self.limits
+            ],
+            "validated": self.validated or None,
+            "doubt": self.doubt or None,
+            "held": {name: list(ends) for name, ends in self.held.items()},
+        }  # fmt: skip
+
+
+RANDOM = ("gaussian", "sphere")
+BARE, MLP = ("attention-only",), ("attention-MLP",)
+TOKENS = Limit("V", low=64, why="fewer than 64 tokens: averages over the vocabulary are rough")
+DIMENSIONS = Limit("d", low=12, why="fewer than 12 dimensions: overlaps are far from normal")
+SAMPLES = Limit("N", low=200, why="fewer than 200 samples: counts are far from their means")
+USUAL = (TOKENS, DIMENSIONS, SAMPLES)
+# The ranges of `for_accuracy` and `for_mlp` in experiments/drawn.py.
+RUN = {"V": (128, 1024), "d": (12, 512), "L": (8, 256), "N/V": (0.7, 150)}
+MLP_RUN = {"V": (128, 384), "d": (16, 192), "L": (4, 32), "N/V": (3, 80), "m": (128, 2048)}
+
+DOMAINS = (
+    Domain(
+        "attention-only, keys", "accuracy",
+        {"model": BARE, "embedding": RANDOM, "trigger": ("keys",)},
+        USUAL, "mnemoscope validate accuracy", held=RUN,
+    ),
+    Domain(
+        "attention-only, additive", "accuracy",
+        {"model": BARE, "embedding": RANDOM, "trigger": ("additive",)},
+        USUAL, "mnemoscope validate accuracy", held=RUN,
+    ),
+    Domain(
+        "attention-only, orthonormal, keys", "accuracy",
+        {"model": BARE, "embedding": ("orthonormal",), "trigger": ("keys",)},
+        (TOKENS, SAMPLES), "mnemoscope validate spread",
+    ),
+    Domain(
+        "attention-only, orthonormal, additive", "accuracy",
+        {"model": BARE, "embedding": ("orthonormal",), "trigger": ("additive",)},
+        doubt="orthonormal embeddings with the trigger in the values: label counts leak into every "
+        "logit, which (B6) leaves out",
+    ),
+    Domain(
+        "attention-MLP, hermite3", "accuracy",
+        {"model": MLP, "embedding": RANDOM, "trigger": ("keys",), "activation": ("hermite3",)},
+        (*USUAL, Limit("m", low=512, why="fewer than 512 hidden units: a query's own overlap and "
+                       "its interference fluctuate together, and accuracy comes out 0.1 low")),
+        "mnemoscope validate mlp", held=MLP_RUN,
+    ),
+    Domain(
+        "attention-MLP, hermite2", "accuracy",
+        {"model": MLP, "embedding": RANDOM, "trigger": ("keys",), "activation": ("hermite2",)},
+        doubt="an MLP with hermite2: accuracy comes out up to 0.2 off",
+    ),
+    Domain(
+        "attention-MLP, relu", "accuracy",
+        {"model": MLP, "embedding": RANDOM, "trigger": ("keys",), "activation": ("relu",)},
+        USUAL, "mnemoscope validate mlp", held=MLP_RUN,
+    ),
+    Domain(
+        "attention-MLP, other activations", "accuracy",
+        {"model": MLP, "embedding": RANDOM, "trigger": ("keys",),
+         "activation": ("gelu", "tanh", "linear")},
+        doubt="an MLP with gelu, tanh or linear: not held against simulation",
+    ),
+    Domain(
+        "attention-MLP, additive", "accuracy",
+        {"model": MLP, "embedding": RANDOM, "trigger": ("additive",)},
+        doubt="an MLP with the trigger in the values: accuracy comes out up to 0.12 low",
+    ),
+    Domain(
+        "attention-MLP, orthonormal", "accuracy",
+        {"model": MLP, "embedding": ("orthonormal",)},
+        doubt="an MLP on orthonormal embeddings: its noise in attention is left out",
+    ),
+    # (D4). Larger vocabularies are inside, too: what is left out of it falls as 1/V and 1/d.
+    Domain(
+        "matched filter (D4)", "first_gradient",
+        {"model": BARE, "embedding": RANDOM, "trigger": ("keys",)},
+        (
+            Limit("V", low=32, why="fewer than 32 tokens: sums over labels are not close to their "
+                  "means"),
+            Limit("d", low=5, why="fewer than 5 dimensions: overlaps are far from normal"),
+            Limit("V/d", 1 / 4, 16.0, "V/d = {value}: (D4) was held against simulation from 1/4 "
+                  "to 16"),
+            Limit("L/V", high=2.0, why="L/V = {value}: (D4) was held against simulation up to 2"),
+        ),
+        "mnemoscope validate matched", held={"V": (32, 2048)},
+    ),
+    Domain(
+        "matched filter, attention-MLP", "first_gradient", {"model": MLP},
+        doubt="an MLP changes the scores: (D4) is attention-only",
+    ),
+    Domain(
+        "matched filter, additive", "first_gradient", {"model": BARE, "trigger": ("additive",)},
+        doubt="a trigger in the values adds to every score: (D4) has it in the keys alone",
+    ),
+    Domain(
+        "matched filter, orthonormal", "first_gradient",
+        {"model": BARE, "trigger": ("keys",), "embedding": ("orthonormal",)},
+        doubt="orthonormal embeddings are not derived: (D4) is for gaussian and sphere",
+    ),
+)  # fmt: skip
+
+
+# The option that makes a choice.
+OPTIONS = {"model": "width", "activation": "activation", "embedding": "embedding",
+           "trigger": "trigger", "attention": "attention"}  # fmt: skip
+
+
+def choices_of(sizes: Sizes) -> dict[str, str]:
+    """What a setting chooses, by the names that rows are about."""
+    hidden = sizes.hidden if isinstance(sizes, Cells) else sizes.width > 0
+    told = {
+        "model": (MLP if hidden else BARE)[0],
+        "embedding": sizes.embedding,
+        "trigger": sizes.trigger,
+        "attention": "learned" if isinstance(sizes, Cells) else sizes.attention,
+    }
+    return told | ({"activation": sizes.activation} if hidden else {})
+
+
+def domain_of(sizes: Sizes, measure: Measure = "accuracy") -> Domain | None:
+    """The row of the law that a prediction comes from; None where nothing is derived."""
+    # Attention's accuracy comes from the same derivation as the model's.
+    kind = "accuracy" if measure == "attention_accuracy" else measure
+    choices = choices_of(sizes)
+    rows = (row for row in DOMAINS if row.measure == kind and row.is_about(choices))
+    return next(rows, None)
+
+
+def inside(cells: Cells, measure: Measure = "accuracy") -> np.ndarray:
+    """Which of many settings theory's numbers are valid for."""
+    row = domain_of(cells, measure)
+    return np.zeros(np.shape(cells.vocab), bool) if row is None else row.holds(cells)
+
+
+def doubts(spec: Sizes, measure: Measure = "accuracy") -> list[str]:
+    """Why theory's number for a setting is not to be relied on; nothing inside its domain."""
+    row = domain_of(spec, measure)
+    if row is not None:
+        return list(row.doubts(spec))
+    return [missing(spec.embedding, spec.activation, True) or "no law is about this setting"]
+
+
+def domains_with(spec: Retrieval, given: Collection[str]) -> list[Domain]:
+    """The laws whose domains hold a setting of which only the fields `given` matter.
+
+    Where there is none, a `SpecError` names the field that no law allows, and why.
+    """
+    if not given:
+        return list(DOMAINS)
+    option, why = underived(spec)
+    if option:
+        raise _outside(spec, option, why)
+    known = {name: value for name, value in choices_of(spec).items() if OPTIONS[name] in given}
+    valid: list[Domain] = []
+    outside: list[tuple[str, str]] = []
+    for row in (row for row in DOMAINS if row.is_about(known)):
+        broken = [
+            limit
+            for limit in row.limits
+            if set(QUANTITIES[limit.quantity][0]) <= set(given) and not limit.holds(spec)
+        ]
+        if row.doubt:
+            chosen = [OPTIONS[name] for name in row.about if OPTIONS[name] in given]
+            outside.append(([*given, *chosen][-1], row.doubt))
+        elif broken:
+            outside.append((QUANTITIES[broken[0].quantity][0][0], broken[0].reason(spec)))
+        else:
+            valid.append(row)
+    if not valid:
+        raise _outside(spec, *outside[0])
+    return valid
+
+
+def _outside(spec: Retrieval, option: str, why: str) -> SpecError:
+    came = getattr(spec, option)
+    return SpecError(option, f"expected a setting in the domain of a law, got {came!r}: {why}")

@@ -1,0 +1,187 @@
+"""The table of validated domains: complete, without overlap, decisive on both sides of edges."""
+
+import itertools
+import json
+from collections.abc import Iterator
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from mnemoscope.cli import main
+from mnemoscope.spec import Activation, Embedding, Retrieval
+from mnemoscope.spec.retrieval import Attention, Trigger
+from mnemoscope.theory.cells import Cells
+from mnemoscope.theory.domain import DOMAINS, QUANTITIES, Domain, Limit, domain_of, doubts
+from mnemoscope.theory.matched import matched_filter_doubt
+from mnemoscope.theory.predict import predict
+from mnemoscope.theory.surface import surface
+
+SIZES = {"vocab": 256, "dim": 256, "length": 16, "samples": 4000}
+WIDTH = 1024
+# At the edge of one size, another that keeps their ratio within its own limits.
+BESIDE = {"V": {"dim": 64}, "d": {"vocab": 64}}
+ROWS = [pytest.param(row, id=f"{row.measure}: {row.law}") for row in DOMAINS]
+
+
+def settings() -> Iterator[Retrieval]:
+    """One setting for each way to choose."""
+    models = [{"width": 0}, *({"width": WIDTH, "activation": a} for a in get_args(Activation))]
+    for model, embedding, trigger, attention in itertools.product(
+        models, get_args(Embedding), get_args(Trigger), get_args(Attention)
+    ):
+        choices = {"embedding": embedding, "trigger": trigger, "attention": attention}
+        yield Retrieval.read({**SIZES, **model, **choices})
+
+
+def setting_of(row: Domain) -> Retrieval:
+    return next(spec for spec in settings() if domain_of(spec, row.measure) is row)
+
+
+def test_every_derived_setting_has_exactly_one_row():
+    for spec, measure in itertools.product(settings(), ("accuracy", "first_gradient")):
+        choices = {"embedding": spec.embedding, "trigger": spec.trigger}
+        choices |= {"model": "attention-MLP" if spec.width else "attention-only"}
+        choices |= {"attention": spec.attention}
+        choices |= {"activation": spec.activation} if spec.width else {}
+        rows = [row for row in DOMAINS if row.measure == measure and row.is_about(choices)]
+        assert len(rows) == 1, (spec.canonical(), [row.law for row in rows])
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_is_either_validated_by_a_command_or_doubted(row: Domain):
+    assert bool(row.doubt) != bool(row.validated)
+    assert bool(row.limits) == bool(row.validated)
+    assert row.validated.startswith("mnemoscope validate ") or row.doubt
+    for limit in row.limits:
+        assert limit.why
+        assert np.isfinite(limit.low) or np.isfinite(limit.high)
+
+
+def edges(row: Domain) -> Iterator[tuple[Limit, Retrieval, Retrieval]]:
+    """For every end of every limit: a setting just inside, and one just outside by it alone."""
+    for limit in row.limits:
+        inside, beside = setting_of(row), BESIDE.get(limit.quantity, {})
+        fields = QUANTITIES[limit.quantity][0]
+        field = fields[0] if len(fields) == 1 else next(one for one in fields if one != "vocab")
+        # A ratio's last size is its denominator: more of it is less of the quantity.
+        falls = len(fields) > 1 and field == fields[-1]
+        for end, out in ((limit.low, -1), (limit.high, 1)):
+            if np.isfinite(end):
+                value = inside_value(inside, field, fields, end, falls, out)
+                beyond = value + (-out if falls else out)
+                yield (
+                    limit,
+                    inside.replace(**{**beside, field: value}),
+                    inside.replace(**{**beside, field: beyond}),
+                )
+
+
+def inside_value(
+    spec: Retrieval, field: str, fields: tuple[str, ...], end: float, falls: bool, out: int
+) -> int:
+    """The last value of a size that still meets an end of a limit."""
+    if len(fields) == 1:
+        return int(np.ceil(end) if out < 0 else np.floor(end))
+    other = getattr(spec, next(name for name in fields if name != field))
+    exact = other / end if falls else end * other
+    up = (out < 0) != falls
+    return int(np.ceil(exact - 1e-9) if up else np.floor(exact + 1e-9))
+
+
+def test_every_limit_decides_on_both_sides_of_its_edge():
+    seen = 0
+    for row in DOMAINS:
+        for limit, within, beyond in edges(row):
+            assert limit.holds(within), (row.law, str(limit))
+            assert not limit.holds(beyond), (row.law, str(limit))
+            assert limit.reason(within) not in doubts(within, row.measure)
+            assert limit.reason(beyond) in doubts(beyond, row.measure)
+            if row.measure == "accuracy":
+                told, outside = predict(within), predict(beyond)
+                assert told.valid, (row.law, told.notes)
+                assert (outside.valid, limit.reason(beyond) in outside.notes) == (False, True)
+                assert outside.accuracy is not None
+            else:
+                assert not matched_filter_doubt(within)
+                assert matched_filter_doubt(beyond)
+            seen += 1
+    assert seen == sum(
+        int(np.isfinite(limit.low)) + int(np.isfinite(limit.high))
+        for row in DOMAINS for limit in row.limits
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("row", [row for row in DOMAINS if row.measure == "accuracy"])
+def test_maps_and_predictions_agree_on_what_is_valid(row: Domain):
+    spec = setting_of(row)
+    if spec.attention == "locked":
+        pytest.skip("the explorer's maps have learned attention")
+    sizes = [spec.replace(**change) for change in (
+        {}, {"samples": 199}, {"samples": 200}, {"vocab": 63}, {"vocab": 64},
+    )]  # fmt: skip
+    if spec.embedding != "orthonormal":
+        sizes += [spec.replace(dim=11), spec.replace(dim=12)]
+    cells = Cells.of(spec.model_dump(), **{
+        name: np.array([getattr(one, name) for one in sizes])
+        for name in ("vocab", "dim", "length", "samples", "width")
+    })  # fmt: skip
+    assert surface(cells).valid.tolist() == [predict(one).valid for one in sizes]
+
+
+def test_the_command_prints_the_table(capsys: pytest.CaptureFixture[str]):
+    assert main(["predict", "--domain", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [row["law"] for row in told["domains"]] == [row.law for row in DOMAINS]
+    first = told["domains"][0]
+    assert first["limits"][0] == {
+        "quantity": "V", "low": 64, "high": None, "why": DOMAINS[0].limits[0].why
+    }  # fmt: skip
+    assert main(["predict", "--domain"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "mnemoscope validate" in shown
+    assert "V >= 64" in shown
+
+
+def laws(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
+    assert main(["predict", "--domain", "--json", *words]) == 0
+    return [row["law"] for row in json.loads(capsys.readouterr().out)["domains"]]
+
+
+def test_a_question_lists_the_laws_that_are_valid_there(capsys: pytest.CaptureFixture[str]):
+    assert laws(capsys, "--trigger", "additive", "--width", "0") == ["attention-only, additive"]
+    assert laws(capsys, "--vocab", "32") == ["matched filter (D4)"]
+    # A ratio is asked only where both of its sizes are given.
+    assert "matched filter (D4)" in laws(capsys, "--vocab", "4096")
+    assert "matched filter (D4)" not in laws(capsys, "--vocab", "4096", "--dim", "100")
+
+
+@pytest.mark.parametrize(
+    ("words", "option", "why"),
+    [
+        (["--vocab", "31"], "--vocab", "31: fewer than 64 tokens"),
+        (["--eta", "1"], "--eta", "1.0: finite step sizes"),
+        (["--then", "gd", "--steps", "2"], "--then", "'gd': training beyond"),
+        (["--embedding", "gaussian", "--samples", "9", "--vocab", "9"], "--vocab", "9: fewer than"),
+        (["--embedding", "orthonormal", "--trigger", "additive"], "--trigger", "'additive': "),
+    ],
+)
+def test_a_question_outside_of_all_laws_is_one_line(
+    capsys: pytest.CaptureFixture[str], words: list[str], option: str, why: str
+):
+    assert main(["predict", "--domain", *words]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    expected = f"mnemoscope: {option}: expected a setting in the domain of a law, got {why}"
+    assert told.err.startswith(expected)
+    assert told.err.count("\n") == 1
+
+
+def test_embeddings_of_a_file_are_outside_of_all_laws(
+    capsys: pytest.CaptureFixture[str], tmp_path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    matrix = tmp_path / "own.npy"
+    np.save(matrix, np.random.default_rng(0).normal(size=(80, 20)).astype(np.float32))
+    assert main(["predict", "--domain", "--embedding", f"file:{matrix}"]) == 2
+    assert "embeddings from a file are not derived" in capsys.readouterr().err
