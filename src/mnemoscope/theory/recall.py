@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtr
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import Seeds, noise_wins, win_rate
@@ -22,13 +22,17 @@ from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.quadrature import (
     Nodes,
     chi_square_nodes,
+    even_counts,
     normal_nodes,
     poisson_nodes,
     squared_norm_nodes,
+    two_gamma_nodes,
 )
 
 # Nodes for the stored pairs of a token.
 STORED = 8
+# Counts at even steps where labels do not mix, and the most frequent one decides.
+STEPS = 25
 
 
 @dataclass(frozen=True)
@@ -97,14 +101,17 @@ def map_accuracy(
     mean = spec.samples / spec.vocab * won
     if spec.embedding == "orthonormal" and not spec.width:  # a label once seen is named (B6)
         return 1 - np.exp(-mean) * (1 - 1 / spec.vocab)
-    stored, stored_weight = _first(poisson_nodes(mean, STORED))
+    apart = spec.embedding == "orthonormal"
+    stored, stored_weight = (
+        even_counts(mean, STEPS) if apart else _first(poisson_nodes(mean, STORED))
+    )
     # E n^2 over tokens, and the wrong pairs that the whole memory holds, per token (B2).
     usual = (mean @ share)[:, None]
     memory = Memory(
         usual=usual,
         pairs=((mean + mean**2) @ share)[:, None],
         errors=(wrong @ share)[:, None],
-        others=_first(poisson_nodes(usual, FINE.others)),
+        others=even_counts(usual, STEPS) if apart else _first(poisson_nodes(usual, FINE.others)),
     )
     named = named_right(spec, kernel(spec), memory, stored, wrong, FINE)
     return np.sum(named * stored_weight, axis=0)
@@ -126,7 +133,7 @@ class Memory:
     ) -> None:
         counts, self.weights = others
         square = np.sum(counts**2 * self.weights, axis=0)
-        self.squares = counts**2 * (pairs / square)
+        self.counts = counts * np.sqrt(pairs / square)
         self.usual, self.pairs, self.errors = usual, pairs, errors
         self.uneven = pairs - usual**2
 
@@ -139,23 +146,27 @@ def named_right(
     `n` has its nodes along the first axis, and then the shape of `wrong`, with which the rest goes
     together: arrays of settings, or one setting's seeds and tokens.
     """
+    if spec.embedding == "orthonormal":
+        return _named_apart(spec, found, memory, n, wrong)
     V, d = spec.vocab, spec.dim
     g, g_weight = normal_nodes(fine.noise)
     # Axes: other labels, noise, stored pairs, and the shape of `wrong`.
     g = g.reshape(-1, *(1,) * n.ndim)
-    squares, weights = memory.squares[:, None, None], memory.weights[:, None, None]
     label, label_weight = squared_norm_nodes(spec, fine.label)
     # How the spread of the other logits varies from token to token (B5).
     c = V / d
     degrees = d * c * (c + 1) ** 2 / (c**3 + 6 * c**2 + 6 * c + 1)
     size, size_weight = chi_square_nodes(degrees, fine.size)
     total = np.zeros(np.broadcast_shapes(n.shape, wrong.shape))
-    for own, mean, variance, weight in zip(
-        found.own, found.mean, found.variance, found.weight, strict=True
+    for at, (own, mean, variance, weight) in enumerate(
+        zip(found.own, found.mean, found.variance, found.weight, strict=True)
     ):
         # Uneven label counts, through what all overlaps share (C2).
         leak = memory.uneven * mean**2
-        pair = squares * variance + leak
+        counts, factor, weights = _with_tails(memory, found.tails, at)
+        pair = counts**2 * factor * variance
+        # A competing label's own share in that is no chance: it has its count (C2).
+        ahead_of = (counts - memory.usual) * mean
         for f, f_weight in zip(size, size_weight, strict=True):
             # |V2 f_x|^2 from the pairs of the V - 2 others (B1), and from wrong pairs of x itself.
             stored = (memory.pairs + memory.errors) * variance * f + leak
@@ -166,7 +177,7 @@ def named_right(
                 # Along u_x what the right logit says, across it the rest (B4).
                 shared = right**2 / (u * d) + rest * (1 - 1 / d) / d
                 # Two tokens may leave no noise at all.
-                ahead = right / np.sqrt(np.maximum(shared + pair, 1e-300))
+                ahead = (right - ahead_of) / np.sqrt(np.maximum(shared + pair, 1e-300))
                 if spec.embedding == "sphere":
                     ahead = normal_quantile(ahead, d)
                 # All V - 1 others below, each with its own count: the product of Phi(right/s).
@@ -174,6 +185,39 @@ def named_right(
                 named = np.tensordot(g_weight, np.exp((V - 1) * below), 1)
                 total += named * (weight * f_weight * u_weight)
     return total
+
+
+def _named_apart(
+    spec: Sizes, found: Kernel, memory: Memory, n: np.ndarray, wrong: np.ndarray
+) -> np.ndarray:
+    """The same where labels are orthonormal: a logit is its own label's, n_y k(y, x) (B15)."""
+    total = np.zeros(np.broadcast_shapes(n.shape, wrong.shape))
+    for at, (own, mean, variance, weight) in enumerate(
+        zip(found.own, found.mean, found.variance, found.weight, strict=True)
+    ):
+        counts, factor, weights = (part[:, 0] for part in _with_tails(memory, found.tails, at))
+        spread = (counts**2 + memory.errors) * factor * variance + wrong * own**2 / spec.vocab
+        ahead = (n * own - counts * mean) / np.sqrt(np.maximum(spread, 1e-300))
+        below = np.sum(weights * ndtr(ahead), axis=0)
+        total += weight * below ** (spec.vocab - 1)
+    return total
+
+
+def _with_tails(
+    memory: Memory, tails: np.ndarray | None, at: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Counts of competing labels, a factor of their overlaps' variance, and weights.
+
+    An overlap of heavier tails than a normal law's is a normal one of a variance that itself
+    varies, in two nodes (B14).
+    """
+    counts, weights = memory.counts[:, None, None], memory.weights[:, None, None]
+    if tails is None:
+        return counts, np.ones((1,) * counts.ndim), weights
+    factor, share = two_gamma_nodes(tails[at])
+    parts = [np.broadcast_arrays(counts, f, weights * w) for f, w in zip(factor, share, strict=True)]
+    counts, factor, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return counts, factor, weights
 
 
 def normal_quantile(t: np.ndarray, d: Number) -> np.ndarray:
