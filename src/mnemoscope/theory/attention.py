@@ -12,7 +12,7 @@ from scipy.special import ndtr
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.cells import Number, Sizes
-from mnemoscope.theory.counts import Counts, count_moments, trigger_weight
+from mnemoscope.theory.counts import Counts, count_moments, trigger_in_values, trigger_weight
 from mnemoscope.theory.gains import Gains, gains
 from mnemoscope.theory.gram import Gram, gram_moments
 from mnemoscope.theory.quadrature import (
@@ -48,8 +48,10 @@ def attention_terms(spec: Sizes) -> Attention:
     if isinstance(spec, Retrieval) and spec.length == 1:  # nothing to choose from, and no gradient
         return Attention(0.0, {})
     counts, gain = count_moments(spec), gains(spec)
-    # One sample says nothing of the trigger: kept above zero, so that a ratio stays a number.
-    weight = np.maximum(trigger_weight(spec, gain), 1e-6 * spec.samples)
+    # One sample says nothing of the trigger: kept off zero, so that a ratio stays a number. An even
+    # activation may turn attention away from a trigger in the values.
+    weight, least = trigger_weight(spec, gain), 1e-6 * spec.samples
+    weight = np.where(weight < 0, np.minimum(weight, -least), np.maximum(weight, least))
     make = _orthonormal if spec.embedding == "orthonormal" else _random
     terms = make(spec, counts, gain)
     # The trigger's weight varies from seed to seed (A16), and its square is what overlaps see.
@@ -96,8 +98,16 @@ def _unsteady(spec: Sizes, counts: Counts, gain: Gains) -> Number:
     tables = gain.linear**2 * tables + (1 + c) * both * V * overlap
     own = _by_label(spec, gain, 0.0)
     # Chance overlaps within a sequence, through the constant part (F5).
-    own += gain.constant**2 * n**2 * (1 + c) * (L - 1) * (L - 2) / L * overlap
-    return V * (n**2 * (1 - 1 / L) ** 2 * tables + own)
+    own = own + gain.constant**2 * n**2 * (1 + c) * (L - 1) * (L - 2) / L * overlap
+    return V * (n**2 * (1 - 1 / L) ** 2 * tables + own) + _uneven_trigger(spec, gain)
+
+
+def _uneven_trigger(spec: Sizes, gain: Gains) -> Number:
+    """Variance of what label counts give a trigger in the values: that of |U^T dn|^2 (C4)."""
+    if spec.trigger == "keys":
+        return 0.0
+    uneven = 2 / spec.vocab + (0.0 if spec.embedding == "orthonormal" else 2 / spec.dim)
+    return trigger_in_values(spec, gain) ** 2 * uneven
 
 
 def _steady(spec: Sizes, gain: Gains) -> Number:
@@ -141,7 +151,7 @@ def _random(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
         "gradient_noise": gradient * spread,  # (A13)
         "count_noise": linear
         * (mean * (t4 - 2 * t3 + t2 + c * (t3 - 2 * t2 + 1)) + length * (t4 + c * t3))
-        + uneven * (1 + c),
+        + (uneven + _with_trigger(spec, gain, c)) * (1 + c),
         "label_and_count": linear * _shared(spec, counts) * (c**2 + 3 * c + 1),
     }
 
@@ -161,8 +171,16 @@ def _by_label(spec: Sizes, gain: Gains, noise: Number) -> Number:
     if spec.embedding != "orthonormal":
         gram = gram_moments(spec)
         load, uneven = gram.load, uneven + gram.norm2 - 1
-    own = n**3 * (1 + load) + noise
-    return (gain.constant * (1 - 1 / spec.length)) ** 2 * own * uneven
+    own, kept = n**3 * (1 + load), (1 - 1 / spec.length) ** 2
+    return kept * gain.constant**2 * (own + noise) * uneven
+
+
+def _with_trigger(spec: Sizes, gain: Gains, load: Number) -> Number:
+    """A trigger in the values meets itself where its token is informative: n_y a_y more (C4)."""
+    if spec.trigger == "keys":
+        return 0.0
+    n = spec.samples / spec.vocab
+    return ((gain.linear + gain.constant) * (1 - 1 / spec.length)) ** 2 * n**3 * (1 + load)
 
 
 def _orthonormal(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
@@ -174,7 +192,8 @@ def _orthonormal(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
     terms = {
         "label_noise": both**2 * b**2 * counts.uneven * (1 + seen * (1 + counts.kept / column)),
         "count_noise": linear * (counts.spread + 2 * mean * narrow)
-        + _by_label(spec, gain, counts.uneven - n**3 + (N * b) ** 2),
+        + _by_label(spec, gain, counts.uneven - n**3 + (N * b) ** 2)
+        + _with_trigger(spec, gain, 0.0),
         "label_and_count": linear * _shared(spec, counts),
     }
     if np.any(narrow):
@@ -229,7 +248,8 @@ def lift_nodes(spec: Sizes, attention: Attention) -> tuple[np.ndarray, np.ndarra
     noise = np.maximum(noise, 1e-3 * attention.learned_noise)
     # Orthonormal tokens have the trigger outside of their span, where there is room.
     t = square[:, None, None] * (d <= spec.vocab if orthonormal else 1)
-    weight = 1 + np.sqrt(attention.unsteady) * shift.reshape(-1, *ends)
+    # The weight in units of its mean's size, which may be negative.
+    weight = np.sign(attention.signal) + np.sqrt(attention.unsteady) * shift.reshape(-1, *ends)
     across = np.sqrt(attention.across) * shift.reshape(-1, 1, *ends)
     lift = (square[:, None, None] * weight + across) / np.sqrt(t * weight**2 / d + noise)
     share = label_weight[:, None, None, None] * square_weight[:, None, None]

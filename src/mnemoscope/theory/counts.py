@@ -71,10 +71,16 @@ def trigger_weight(spec: Sizes, gain: Gains) -> Number:
     # sees once more.
     seen = 2 if spec.trigger == "additive" else 1
     weight += gain.pair * N * (N - 1) / V * (1 - 1 / L) / L**2 * (seen + 1 / spec.dim)
-    if spec.trigger == "additive":
-        # (C1): label counts see the trigger in the values, and so do tokens through Z^T Z.
-        all_of_it = gain.linear + gain.constant + gain.own
-        weight += all_of_it * N * (1 - 1 / V) * (1 - 1 / L)
-        if spec.embedding != "orthonormal":
-            weight += all_of_it * N * (L - 1) / spec.dim
-    return weight
+    return weight + (trigger_in_values(spec, gain) if spec.trigger == "additive" else 0.0)
+
+
+def trigger_in_values(spec: Sizes, gain: Gains) -> Number:
+    """What label counts add where they see the trigger in the values (C1).
+
+    Informative positions see it themselves, and all tokens push along it through Z^T Z.
+    """
+    V, L, N = spec.vocab, spec.length, spec.samples
+    seen = (1 - 1 / V) * (1 - 1 / L)
+    if spec.embedding != "orthonormal":
+        seen = seen + (L - 1) / spec.dim
+    return (gain.linear + gain.constant + gain.own) * N * seen

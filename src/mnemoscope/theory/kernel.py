@@ -32,14 +32,15 @@ class Kernel:
     weight: np.ndarray
     # The mean of the variance that would be left at infinite width.
     interference: Number
-    # A third of the overlaps' excess kurtosis over tokens, where there is one.
-    tails: np.ndarray | None = None
+    # Skewness and excess kurtosis of the overlaps over tokens, where they have any.
+    skewness: np.ndarray | None = None
+    kurtosis: np.ndarray | None = None
 
     def take(self, at: np.ndarray) -> "Kernel":
         """That of some of the settings."""
-        tails = None if self.tails is None else self.tails[:, at]
-        return Kernel(self.own[:, at], self.mean[:, at], self.variance[:, at], self.weight,
-                      0.0, tails)  # fmt: skip
+        rows = {name: None if (rows := getattr(self, name)) is None else rows[:, at]
+                for name in ("own", "mean", "variance", "skewness", "kurtosis")}  # fmt: skip
+        return replace(self, **rows, interference=0.0)
 
 
 def kernel(spec: Sizes, norms: int = 3) -> Kernel:
@@ -79,13 +80,11 @@ def _hidden_pairs(
 ) -> Kernel:
     """The kernels of so many pairs of d and m, side by side."""
     made = [_hidden(activation, embedding, trigger, d, m, norms) for d, m in pairs]
-    own, mean, variance, tails = (
-        np.stack([getattr(each, name) for each in made], axis=-1)
-        for name in ("own", "mean", "variance", "tails")
-    )
+    rows = {name: np.stack([getattr(each, name) for each in made], axis=-1)
+            for name in ("own", "mean", "variance", "skewness", "kurtosis")}  # fmt: skip
     wide = np.array([each.interference for each in made])
     # Equal groups but for a query: their weights are those of any of them.
-    return Kernel(own, mean, variance, made[0].weight, wide, tails)
+    return Kernel(**rows, weight=made[0].weight, interference=wide)
 
 
 @lru_cache(maxsize=4096)
@@ -114,9 +113,13 @@ def _hidden(
 
     size = means(own)
     weight = np.array([len(part) for part in parts]) / len(own)
-    tails = np.array([np.median(found.tails[part]) for part in parts])
+    # Those of a usual query: their means are a few queries' alone.
+    skewness, kurtosis = (
+        np.array([np.median(values[part]) for part in parts])
+        for values in (found.skewness, found.kurtosis)
+    )
     return Kernel(size, size * means(shared), size**2 * means(ratio), weight,
-                  float(found.wide.mean()), tails)  # fmt: skip
+                  float(found.wide.mean()), skewness, kurtosis)  # fmt: skip
 
 
 def _trigger_overlap(spec: Sizes) -> Nodes:

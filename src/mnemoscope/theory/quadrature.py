@@ -31,12 +31,16 @@ def chi_square_nodes(degrees: Number, count: int) -> Nodes:
     return np.maximum(nodes, 0.05) ** 3, weights
 
 
-def two_gamma_nodes(variance: Number) -> Nodes:
-    """Gauss nodes of a gamma law of mean 1 and this variance: two, along the first axis."""
-    k = 1 / np.maximum(variance, 1e-9)
-    root = np.sqrt(k + 1)
-    high = (root - 1) / (2 * root)
-    return np.stack([(k + 1 - root) / k, (k + 1 + root) / k]), np.stack([1 - high, high])
+def gamma_nodes(variance: np.ndarray, count: int) -> Nodes:
+    """Gauss nodes of a gamma law of mean 1 and this variance, along a new first axis."""
+    k = 1 / np.maximum(np.asarray(variance, float), 1e-6)[..., None]
+    # The recurrence of Laguerre's polynomials of index k - 1.
+    j = np.arange(count)
+    matrix = np.zeros((*k.shape[:-1], count, count))
+    matrix[..., j, j] = (2 * j + k) / k
+    matrix[..., j[1:], j[:-1]] = np.sqrt(j[1:] * (j[1:] + k - 1)) / k
+    nodes, vectors = np.linalg.eigh(matrix)
+    return np.moveaxis(nodes, -1, 0), np.moveaxis(vectors[..., 0, :] ** 2, -1, 0)
 
 
 def squared_norm_nodes(spec: Sizes, count: int) -> Nodes:

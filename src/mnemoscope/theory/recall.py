@@ -23,27 +23,30 @@ from mnemoscope.theory.quadrature import (
     Nodes,
     chi_square_nodes,
     even_counts,
+    gamma_nodes,
     normal_nodes,
     poisson_nodes,
     squared_norm_nodes,
-    two_gamma_nodes,
 )
 
 # Nodes for the stored pairs of a token.
 STORED = 8
 # Counts at even steps where labels do not mix, and the most frequent one decides.
 STEPS = 25
+# Nodes for the tails of overlaps there.
+APART_TAILS = 6
 
 
 @dataclass(frozen=True)
 class Fineness:
     """How many nodes stand for what varies from token to token.
 
-    The stored pairs of competing labels, the noise in the right logit, the labels' squared norms,
-    and the spread of the other logits; and how ln Phi is found.
+    The stored pairs of competing labels and their overlaps' tails, the noise in the right logit,
+    the labels' squared norms, and the spread of the other logits; and how ln Phi is found.
     """
 
     others: int = 5
+    tails: int = 3
     noise: int = 5
     label: int = 2
     size: int = 2
@@ -163,10 +166,10 @@ def named_right(
     ):
         # Uneven label counts, through what all overlaps share (C2).
         leak = memory.uneven * mean**2
-        counts, factor, weights = _with_tails(memory, found.tails, at)
+        counts, lean, factor, weights = _competing(memory, found, at, fine.tails)
         pair = counts**2 * factor * variance
         # A competing label's own share in that is no chance: it has its count (C2).
-        ahead_of = (counts - memory.usual) * mean
+        ahead_of = (counts - memory.usual) * mean + counts * lean * np.sqrt(variance)
         for f, f_weight in zip(size, size_weight, strict=True):
             # |V2 f_x|^2 from the pairs of the V - 2 others (B1), and from wrong pairs of x itself.
             stored = (memory.pairs + memory.errors) * variance * f + leak
@@ -195,29 +198,44 @@ def _named_apart(
     for at, (own, mean, variance, weight) in enumerate(
         zip(found.own, found.mean, found.variance, found.weight, strict=True)
     ):
-        counts, factor, weights = (part[:, 0] for part in _with_tails(memory, found.tails, at))
+        counts, lean, factor, weights = (
+            part[:, 0] for part in _competing(memory, found, at, APART_TAILS)
+        )
         spread = (counts**2 + memory.errors) * factor * variance + wrong * own**2 / spec.vocab
-        ahead = (n * own - counts * mean) / np.sqrt(np.maximum(spread, 1e-300))
+        lead = n * own - counts * (mean + lean * np.sqrt(variance))
+        ahead = lead / np.sqrt(np.maximum(spread, 1e-300))
         below = np.sum(weights * ndtr(ahead), axis=0)
         total += weight * below ** (spec.vocab - 1)
     return total
 
 
-def _with_tails(
-    memory: Memory, tails: np.ndarray | None, at: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Counts of competing labels, a factor of their overlaps' variance, and weights.
+def _competing(
+    memory: Memory, found: Kernel, at: int, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Competing labels: counts, their overlaps' lean and factor of variance, and weights.
 
-    An overlap of heavier tails than a normal law's is a normal one of a variance that itself
-    varies, in two nodes (B14).
+    An overlap that is skewed and has heavier tails than a normal law's is, for a gamma number f of
+    mean 1, normal of mean lambda (f - 1) and variance (1 - r) f, in units of its deviation (B14).
     """
     counts, weights = memory.counts[:, None, None], memory.weights[:, None, None]
-    if tails is None:
-        return counts, np.ones((1,) * counts.ndim), weights
-    factor, share = two_gamma_nodes(tails[at])
-    parts = [np.broadcast_arrays(counts, f, weights * w) for f, w in zip(factor, share, strict=True)]
-    counts, factor, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return counts, factor, weights
+    if found.kurtosis is None or found.skewness is None:
+        none = np.zeros((1,) * counts.ndim)
+        return counts, none, none + 1, weights
+    skewness, kurtosis = found.skewness[at], np.maximum(found.kurtosis[at], 1e-6)
+    # Where tails are light, a lean would only stand in for a normal law, in few nodes.
+    r = np.minimum(np.interp(skewness**2 / kurtosis, _LEANING, _SHARES), kurtosis)
+    variance = kurtosis / (3 * (1 + 2 * r - r**2))
+    factor, share = gamma_nodes(variance, count)
+    lean = np.sign(skewness) * np.sqrt(r / variance) * (factor - 1)
+    parts = [np.broadcast_arrays(counts, lean[j], (1 - r) * factor[j], weights * share[j])
+             for j in range(count)]  # fmt: skip
+    counts, lean, factor, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return counts, lean, factor, weights
+
+
+# Shares r of the variance that lean, and skewness^2 over excess kurtosis that they make (B14).
+_SHARES = np.linspace(0, 0.5, 51)
+_LEANING = _SHARES * (3 - _SHARES) ** 2 / (3 * (1 + 2 * _SHARES - _SHARES**2))
 
 
 def normal_quantile(t: np.ndarray, d: Number) -> np.ndarray:

@@ -192,8 +192,8 @@ class Grain:
 
 
 # While a slider moves, and once it rests.
-COARSE = Grain(2, 3, 5, 9, 1, Fineness(others=1, noise=2, label=2, size=1, log_phi=log_phi))
-FINER = Grain(3, 5, 8, 17, 2, Fineness(others=2, noise=3, label=2, size=1, log_phi=log_phi))
+COARSE = Grain(2, 3, 5, 9, 1, Fineness(others=1, tails=2, noise=2, label=2, size=1, log_phi=log_phi))
+FINER = Grain(3, 5, 8, 17, 2, Fineness(others=2, tails=2, noise=3, label=2, size=1, log_phi=log_phi))
 
 
 def _regimes(

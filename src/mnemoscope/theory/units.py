@@ -40,15 +40,16 @@ SPAN, STEPS = 7.0, 160
 class Overlaps:
     """Of many queries: the overlap with itself, and the mean and variance of those with others.
 
-    `wide` is the part of the variance that would be left at infinite width, `tails` a third of the
-    overlaps' excess kurtosis over tokens.
+    `wide` is the part of the variance that would be left at infinite width; `skewness` and
+    `kurtosis`, in excess of a normal law's, are those over tokens.
     """
 
     own: np.ndarray
     mean: np.ndarray
     variance: np.ndarray
     wide: np.ndarray
-    tails: np.ndarray
+    skewness: np.ndarray
+    kurtosis: np.ndarray
 
 
 def draw_overlaps(
@@ -73,7 +74,7 @@ def draw_overlaps(
     squares = length if orthonormal else length + along**2 + (beside**2 if additive else 0)
     room = rest if orthonormal else dim
     table = _table(activation, room if embedding != "gaussian" else 0, additive)
-    *c, total, fourth = _look_up(table, np.sqrt(squares / room), a)
+    *c, total, third, fourth = _look_up(table, np.sqrt(squares / room), a)
     phi = apply(activation, seen)
     power = phi**2
     mean = (phi * c[0]).mean(axis=1)
@@ -94,10 +95,12 @@ def draw_overlaps(
                 variance = variance + e**2 / rest
     through = (power * left).mean(axis=1) / width  # (B12)
     wide = variance + 0 * through
+    spread = wide + through
     # Few units carry a narrow query's overlaps, and all of a long token's are large (B14).
-    few = (power**2 * fourth).mean(axis=1) / (3 * width**3 * (wide + through) ** 2)
-    tails = np.maximum(few, 0) + _uneven_tokens(activation, embedding, dim)
-    return Overlaps(power.mean(axis=1), mean, wide + through, wide, tails)
+    skewness = (power * phi * third).mean(axis=1) / (width**2 * spread**1.5)
+    few = (power**2 * fourth).mean(axis=1) / (width**3 * spread**2)
+    kurtosis = np.maximum(few, 0) + 3 * _uneven_tokens(activation, embedding, dim)
+    return Overlaps(power.mean(axis=1), mean, spread, wide, skewness, kurtosis)
 
 
 @lru_cache(maxsize=1024)
@@ -144,7 +147,7 @@ def _queries(
 
 @lru_cache(maxsize=64)
 def _table(activation: str, room: int, additive: bool) -> np.ndarray:
-    """c_0 .. c_ORDERS (B10), and phi's variance and fourth cumulant, by |w|/sqrt(d) and by a.
+    """c_0 .. c_ORDERS (B10), and phi's next three cumulants, by |w|/sqrt(d) and by a.
 
     `room` is the dimension in which a token is uniform on the sphere, 0 for a Gaussian token.
     """
@@ -152,13 +155,14 @@ def _table(activation: str, room: int, additive: bool) -> np.ndarray:
     polynomials = _orthonormal_polynomials(coordinate, weight)
     lengths = np.linspace(0, LONGEST, LENGTHS + 1)
     places = np.linspace(-FARTHEST, FARTHEST, PLACES + 1) if additive else np.zeros(1)
-    made = np.empty((len(lengths), len(places), ORDERS + 3))
+    made = np.empty((len(lengths), len(places), ORDERS + 4))
     for at, size in enumerate(lengths):
         phi = apply(activation, places[:, None] + size * coordinate)
-        made[at, :, :-2] = phi @ (polynomials * weight).T
+        made[at, :, :-3] = phi @ (polynomials * weight).T
         apart = phi - made[at, :, :1]
-        made[at, :, -2] = apart**2 @ weight
-        made[at, :, -1] = apart**4 @ weight - 3 * made[at, :, -2] ** 2
+        made[at, :, -3] = apart**2 @ weight
+        made[at, :, -2] = apart**3 @ weight
+        made[at, :, -1] = apart**4 @ weight - 3 * made[at, :, -3] ** 2
     return made
 
 
