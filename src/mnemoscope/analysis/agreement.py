@@ -8,6 +8,9 @@ import numpy as np
 
 from mnemoscope.spec import Retrieval
 
+# The mark of a setting that is outside its law's validated domain.
+OUTSIDE = ", outside the domain"
+
 
 @dataclass(frozen=True)
 class Compared:
@@ -32,7 +35,8 @@ class Agreement:
 def judge(kind: str, pairs: Sequence[Compared]) -> Agreement:
     """The figures of one comparison; `kind` is a part of `validate`."""
     makers = {
-        "terms": _of_terms, "critical": _of_critical, "bound": _of_bound, "matched": _of_matched
+        "terms": _of_terms, "critical": _of_critical, "bound": _of_bound, "matched": _of_matched,
+        "spread": _of_spread,
     }  # fmt: skip
     return makers[kind](pairs) if kind in makers else _of_accuracy(kind, pairs)
 
@@ -93,6 +97,29 @@ def _of_matched(pairs: Sequence[Compared]) -> Agreement:
         "worst error": ("at most 0.08", figures["worst error"] <= 0.08),
         "largest standard error": ("at most 0.01", largest <= 0.01),
     })  # fmt: skip
+
+
+def _of_spread(pairs: Sequence[Compared]) -> Agreement:
+    """Coverage in all, and of each law with its standard error over settings.
+
+    A law has few settings, which share the error of their mean: the bounds for one are wider.
+    """
+    inside = [pair for pair in pairs if not pair.note.endswith(OUTSIDE)]
+    figures, aims = {"settings": float(len(pairs))}, {}
+    for name, some in (("coverage, all settings", pairs), ("coverage where valid", inside)):
+        if some:
+            share = float(np.mean([pair.observed for pair in some]))
+            figures[f"{name} ({len(some)})"] = share
+            aims[f"{name} ({len(some)})"] = ("0.90 to 0.98", 0.90 <= share <= 0.98)
+    for law in dict.fromkeys(sorted(pair.note for pair in pairs)):
+        shares = [pair.observed for pair in pairs if pair.note == law]
+        name = f"{law} ({len(shares)})"
+        figures[name] = float(np.mean(shares))
+        if len(shares) > 1:
+            figures[f"{law}: standard error"] = float(np.std(shares, ddof=1) / len(shares) ** 0.5)
+        if not law.endswith(OUTSIDE):
+            aims[name] = ("at least 0.85", figures[name] >= 0.85)
+    return Agreement(figures, aims)
 
 
 def _of_critical(pairs: Sequence[Compared]) -> Agreement:

@@ -27,7 +27,7 @@ from mnemoscope.store.trials import Store
 from mnemoscope.theory.bound import coverage_samples, first_gradient_samples
 from mnemoscope.theory.critical import first_that, last_peak_that
 from mnemoscope.theory.domain import domain_of
-from mnemoscope.theory.predict import REGIMES, Prediction, predict, solve
+from mnemoscope.theory.predict import REGIMES, Prediction, predict, regime_of, solve
 
 Basis = Literal["theory", "measured", "extrapolated"]
 MOST = 2**31 - 1
@@ -89,7 +89,7 @@ class Option:
         spec = self.spec
         while spec.samples > 1:
             spec = spec.replace(samples=max(1, round(spec.samples * 0.6)))
-            regime = predict(spec).regime
+            regime = regime_of(spec)
             if regime != "recall":
                 return regime
         return "unseen"

@@ -29,6 +29,7 @@ from mnemoscope.experiments.validate import (
     compare_bound,
     compare_critical,
     compare_matched,
+    compare_spread,
     compare_terms,
     matched_seeds,
 )
@@ -75,6 +76,7 @@ PARTS = {
     "matched": Part(
         drawn.for_matched, 84, 4, compare_matched, _of_matched, draws=drawn.MATCHED_DRAWS
     ),
+    "spread": Part(drawn.for_spread, 78, 13, compare_spread, of_settings, times=2),
 }
 
 
@@ -83,8 +85,8 @@ def validate(
     seeds: Annotated[
         str,
         Parameter(
-            help="how many seeds to run; `terms` takes four times as many, `matched` more where "
-            "the vocabulary is small"
+            help="how many seeds to run; `terms` takes four times as many, `spread` twice as many, "
+            "`matched` more where the vocabulary is small"
         ),
     ] = "16",
     quick: Annotated[bool, Parameter(negative="", help="a few settings instead of all")] = False,
@@ -100,7 +102,7 @@ def validate(
     Nothing is fitted and no setting is left out. `terms` compares attention's signal and each
     noise, `accuracy` the attention-only model, `mlp` the attention-MLP model, `critical` the N at
     accuracy 0.5, `bound` the Gaussian surrogate of the first gradient with decoders of the gradient
-    itself, `matched` what the matched filter names. Example:
+    itself, `matched` what the matched filter names, `spread` the interval over seeds. Example:
 
     `mnemoscope validate accuracy --quick`
     """

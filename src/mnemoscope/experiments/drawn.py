@@ -13,7 +13,7 @@ from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import attention_terms
 from mnemoscope.theory.critical import critical_value, first_that
 from mnemoscope.theory.matched import matched_filter_accuracy
-from mnemoscope.theory.predict import predict
+from mnemoscope.theory.predict import regime_of
 
 SEED = 20_260
 
@@ -79,7 +79,7 @@ def for_accuracy(count: int) -> list[Retrieval]:
     for one in draws:
         noises = attention_terms(one).terms
         largest = max(noises, key=lambda name: noises[name])
-        piles.setdefault((one.trigger, predict(one).regime, largest), []).append(one)
+        piles.setdefault((one.trigger, regime_of(one), largest), []).append(one)
     taken: list[Retrieval] = []
     while len(taken) < min(count, len(draws)):
         taken += [pile.pop() for pile in piles.values() if pile]
@@ -172,6 +172,57 @@ def for_matched(count: int) -> list[Retrieval]:
             N = first_that(lambda N, named=named, share=share: named(N) >= share, few, many, 0.05)
             taken += [shape.replace(samples=N)] if N else []
     return taken
+
+
+# What a setting chooses, by the law that its interval over seeds comes from.
+SPREAD_LAWS: dict[str, dict[str, str]] = {
+    "gaussian, keys": {},
+    "sphere, keys": {"embedding": "sphere"},
+    "orthonormal, keys": {"embedding": "orthonormal"},
+    "gaussian, additive": {"trigger": "additive"},
+    "sphere, additive": {"embedding": "sphere", "trigger": "additive"},
+    "orthonormal, additive": {"embedding": "orthonormal", "trigger": "additive"},
+    "gaussian, keys, locked": {"attention": "locked"},
+    "gaussian, additive, locked": {"trigger": "additive", "attention": "locked"},
+    "gaussian, keys, hermite2": {"activation": "hermite2"},
+    "gaussian, keys, hermite3": {"activation": "hermite3"},
+    "gaussian, keys, relu": {"activation": "relu"},
+    "gaussian, additive, hermite3": {"trigger": "additive", "activation": "hermite3"},
+    "orthonormal, keys, hermite3": {"embedding": "orthonormal", "activation": "hermite3"},
+}
+
+
+def for_spread(count: int) -> list[Retrieval]:
+    """Settings of every law in turn; theory has no part in the choice.
+
+    V in 64..512, with an MLP in 64..256; d in 16..V, for orthonormal embeddings in V..1.5 V; L in
+    4..64, with an MLP in 4..16; N/V in 2..60, for orthonormal keys without an MLP in 0.7..4, and N
+    at least 200; m in 128..1024.
+    """
+    draw = np.random.default_rng(SEED + 7)
+    laws = list(SPREAD_LAWS.values())
+    taken: list[Retrieval] = []
+    for turn in range(count):
+        choices = laws[turn % len(laws)]
+        hidden, frame = "activation" in choices, choices.get("embedding") == "orthonormal"
+        V = int(
+            draw.choice([64, 96, 128, 192, 256] if hidden else [64, 96, 128, 192, 256, 384, 512])
+        )
+        d = _log_uniform(draw, V, 1.5 * V) if frame else _log_uniform(draw, 16, V)
+        L = int(2 ** draw.integers(2, 5 if hidden else 7))
+        few, many = (0.7, 4) if choices == {"embedding": "orthonormal"} else (2, 60)
+        N = max(200, round(V * math.exp(draw.uniform(math.log(few), math.log(many)))))
+        m = int(2 ** draw.integers(7, 11)) if hidden else 0
+        sizes = {"vocab": V, "dim": d, "length": L, "samples": N, "width": m}
+        taken.append(Retrieval.read({**sizes, **choices}))
+    return taken
+
+
+def spread_law(spec: Retrieval) -> str:
+    """The name in SPREAD_LAWS of the law that a setting of `for_spread` comes from."""
+    names = [spec.embedding, spec.trigger]
+    names += ["locked"] if spec.attention == "locked" else []
+    return ", ".join([*names, *([spec.activation] if spec.width else [])])
 
 
 def _shapes(seed: int, vocabs: list[int], lengths: tuple[int, int]) -> Iterator[Retrieval]:

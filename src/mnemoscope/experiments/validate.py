@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from mnemoscope.analysis.agreement import Compared
+from mnemoscope.analysis.agreement import OUTSIDE, Compared
 from mnemoscope.analysis.search import Found, Search, search_crossing
 from mnemoscope.batch import simulate_many
+from mnemoscope.experiments import drawn
 from mnemoscope.experiments.critical import critical_many
 from mnemoscope.experiments.decoders import decode, see
 from mnemoscope.experiments.noise_terms import measure_terms
@@ -24,6 +25,7 @@ from mnemoscope.theory.bound import coverage_samples, surrogate_samples
 from mnemoscope.theory.critical import critical_value
 from mnemoscope.theory.matched import matched_filter_accuracy
 from mnemoscope.theory.predict import predict
+from mnemoscope.theory.seeds import LEVEL
 
 # Settings to a call of the simulator, between words of progress.
 TOGETHER = 15
@@ -52,10 +54,37 @@ def compare_terms(
 def compare_accuracy(
     specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress
 ) -> Iterator[Compared]:
-    """Accuracy of `predict` beside the mean over seeds; the note is the predicted regime.
+    """Accuracy of `predict` beside the mean over seeds; the note is the predicted regime."""
+    for spec, found in _accuracies(specs, seeds, device, progress):
+        told = predict(spec)
+        if told.accuracy is not None:
+            yield _of(spec, "accuracy", told.accuracy, found, told.regime)
 
-    Settings of one shape run together, since they share a compiled program.
+
+def compare_spread(
+    specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress
+) -> Iterator[Compared]:
+    """The share of seeds within `predict`'s interval, beside the one that it is made for.
+
+    The error is that of a share of so many seeds at theory's level. The note is the law, and
+    whether the setting is in its domain.
     """
+    for spec, found in _accuracies(specs, seeds, device, progress):
+        told = predict(spec)
+        if told.low is None or told.high is None:
+            continue
+        inside = float(np.mean([told.low <= accuracy <= told.high for accuracy in found]))
+        error = math.sqrt(LEVEL * (1 - LEVEL) / len(found))
+        seen = f"{told.accuracy:.3f} [{told.low:.3f}, {told.high:.3f}]; "
+        seen += f"{np.mean(found):.3f} ± {np.std(found, ddof=1):.3f}"
+        note = drawn.spread_law(spec) + ("" if told.valid else OUTSIDE)
+        yield Compared(spec, seen, LEVEL, inside, error, note)
+
+
+def _accuracies(
+    specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress
+) -> Iterator[tuple[Retrieval, list[float]]]:
+    """What seeds reach; settings of one shape run together, since they share a compiled program."""
     heard: dict[tuple[str, int], float] = {}
 
     def hear(spec: Retrieval, seed: int, share: float) -> None:
@@ -68,11 +97,8 @@ def compare_accuracy(
         jobs = [(spec, seed) for spec in some for seed in range(seeds)]
         trials = simulate_many(jobs, device=device, hear=hear)
         for at, spec in enumerate(some):
-            found = [one.accuracy for one in trials[at * seeds : (at + 1) * seeds]]
-            told = predict(spec)
-            if told.accuracy is not None:
-                good = [value for value in found if value is not None]
-                yield _of(spec, "accuracy", told.accuracy, good, told.regime)
+            found = [trial.accuracy for trial in trials[at * seeds : (at + 1) * seeds]]
+            yield spec, [value for value in found if value is not None]
 
 
 def compare_critical(

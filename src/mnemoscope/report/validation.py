@@ -13,6 +13,7 @@ TITLES = {
     "critical": "Critical N at accuracy 0.5",
     "bound": "The Gaussian surrogate of the first gradient, and decoders",
     "matched": "What the matched filter names",
+    "spread": "The interval over seeds",
 }
 NOTES = {
     "terms": "Noises are variances over the predicted signal squared; `miss` is that of the "
@@ -26,6 +27,10 @@ NOTES = {
     "is not held by it (bound.md).",
     "matched": "`error` is the standard error over seeds; errors are absolute. `core`: V from 128, "
     "V/d from 1 to 16, L to V/2; `edge`: the rest of the domain.",
+    "spread": "`observed` is the share of seeds whose accuracy is within the predicted interval, "
+    "which is made to hold 0.95 of them; `error` is a share's standard error at that level. `of` "
+    "is the predicted accuracy with its interval, and the seeds' mean ± their standard deviation. "
+    "A law's standard error is that over its settings.",
 }
 
 
@@ -52,8 +57,8 @@ def section(
 
 def _table(name: str, found: Sequence[Compared]) -> list[str]:
     last = {"terms": ["miss", "error"], "critical": ["error", "needed"], "bound": ["error"],
-            "matched": ["error", "part"]}  # fmt: skip
-    searched, many = name in ("critical", "bound"), name in ("terms", "bound")
+            "matched": ["error", "part"], "spread": ["error", "law"]}  # fmt: skip
+    searched, many = name in ("critical", "bound"), name in ("terms", "bound", "spread")
     head = ["setting", "V", "d", "L"] + ([] if searched else ["N"]) + (["of"] if many else [])
     head += ["bound" if name == "bound" else "predicted", "observed"]
     head += last.get(name, ["error", "regime"])

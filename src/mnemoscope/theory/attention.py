@@ -228,33 +228,45 @@ def lift_over_seeds(spec: Retrieval, attention: Attention) -> Seeds:
     return Seeds(*gauss_nodes(*lift_nodes(spec, attention), SEED_NODES))
 
 
-def lift_nodes(spec: Sizes, attention: Attention) -> tuple[np.ndarray, np.ndarray]:
-    """Lifts along the first axis, and their weights.
+def lift_nodes(
+    spec: Sizes, attention: Attention, norms: int = 3, shifts: int = 5, lengths: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lifts along the first axis, and their weights, over so many nodes of what varies.
 
     A seed has one trigger vector, one weight on it and one noise vector. Its signal is
     weight |z_trig|^2 plus the trigger's overlap with the noise, its overlap noise
-    weight^2 |z_trig|^2/d (A18).
+    weight^2 |z_trig|^2/d (A18). `lengths` are nodes of the noise vector's squared length, which
+    accuracy's mean hardly depends on.
     """
-    d, terms = spec.dim, attention.terms
-    square, square_weight = squared_norm_nodes(spec, 3)
-    shift, shift_weight = normal_nodes(5)
-    # |U^T dn|^2 over its mean: a seed's label counts, which label noise has once and mean bias twice.
-    orthonormal = spec.embedding == "orthonormal"
-    labels, label_weight = chi_square_nodes(spec.vocab if orthonormal else d, 2)
-    uneven = labels[:, None, None, None] - 1
-    ends = (1,) * np.ndim(d)
-    noise = attention.learned_noise + uneven * terms["label_noise"]
-    noise = noise + ((1 + uneven) ** 2 - 1 - 2 / d) * terms.get("mean_bias", 0.0)
-    noise = np.maximum(noise, 1e-3 * attention.learned_noise)
-    # Orthonormal tokens have the trigger outside of their span, where there is room.
-    t = square[:, None, None] * (d <= spec.vocab if orthonormal else 1)
+    noise, d = attention.learned_noise, spec.dim
+    square, square_weight = squared_norm_nodes(spec, norms)
+    shift, shift_weight = normal_nodes(shifts)
+    length, length_weight = np.ones((1, *np.shape(noise))), np.ones(1)
+    if lengths:
+        length, length_weight = chi_square_nodes(2 / _uneven_noise(spec, attention), lengths)
+    # Axes: the noise's length, |z_trig|^2, its overlap with the noise, its weight.
+    ends = (1,) * np.ndim(noise)
+    length, square = length[:, None, None, None], square[:, None, None]
     # The weight in units of its mean's size, which may be negative.
     weight = np.sign(attention.signal) + np.sqrt(attention.unsteady) * shift.reshape(-1, *ends)
     across = np.sqrt(attention.across) * shift.reshape(-1, 1, *ends)
-    lift = (square[:, None, None] * weight + across) / np.sqrt(t * weight**2 / d + noise)
-    share = label_weight[:, None, None, None] * square_weight[:, None, None]
+    # Orthonormal tokens have the trigger outside of their span, where there is room.
+    inside = d <= spec.vocab if spec.embedding == "orthonormal" else 1
+    lift = (square * weight + across) / np.sqrt(inside * square * weight**2 / d + noise * length)
+    share = length_weight[:, None, None, None] * square_weight[:, None, None]
     share = share * shift_weight[:, None] * shift_weight
     return lift.reshape(share.size, *lift.shape[4:]), share.ravel()
+
+
+def _uneven_noise(spec: Sizes, attention: Attention) -> Number:
+    """Relative variance, from seed to seed, of the learned noise's squared length (A21).
+
+    A vector in d dimensions has 2/d. The mean bias is the mean of the embeddings times a quadratic
+    form of label counts over the overlaps of labels, whose square has 8 (1/d + 1/V).
+    """
+    V, d = spec.vocab, spec.dim
+    share = attention.terms.get("mean_bias", 0.0) / np.maximum(attention.learned_noise, 1e-300)
+    return 2 / d + share**2 * 8 * (1 / d + 1 / V)
 
 
 def win_rate(length: Number, lift: np.ndarray, score: np.ndarray) -> np.ndarray:

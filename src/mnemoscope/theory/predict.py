@@ -18,6 +18,7 @@ from mnemoscope.theory.derived import not_derived
 from mnemoscope.theory.domain import doubts
 from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.recall import Recall
+from mnemoscope.theory.seeds import interval
 
 # What each regime means. The first six are noises of attention, the next three of the map.
 REGIMES = {
@@ -77,7 +78,7 @@ def predict(spec: Retrieval) -> Prediction:
         return Prediction(spec, None, None, None, None, "none", {}, False, (unknown,))
     attention, recall = solve(spec)
     accuracy = recall.accuracy
-    wide = 1.96 * recall.spread(spec.vocab)
+    low, high = interval(spec, attention, recall)
     # A covariance may be negative: its root keeps the sign.
     terms = {
         name: math.copysign(math.sqrt(abs(value)), float(value))
@@ -88,8 +89,8 @@ def predict(spec: Retrieval) -> Prediction:
     return Prediction(
         spec=spec,
         accuracy=accuracy,
-        low=max(0.0, accuracy - wide),
-        high=min(1.0, accuracy + wide),
+        low=low,
+        high=high,
         attention_accuracy=recall.attention_accuracy,
         regime=_regime(spec, attention, recall),
         terms=terms,
@@ -126,6 +127,11 @@ def map_noise(spec: Sizes, found: Kernel | None = None) -> dict[str, Number]:
     if hidden:
         told["mlp_noise"] = np.sqrt((variance - found.interference) * pairs * through)
     return told
+
+
+def regime_of(spec: Retrieval) -> str:
+    """What limits a setting for which theory has a derivation; cheaper than all of `predict`."""
+    return _regime(spec, *solve(spec))
 
 
 def _regime(spec: Retrieval, attention: Attention, recall: Recall) -> str:

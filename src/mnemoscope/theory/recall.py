@@ -60,7 +60,7 @@ class Recall:
     """Accuracy and attention accuracy, seed by seed."""
 
     def __init__(self, spec: Retrieval, seeds: Seeds) -> None:
-        self.weight = seeds.weight
+        self.weight, self.lift = seeds.weight, seeds.lift
         score, score_weight = normal_nodes(7)
         won = win_rate(spec.length, seeds.lift[:, None], score)
         attended = won @ score_weight
@@ -85,12 +85,6 @@ class Recall:
     def attention_accuracy(self) -> float:
         """The mean over seeds."""
         return float(self.weight @ self.attention_by_seed)
-
-    def spread(self, vocab: int) -> float:
-        """Standard deviation of accuracy from seed to seed: of the attention, and of V tokens."""
-        mean = self.accuracy
-        seeds = float(self.weight @ (self.accuracy_by_seed - mean) ** 2)
-        return float(np.sqrt(seeds + max(0.0, mean * (1 - mean)) / vocab))
 
 
 def map_accuracy(

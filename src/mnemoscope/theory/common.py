@@ -1,0 +1,77 @@
+r"""What all queries of a seed find of a stored token t: the mean over x of its overlap k(t, x).
+
+It is there where the values share a part: the trigger, or an activation's constant part. Written
+v_t = z_t + z_trig, or v_t = z_t where the trigger is in the keys alone, and q = |z_trig|^2, or 0,
+
+    E_x k(t, x) has mean M(q) and variance C(q) over tokens t                                (S6)
+    attention-only      M = q,              C = q/d
+    attention-MLP       M = E f,            C = Var_t E_x f + (E_a[p_a^2 E_t phi_a(t)^2] - M^2)/m
+
+with f of (E2) at |v_t|^2, |v_x|^2 and v_t . v_x, and p_a = E_x phi_a(x) for a hidden unit a.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from mnemoscope.spec import Retrieval
+from mnemoscope.theory.activation import apply, coefficients
+from mnemoscope.theory.quadrature import Nodes, chi_square_nodes, combine, normal_nodes
+
+# Nodes over norms and over overlaps, over a hidden unit's input, and orders of an activation.
+NORMS, OVERLAPS, INPUTS, ORDERS = 3, 5, 24, 28
+
+
+@dataclass(frozen=True)
+class Common:
+    """M and C, over squared norms of the trigger."""
+
+    mean: np.ndarray
+    variance: np.ndarray
+    weight: np.ndarray
+
+
+def common_overlap(spec: Retrieval) -> Common:
+    """What all queries find of a stored token (S6)."""
+    q, weight = _squares(spec.embedding, spec.dim)
+    if spec.trigger == "keys":
+        q, weight = np.zeros(1), np.ones(1)
+    if not spec.width:
+        variance = 0 * q if spec.embedding == "orthonormal" else q / spec.dim
+        return Common(q, variance, weight)
+    found = [_hidden(spec.activation, spec.embedding, spec.dim, float(square)) for square in q]
+    mean, variance, unit = np.array(found).T
+    return Common(mean, variance + np.maximum(unit - mean**2, 0.0) / spec.width, weight)
+
+
+@lru_cache(maxsize=1024)
+def _hidden(activation: str, embedding: str, dim: int, q: float) -> tuple[float, float, float]:
+    """M, C at infinite width, and E_a[p_a^2 E_t phi_a(t)^2]."""
+    overlap = (0.0 if embedding == "orthonormal" else 1.0) / math.sqrt(dim)
+    (square, along), weight = combine(_squares(embedding, dim), normal_nodes(OVERLAPS))
+    along = along * overlap * np.sqrt(square * q)  # z_t . z_trig
+    norm = np.maximum(square + q + 2 * along, 1e-6)
+    across, across_weight = normal_nodes(OVERLAPS)
+    # Axes: z_t . z_x, t, x.
+    across = across[:, None, None] * overlap * np.sqrt(square[:, None] * square)
+    cosine = (across + along[:, None] + along + q) / np.sqrt(norm[:, None] * norm)
+    powers = np.clip(cosine, -1, 1)[..., None] ** np.arange(ORDERS)
+    c = coefficients(activation, norm, ORDERS)
+    found = np.tensordot(across_weight, np.einsum("etxk,tk,xk->etx", powers, c, c), 1) @ weight
+    mean = float(found @ weight)
+    variance = float((found - mean) ** 2 @ weight)
+    # A unit's weights w_a: its answer to the trigger, and their length over sqrt(d).
+    (length, trigger), chance = combine(chi_square_nodes(float(dim), NORMS), normal_nodes(INPUTS))
+    g, g_weight = normal_nodes(INPUTS)
+    inputs = (trigger * math.sqrt(q))[:, None] + np.sqrt(length)[:, None] * g
+    answers = apply(activation, inputs)
+    unit = float(chance @ ((answers @ g_weight) ** 2 * (answers**2 @ g_weight)))
+    return mean, variance, unit
+
+
+def _squares(embedding: str, dim: int) -> Nodes:
+    if embedding != "gaussian":
+        return np.ones(1), np.ones(1)
+    return chi_square_nodes(float(dim), NORMS)
