@@ -14,7 +14,7 @@ from mnemoscope.spec import Retrieval
 from mnemoscope.theory.cells import Number, Sizes
 from mnemoscope.theory.counts import Counts, count_moments, trigger_in_values, trigger_weight
 from mnemoscope.theory.gains import Gains, gains
-from mnemoscope.theory.gram import Gram, gram_moments
+from mnemoscope.theory.gram import gram_moments
 from mnemoscope.theory.quadrature import (
     chi_square_nodes,
     gauss_nodes,
@@ -158,7 +158,9 @@ def _random(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
 
 def _bias_gain(spec: Sizes, gain: Gains) -> Number:
     """Amplitude of the mean bias (F2): L - 2 tokens beside the two that meet, of L - 1."""
-    return gain.linear + (gain.constant + gain.own) * (spec.length - 2) / np.maximum(spec.length - 1, 1)
+    return gain.linear + (gain.constant + gain.own) * (spec.length - 2) / np.maximum(
+        spec.length - 1, 1
+    )
 
 
 def _by_label(spec: Sizes, gain: Gains, noise: Number) -> Number:

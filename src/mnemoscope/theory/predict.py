@@ -125,7 +125,7 @@ def map_noise(spec: Sizes, found: Kernel | None = None) -> dict[str, Number]:
         "interference": np.sqrt(found.interference * pairs * through + leak + 1 / d)
     }
     if hidden:
-        told["mlp_noise"] = np.sqrt((variance - found.interference) * pairs * through)
+        told["mlp_noise"] = np.sqrt(np.maximum(variance - found.interference, 0) * pairs * through)
     return told
 
 

@@ -31,7 +31,7 @@ def chi_square_nodes(degrees: Number, count: int) -> Nodes:
     return np.maximum(nodes, 0.05) ** 3, weights
 
 
-def gamma_nodes(variance: np.ndarray, count: int) -> Nodes:
+def gamma_nodes(variance: Number, count: int) -> Nodes:
     """Gauss nodes of a gamma law of mean 1 and this variance, along a new first axis."""
     k = 1 / np.maximum(np.asarray(variance, float), 1e-6)[..., None]
     # The recurrence of Laguerre's polynomials of index k - 1.

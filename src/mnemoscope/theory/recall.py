@@ -133,6 +133,10 @@ class Memory:
         self.counts = counts * np.sqrt(pairs / square)
         self.usual, self.pairs, self.errors = usual, pairs, errors
         self.uneven = pairs - usual**2
+        # How far a label's count is from the mean, and what of that too few nodes leave out.
+        self.excess = counts - np.sum(counts * self.weights, axis=0)
+        told = np.sum(self.excess**2 * self.weights, axis=0)
+        self.left = np.maximum(self.uneven - told, 0.0)
 
 
 def named_right(
@@ -153,17 +157,19 @@ def named_right(
     # How the spread of the other logits varies from token to token (B5).
     c = V / d
     degrees = d * c * (c + 1) ** 2 / (c**3 + 6 * c**2 + 6 * c + 1)
-    size, size_weight = chi_square_nodes(degrees, fine.size)
     total = np.zeros(np.broadcast_shapes(n.shape, wrong.shape))
     for at, (own, mean, variance, weight) in enumerate(
         zip(found.own, found.mean, found.variance, found.weight, strict=True)
     ):
+        # A sum of V squares varies more where the overlaps' tails are heavy.
+        heavy = 0.0 if found.kurtosis is None else found.kurtosis[at] / (2 * V)
+        size, size_weight = chi_square_nodes(1 / (1 / degrees + heavy), fine.size)
         # Uneven label counts, through what all overlaps share (C2).
         leak = memory.uneven * mean**2
-        counts, lean, factor, weights = _competing(memory, found, at, fine.tails)
-        pair = counts**2 * factor * variance
+        counts, excess, lean, factor, weights = _competing(memory, found, at, fine.tails)
+        pair = counts**2 * factor * variance + memory.left * mean**2
         # A competing label's own share in that is no chance: it has its count (C2).
-        ahead_of = (counts - memory.usual) * mean + counts * lean * np.sqrt(variance)
+        ahead_of = excess * mean + counts * lean * np.sqrt(variance)
         for f, f_weight in zip(size, size_weight, strict=True):
             # |V2 f_x|^2 from the pairs of the V - 2 others (B1), and from wrong pairs of x itself.
             stored = (memory.pairs + memory.errors) * variance * f + leak
@@ -192,7 +198,7 @@ def _named_apart(
     for at, (own, mean, variance, weight) in enumerate(
         zip(found.own, found.mean, found.variance, found.weight, strict=True)
     ):
-        counts, lean, factor, weights = (
+        counts, _, lean, factor, weights = (
             part[:, 0] for part in _competing(memory, found, at, APART_TAILS)
         )
         spread = (counts**2 + memory.errors) * factor * variance + wrong * own**2 / spec.vocab
@@ -203,28 +209,30 @@ def _named_apart(
     return total
 
 
-def _competing(
-    memory: Memory, found: Kernel, at: int, count: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Competing labels: counts, their overlaps' lean and factor of variance, and weights.
+def _competing(memory: Memory, found: Kernel, at: int, count: int) -> tuple[np.ndarray, ...]:
+    """Competing labels: counts, how far above the mean, their overlaps' lean and factor of
+    variance, and weights.
 
     An overlap that is skewed and has heavier tails than a normal law's is, for a gamma number f of
     mean 1, normal of mean lambda (f - 1) and variance (1 - r) f, in units of its deviation (B14).
     """
-    counts, weights = memory.counts[:, None, None], memory.weights[:, None, None]
+    counts, excess, weights = (
+        part[:, None, None] for part in (memory.counts, memory.excess, memory.weights)
+    )
     if found.kurtosis is None or found.skewness is None:
         none = np.zeros((1,) * counts.ndim)
-        return counts, none, none + 1, weights
+        return counts, excess, none, none + 1, weights
     skewness, kurtosis = found.skewness[at], np.maximum(found.kurtosis[at], 1e-6)
     # Where tails are light, a lean would only stand in for a normal law, in few nodes.
     r = np.minimum(np.interp(skewness**2 / kurtosis, _LEANING, _SHARES), kurtosis)
     variance = kurtosis / (3 * (1 + 2 * r - r**2))
     factor, share = gamma_nodes(variance, count)
     lean = np.sign(skewness) * np.sqrt(r / variance) * (factor - 1)
-    parts = [np.broadcast_arrays(counts, lean[j], (1 - r) * factor[j], weights * share[j])
-             for j in range(count)]  # fmt: skip
-    counts, lean, factor, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return counts, lean, factor, weights
+    parts = [
+        np.broadcast_arrays(counts, excess, lean[j], (1 - r) * factor[j], weights * share[j])
+        for j in range(count)
+    ]
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 
 # Shares r of the variance that lean, and skewness^2 over excess kurtosis that they make (B14).

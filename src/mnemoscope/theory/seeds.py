@@ -125,7 +125,8 @@ def _shared(spec: Retrieval, attended: float, named: float) -> tuple[float, floa
         rho = logits.shared * size / np.sqrt(wide[:, None] * wide)
         below = bivariate_normal(level[:, None], level, np.minimum(rho, 0.999)) ** (V - 2)
         # Each token's label is a wrong one for the other, which sees the shared part of it (S7).
-        other = ndtr((right[:, None] - logits.seen) / np.sqrt(wide[:, None] - logits.known * size))
+        left = np.maximum(wide[:, None] - logits.known * size, 1e-3 * wide[:, None])
+        other = ndtr((right[:, None] - logits.seen) / np.sqrt(left))
         both += chance * float(logits.weight @ (below * other * other.T) @ logits.weight)
     return max(0.0, both - named**2), counts
 

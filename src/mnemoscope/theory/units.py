@@ -171,11 +171,8 @@ def _coordinate(room: int) -> tuple[np.ndarray, np.ndarray]:
     span = SPAN if room < 3 else min(SPAN, math.sqrt(room))
     edges = np.linspace(-span, span, STEPS + 1)
     value = (edges[1:] + edges[:-1]) / 2
-    if room < 3:
-        weight = np.exp(-(value**2) / 2)
-    else:
-        weight = (1 - value**2 / room) ** ((room - 3) / 2)
-    return value, weight / weight.sum()
+    inside = np.exp(-(value**2) / 2) if room < 3 else (1 - value**2 / room) ** ((room - 3) / 2)
+    return value, inside / inside.sum()
 
 
 def _orthonormal_polynomials(value: np.ndarray, weight: np.ndarray) -> np.ndarray:
