@@ -12,10 +12,6 @@ from mnemoscope.spec import Retrieval
 OUTSIDE = ", outside the domain"
 
 
-# The note of a setting that is outside the domain of its law.
-OUTSIDE = "outside"
-
-
 @dataclass(frozen=True)
 class Compared:
     """One quantity of one setting: what theory says, what seeds gave, and their standard error."""
@@ -40,7 +36,7 @@ def judge(kind: str, pairs: Sequence[Compared]) -> Agreement:
     """The figures of one comparison; `kind` is a part of `validate`."""
     makers = {
         "terms": _of_terms, "critical": _of_critical, "bound": _of_bound, "matched": _of_matched,
-        "spread": _of_spread,
+        "spread": _of_spread, "mlp": _of_mlp,
     }  # fmt: skip
     return makers[kind](pairs) if kind in makers else _of_accuracy(pairs)
 
@@ -90,7 +86,7 @@ def _of_accuracy(pairs: Sequence[Compared]) -> Agreement:
 
 def _of_mlp(pairs: Sequence[Compared]) -> Agreement:
     """Of settings in the domain, and how many are; then of each activation, embedding, trigger."""
-    inside = [pair for pair in pairs if pair.note != OUTSIDE]
+    inside = [pair for pair in pairs if not pair.note.endswith(OUTSIDE)]
     share = len(inside) / len(pairs)
     figures = {"settings": float(len(pairs)), "share in the domain": share}
     aims = {"share in the domain": ("at least 0.7", share >= 0.7)}
@@ -105,7 +101,7 @@ def _of_mlp(pairs: Sequence[Compared]) -> Agreement:
                 some = [o for o, pair in zip(off, inside, strict=True)
                         if getattr(pair.spec, name) == value]  # fmt: skip
                 figures[f"mean error of {value} ({len(some)})"] = float(np.mean(some))
-    outside = [abs(p.predicted - p.observed) for p in pairs if p.note == OUTSIDE]
+    outside = [abs(p.predicted - p.observed) for p in pairs if p.note.endswith(OUTSIDE)]
     if outside:
         figures[f"mean error outside ({len(outside)})"] = float(np.mean(outside))
         figures[f"worst error outside ({len(outside)})"] = max(outside)

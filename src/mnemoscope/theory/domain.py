@@ -172,11 +172,17 @@ DOMAINS = (
     ),
     Domain(
         "attention-MLP, hermite2", "accuracy",
-        {"model": MLP, "activation": ("hermite2",)},
+        {"model": MLP, "activation": ("hermite2",), "trigger": ("keys",)},
         (TOKENS, MLP_DIMENSIONS, SAMPLES, UNITS, SHARE,
-         Limit("L", high=8, why="L = {value} with hermite2: attention hangs on the embeddings' mean "
-               "and on label counts, which a seed draws once; held against simulation up to 8")),
+         Limit("L", high=8, why="L = {value} with hermite2: attention hangs on the embeddings' "
+               "mean and on label counts, which a seed draws once; held up to 8")),
         "mnemoscope validate mlp", held=MLP_RUN,
+    ),
+    Domain(
+        "attention-MLP, hermite2, additive", "accuracy",
+        {"model": MLP, "activation": ("hermite2",), "trigger": ("additive",)},
+        doubt="hermite2 with the trigger in the values: the trigger's weight is a difference of "
+        "two terms of like size (C4), and accuracy comes out up to 0.14 off",
     ),
     Domain(
         "attention-MLP, orthonormal", "accuracy",
