@@ -192,8 +192,8 @@ class Grain:
 
 
 # While a slider moves, and once it rests.
-FEW_NODES = Fineness(others=1, tails=2, noise=2, label=2, size=1, log_phi=log_phi)
-MORE_NODES = Fineness(others=2, tails=2, noise=3, label=2, size=1, log_phi=log_phi)
+FEW_NODES = Fineness(others=3, tails=2, noise=2, label=2, size=1, log_phi=log_phi)
+MORE_NODES = Fineness(others=3, tails=2, noise=3, label=2, size=1, log_phi=log_phi)
 COARSE = Grain(2, 3, 5, 9, 1, FEW_NODES)
 FINER = Grain(3, 5, 8, 17, 2, MORE_NODES)
 
