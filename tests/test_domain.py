@@ -17,7 +17,7 @@ from mnemoscope.theory.matched import matched_filter_doubt
 from mnemoscope.theory.predict import predict
 from mnemoscope.theory.surface import surface
 
-SIZES = {"vocab": 256, "dim": 256, "length": 16, "samples": 4000}
+SIZES = {"vocab": 256, "dim": 256, "length": 8, "samples": 4000}
 WIDTH = 1024
 # At the edge of one size, another that keeps their ratio within its own limits.
 BESIDE = {"V": {"dim": 64}, "d": {"vocab": 64}}
@@ -163,7 +163,11 @@ def test_a_question_lists_the_laws_that_are_valid_there(capsys: pytest.CaptureFi
         (["--eta", "1"], "--eta", "1.0: finite step sizes"),
         (["--then", "gd", "--steps", "2"], "--then", "'gd': training beyond"),
         (["--embedding", "gaussian", "--samples", "9", "--vocab", "9"], "--vocab", "9: fewer than"),
-        (["--embedding", "orthonormal", "--trigger", "additive"], "--trigger", "'additive': "),
+        (
+            ["--embedding", "orthonormal", "--trigger", "additive", "--width", "0"],
+            "--trigger",
+            "'additive': ",
+        ),
     ],
 )
 def test_a_question_outside_of_all_laws_is_one_line(

@@ -173,7 +173,7 @@ DOMAINS = (
     Domain(
         "attention-MLP, hermite2", "accuracy",
         {"model": MLP, "activation": ("hermite2",), "trigger": ("keys",)},
-        (TOKENS, MLP_DIMENSIONS, SAMPLES, UNITS, SHARE,
+        (TOKENS, MLP_DIMENSIONS, SAMPLES, UNITS,
          Limit("L", high=8, why="L = {value} with hermite2: attention hangs on the embeddings' "
                "mean and on label counts, which a seed draws once; held up to 8")),
         "mnemoscope validate mlp", held=MLP_RUN,
