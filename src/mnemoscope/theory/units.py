@@ -118,7 +118,8 @@ def _uneven_tokens(activation: str, embedding: str, dim: int) -> float:
 def _normals(queries: int, units: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Standard normal numbers, always the same: two coordinates of w, and its length."""
     draw = np.random.default_rng(0)
-    return tuple(draw.standard_normal((queries, units)) for _ in range(3))
+    along, beside, length = draw.standard_normal((3, queries, units))
+    return along, beside, length
 
 
 def _queries(
