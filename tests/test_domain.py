@@ -18,7 +18,7 @@ from mnemoscope.theory.matched import matched_filter_doubt
 from mnemoscope.theory.predict import predict
 from mnemoscope.theory.surface import surface
 
-SIZES = {"vocab": 256, "dim": 300, "length": 16, "samples": 4000}
+SIZES = {"vocab": 256, "dim": 300, "length": 8, "samples": 4000}
 WIDTH = 1024
 # At the edge of one size, another that keeps their ratio within its own limits.
 BESIDE = {"V": {"dim": 65}, "d": {"vocab": 64}}

@@ -252,8 +252,8 @@ def test_what_is_not_derived_is_said():
         assert (told.valid, told.accuracy, told.regime) == (False, None, "none")
         assert word in told.notes[0]
         assert critical_value(spec.replace(**change), "samples") is None
-    for change in (dict(trigger="additive"), dict(embedding="orthonormal", dim=200)):
-        mixed = predict(spec.replace(width=64, activation="hermite3", **change))
+    for change in (dict(trigger="additive", activation="hermite2"), dict(activation="linear")):
+        mixed = predict(spec.replace(width=64, **change))
         assert not mixed.valid
         assert mixed.accuracy is not None
     rough = predict(spec.replace(vocab=32))

@@ -26,7 +26,10 @@ def test_settings_are_drawn_within_their_ranges_and_always_the_same():
         assert 8 <= one.length <= 1024
         assert 500 <= one.samples <= 100_000
         assert one.samples * one.length <= 3e7
-    assert {one.activation for one in drawn.for_mlp(6)} == {"hermite2", "hermite3", "relu"}
+    mlp = drawn.for_mlp(30)
+    kinds = {(one.activation, one.embedding, one.trigger) for one in mlp}
+    assert len(kinds) == 5 * 3 * 2
+    assert all(one.samples * one.width * one.dim <= drawn.MOST_HIDDEN_WORK for one in mlp)
     assert len({one.id for one in drawn.for_bound(30)}) == 30
 
 

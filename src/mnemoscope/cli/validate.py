@@ -70,7 +70,7 @@ def _of_matched(specs: Sequence[Retrieval], seeds: int, platform: str) -> Foreca
 PARTS = {
     "terms": Part(drawn.for_terms, 48, 4, compare_terms, of_terms, times=4),
     "accuracy": Part(drawn.for_accuracy, 210, 12, compare_accuracy, of_settings, draws=drawn.DRAWS),
-    "mlp": Part(drawn.for_mlp, 48, 6, compare_accuracy, of_settings),
+    "mlp": Part(drawn.for_mlp, 120, 6, compare_accuracy, of_settings),
     "critical": Part(drawn.for_critical, 44, 4, compare_critical, of_open_crossings),
     "bound": Part(drawn.for_bound, 40, 3, compare_bound, of_open_decoding),
     "matched": Part(

@@ -86,28 +86,36 @@ def for_accuracy(count: int) -> list[Retrieval]:
     return taken[:count]
 
 
-def for_mlp(count: int) -> list[Retrieval]:
-    """Attention-MLP settings, hermite2, hermite3 and ReLU in turn.
+# N m d that a trial of `for_mlp` takes at most.
+MOST_HIDDEN_WORK = 1.5e9
 
-    V in 128..384, d in 16..V/2, L in 4..32, N/V in 3..80, m in 128..2048.
+
+def for_mlp(count: int, seed: int = SEED + 12) -> list[Retrieval]:
+    """Attention-MLP settings: all activations, embeddings and triggers in turn.
+
+    V in 64..384, L in 4..32, N/V in 3..80 and N from 200, m in 64..2048 by powers of two; d in
+    16..V/2, or under orthonormal embeddings in V..1.5 V. N m d is at most MOST_HIDDEN_WORK, so that
+    a trial takes about a second. The domain of the laws was cut once, after a first draw
+    (SEED + 2); these settings were drawn anew after that.
     """
-
-    def made() -> Iterator[Retrieval]:
-        draw = np.random.default_rng(SEED + 2)
-        turn = 0
-        while True:
-            V = int(draw.choice([128, 192, 256, 384]))
-            yield Retrieval(
-                vocab=V,
-                dim=_log_uniform(draw, 16, V / 2),
-                length=int(2 ** draw.integers(2, 6)),
-                samples=round(V * math.exp(draw.uniform(math.log(3), math.log(80)))),
-                width=int(2 ** draw.integers(7, 12)),
-                activation=("hermite2", "hermite3", "relu")[turn % 3],
-            )
-            turn += 1
-
-    return _take(count, made(), lambda one: True)
+    activations = ("hermite2", "hermite3", "relu", "gelu", "tanh")
+    embeddings = ("gaussian", "sphere", "orthonormal")
+    draw = np.random.default_rng(seed)
+    taken: list[Retrieval] = []
+    while len(taken) < count:
+        turn = len(taken)
+        embedding = embeddings[turn % 3]
+        V = int(draw.choice([64, 96, 128, 192, 256, 384]))
+        d = _log_uniform(draw, *((V, 1.5 * V) if embedding == "orthonormal" else (16, V / 2)))
+        spec = Retrieval.read({
+            "vocab": V, "dim": d, "length": int(2 ** draw.integers(2, 6)),
+            "samples": max(200, round(V * math.exp(draw.uniform(math.log(3), math.log(80))))),
+            "width": int(2 ** draw.integers(6, 12)), "activation": activations[turn % 5],
+            "embedding": embedding, "trigger": ("keys", "additive")[turn % 2],
+        })  # fmt: skip
+        if spec.samples * spec.width * spec.dim <= MOST_HIDDEN_WORK:
+            taken.append(spec)
+    return taken
 
 
 def for_critical(count: int) -> list[Retrieval]:

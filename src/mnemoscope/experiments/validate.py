@@ -54,11 +54,15 @@ def compare_terms(
 def compare_accuracy(
     specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress
 ) -> Iterator[Compared]:
-    """Accuracy of `predict` beside the mean over seeds; the note is the predicted regime."""
+    """Accuracy of `predict` beside the mean over seeds.
+
+    The note is the predicted regime, and whether the setting is in the domain of its law.
+    """
     for spec, found in _accuracies(specs, seeds, device, progress):
         told = predict(spec)
         if told.accuracy is not None:
-            yield _of(spec, "accuracy", told.accuracy, found, told.regime)
+            note = told.regime + ("" if told.valid else OUTSIDE)
+            yield _of(spec, "accuracy", told.accuracy, found, note)
 
 
 def compare_spread(

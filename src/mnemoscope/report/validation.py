@@ -19,7 +19,8 @@ NOTES = {
     "terms": "Noises are variances over the predicted signal squared; `miss` is that of the "
     "amplitude, predicted over observed less 1.",
     "accuracy": "`error` is the standard error over seeds; errors are absolute.",
-    "mlp": "`error` is the standard error over seeds; errors are absolute.",
+    "mlp": "`error` is the standard error over seeds; errors are absolute, and of settings in the "
+    "domain of their law unless the figure says otherwise.",
     "critical": "`needed` is what any learner needs, since an unseen token can only be guessed.",
     "bound": "`bound` is the least N at which a Gaussian surrogate of the first gradient can hold "
     "half of the labels (D1), `observed` the N at which a decoder names half of them. These "

@@ -73,3 +73,12 @@ def mean_derivatives(name: str, square: float) -> tuple[float, float, float]:
     """E phi, E phi', E phi'' at one squared norm."""
     c = coefficients(name, np.array([square]), 3)[0]
     return float(c[0]), float(c[1] / math.sqrt(square)), float(c[2] * math.sqrt(2) / square)
+
+
+def mean_square_slope(name: str, square: float) -> float:
+    """E phi'(sqrt(s) g)^2 at one squared norm, by differences within a cell of the grid."""
+    g, weight = _grid()
+    half = SPAN / CELLS / 2
+    ends = (apply(name, math.sqrt(square) * (g + side)) for side in (half, -half))
+    slope = np.subtract(*ends) / (2 * half * math.sqrt(square))
+    return float(slope**2 @ weight)

@@ -12,9 +12,9 @@ from scipy.special import ndtr
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.cells import Number, Sizes
-from mnemoscope.theory.counts import Counts, count_moments, trigger_weight
+from mnemoscope.theory.counts import Counts, count_moments, trigger_in_values, trigger_weight
 from mnemoscope.theory.gains import Gains, gains
-from mnemoscope.theory.gram import Gram, gram_moments
+from mnemoscope.theory.gram import gram_moments
 from mnemoscope.theory.quadrature import (
     chi_square_nodes,
     gauss_nodes,
@@ -32,8 +32,10 @@ class Attention:
 
     signal: Number
     terms: dict[str, Number]
-    # Variance of the signal itself from seed to seed, beyond |z_trig|^2 and overlaps.
+    # Variance of the trigger's weight from seed to seed.
     unsteady: Number = 0.0
+    # Variance of the trigger's own overlap with the noise.
+    across: Number = 0.0
 
     @property
     def learned_noise(self) -> Number:
@@ -46,8 +48,10 @@ def attention_terms(spec: Sizes) -> Attention:
     if isinstance(spec, Retrieval) and spec.length == 1:  # nothing to choose from, and no gradient
         return Attention(0.0, {})
     counts, gain = count_moments(spec), gains(spec)
-    # One sample says nothing of the trigger: kept above zero, so that a ratio stays a number.
-    weight = np.maximum(trigger_weight(spec, gain), 1e-6 * spec.samples)
+    # One sample says nothing of the trigger: kept off zero, so that a ratio stays a number. An even
+    # activation may turn attention away from a trigger in the values.
+    weight, least = trigger_weight(spec, gain), 1e-6 * spec.samples
+    weight = np.where(weight < 0, np.minimum(weight, -least), np.maximum(weight, least))
     make = _orthonormal if spec.embedding == "orthonormal" else _random
     terms = make(spec, counts, gain)
     # The trigger's weight varies from seed to seed (A16), and its square is what overlaps see.
@@ -59,18 +63,56 @@ def attention_terms(spec: Sizes) -> Attention:
         signal=weight / (spec.samples * spec.length) ** 2,
         terms={name: value / weight**2 for name, value in terms.items()},
         unsteady=unsteady / weight**2,
+        across=_across(spec, terms) / weight**2,
     )
+
+
+def _across(spec: Sizes, terms: dict[str, Number]) -> Number:
+    """Variance of z_trig . Z^T beta over triggers, of which scores Z Z^T beta see more (A18).
+
+    A trigger has no part in the tokens that carry the noise: one power of B = Z Z^T less.
+    """
+    c = spec.vocab / spec.dim
+    if spec.embedding == "orthonormal":  # at d = V it is uniform on the sphere
+        every = 1.0 * (spec.dim <= spec.vocab)
+        bias, label = every, every
+    else:
+        every = c / (1 + c)
+        bias = c * (1 + c) / (c**2 + 3 * c + 1)
+        label = c * (c**2 + 3 * c + 1) / (c**3 + 6 * c**2 + 6 * c + 1)
+    shares = {"mean_bias": bias, "label_noise": label, "overlap": 0.0}
+    return sum(value * shares.get(name, every) for name, value in terms.items())
 
 
 def _unsteady(spec: Sizes, counts: Counts, gain: Gains) -> Number:
     """Variance of the trigger's weight from seed to seed (A16), and an MLP's share in it (F8)."""
-    if spec.embedding == "orthonormal":
+    V, L, d, n = spec.vocab, spec.length, spec.dim, counts.per_label
+    both = (gain.linear + _steady(spec, gain)) ** 2 * n * counts.per_token**2
+    if spec.embedding == "orthonormal":  # overlaps of variance 1/m, and none of labels (F10)
+        c, overlap = 0.0, gain.inverse_width
+        tables = gain.inverse_width * (counts.column + 2 * n**2)
+    else:
+        gram = gram_moments(spec)
+        c, overlap = gram.load, 1 / d + gain.inverse_width
+        tables = (1 + c) * counts.column / d + n**2 * (c / d + 2 * (gram.norm2 - 1))
+    tables = gain.linear**2 * tables + (1 + c) * both * V * overlap
+    own = _by_label(spec, gain, 0.0)
+    # Chance overlaps within a sequence, through the constant part (F5).
+    own = own + gain.constant**2 * n**2 * (1 + c) * (L - 1) * (L - 2) / L * overlap
+    return V * (n**2 * (1 - 1 / L) ** 2 * tables + own) + _uneven_trigger(spec, gain)
+
+
+def _uneven_trigger(spec: Sizes, gain: Gains) -> Number:
+    """Variance of what label counts give a trigger in the values: that of |U^T dn|^2 (C4)."""
+    if spec.trigger == "keys":
         return 0.0
-    V, d, n, gram = spec.vocab, spec.dim, counts.per_label, gram_moments(spec)
-    c, norms = gram.load, 2 * (gram.norm2 - 1)
-    tables = (1 + c) * (counts.column / d + n * counts.per_token**2 * c) + n**2 * (c / d + norms)
-    own = V * _constant_by_label(spec, gram, gain)
-    return gain.linear**2 * V * n**2 * (1 - 1 / spec.length) ** 2 * tables + own
+    uneven = 2 / spec.vocab + (0.0 if spec.embedding == "orthonormal" else 2 / spec.dim)
+    return trigger_in_values(spec, gain) ** 2 * uneven
+
+
+def _steady(spec: Sizes, gain: Gains) -> Number:
+    """The constant part where a token meets the mean of its own sequence, itself in it (F2)."""
+    return gain.constant * (1 - 2 / spec.length)
 
 
 def _random(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
@@ -85,15 +127,16 @@ def _random(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
     spread = gram.norm3 + c * gram.norm2 - c / d
     # (A6): mu, the weight of the constant matrix, squared; (F2): the MLP's share in it.
     bias = (N * (1 - 1 / V) * b**2) ** 2 * (1 + 2 / (V - 1)) * (1 + 2 / d)
-    bias *= (gain.linear + gain.constant + gain.own) ** 2 * wider
+    bias *= _bias_gain(spec, gain) ** 2 * wider
     bias += (N * L * b * gain.drift) ** 2 * d * gain.inverse_width / V  # (F4)
     x = n * c * column + counts.uneven  # (A11)
     label = b**2 * (x * gram.fourth + n**2 * gram.third) * wider
-    label *= (gain.linear + gain.constant) ** 2  # (F2)
-    label += linear * b**2 * x * counts.kept / column * seen * spread
+    label += b**2 * x * counts.kept / column * seen * spread
+    label *= (gain.linear + _steady(spec, gain)) ** 2  # (F2)
     gradient = linear * seen * counts.kept / column * (counts.alike + column**2 / d)
-    gradient += gain.constant**2 * n**2 * L * (L - 1) * (1 + c) / d  # (F5)
-    gradient += gain.rest**2 * gain.inverse_width * n * (1 + c) * counts.kept  # (F6)
+    gradient += gain.constant**2 * n**2 * (L - 1) * (L - 2) * (1 + c) * seen / V  # (F5)
+    through = gain.rest * counts.kept + gain.slopes * n * L
+    gradient += through * gain.inverse_width * n * (1 + c)  # (F6)
     # (A14): a column's length in d dimensions, where a unit vector's own square is fixed.
     own = 0.0 if spec.embedding == "gaussian" else 2 * counts.share**2 * n**4 / d
     length = column * (counts.kept + counts.share**2 * column) / d - own
@@ -101,31 +144,69 @@ def _random(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
     mean = (counts.share * column) ** 2
     t2, t3, t4 = gram.norm2, gram.norm3, gram.norm4
     length += mean * 2 * gain.inverse_width
-    uneven = _constant_by_label(spec, gram, gain)
+    uneven = _by_label(spec, gain, x - counts.per_label**3 * (1 + c) + (N * b) ** 2)
     return {
         "mean_bias": bias * gram.third,
         "label_noise": label,
         "gradient_noise": gradient * spread,  # (A13)
         "count_noise": linear
         * (mean * (t4 - 2 * t3 + t2 + c * (t3 - 2 * t2 + 1)) + length * (t4 + c * t3))
-        + uneven * (1 + c),
+        + (uneven + _with_trigger(spec, gain, c)) * (1 + c),
         "label_and_count": linear * _shared(spec, counts) * (c**2 + 3 * c + 1),
     }
 
 
-def _constant_by_label(spec: Sizes, gram: Gram, gain: Gains) -> Number:
-    """The constant part's weight on a label's own token, which varies with |z|^2 (F8)."""
+def _bias_gain(spec: Sizes, gain: Gains) -> Number:
+    """Amplitude of the mean bias (F2): L - 2 tokens beside the two that meet, of L - 1."""
+    return gain.linear + (gain.constant + gain.own) * (spec.length - 2) / np.maximum(
+        spec.length - 1, 1
+    )
+
+
+def _by_label(spec: Sizes, gain: Gains, noise: Number) -> Number:
+    """The constant part's weight on a token, which varies with |z|^2 (F8).
+
+    Its square is that of n_y a_y, where the token is informative, and `noise` where it is not.
+    """
+    n, uneven = spec.samples / spec.vocab, 2 * gain.inverse_width
+    load = 0.0
+    if spec.embedding != "orthonormal":
+        gram = gram_moments(spec)
+        load, uneven = gram.load, uneven + gram.norm2 - 1
+    own, kept = n**3 * (1 + load), (1 - 1 / spec.length) ** 2
+    return kept * gain.constant**2 * (own + noise) * uneven
+
+
+def _with_trigger(spec: Sizes, gain: Gains, load: Number) -> Number:
+    """A trigger in the values meets itself where its token is informative: n_y a_y more (C4)."""
+    if spec.trigger == "keys":
+        return 0.0
     n = spec.samples / spec.vocab
-    return gain.constant**2 * n**3 * (1 + gram.load) * (gram.norm2 - 1)
+    return ((gain.linear + gain.constant) * (1 - 1 / spec.length)) ** 2 * n**3 * (1 + load)
 
 
 def _orthonormal(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
-    """Without overlaps only the counts are noisy (A17)."""
-    return {
-        "label_noise": (gain.linear + gain.constant) ** 2 * counts.per_token**2 * counts.uneven,
-        "count_noise": gain.linear**2 * counts.spread,
-        "label_and_count": gain.linear**2 * _shared(spec, counts),
+    """Without overlaps only the counts are noisy (A17), and what 1/m lets an MLP see (F10)."""
+    V, N, L, n, b = spec.vocab, spec.samples, spec.length, counts.per_label, counts.per_token
+    narrow, column = gain.inverse_width, counts.column
+    seen, linear, both = V * narrow, gain.linear**2, gain.linear + _steady(spec, gain)
+    mean = (counts.share * column) ** 2
+    terms = {
+        "label_noise": both**2 * b**2 * counts.uneven * (1 + seen * (1 + counts.kept / column)),
+        "count_noise": linear * (counts.spread + 2 * mean * narrow)
+        + _by_label(spec, gain, counts.uneven - n**3 + (N * b) ** 2)
+        + _with_trigger(spec, gain, 0.0),
+        "label_and_count": linear * _shared(spec, counts),
     }
+    if np.any(narrow):
+        bias = (N * (1 - 1 / V) * b**2 * _bias_gain(spec, gain)) ** 2 * (1 + 2 / (V - 1))
+        terms["mean_bias"] = bias * seen + (N * L * b * gain.drift) ** 2 * narrow
+        terms["gradient_noise"] = (
+            linear * seen * counts.kept / column * counts.alike
+            + gain.constant**2 * n**2 * (L - 1) * (L - 2) * narrow
+            + (gain.rest * counts.kept + gain.slopes * n * L) * n * narrow
+        )
+    return terms
 
 
 def _shared(spec: Sizes, counts: Counts) -> Number:
@@ -150,28 +231,33 @@ def lift_over_seeds(spec: Retrieval, attention: Attention) -> Seeds:
 
 
 def lift_nodes(
-    spec: Sizes, attention: Attention, norms: int = 3, shifts: int = 7, lengths: int = 0
+    spec: Sizes, attention: Attention, norms: int = 3, shifts: int = 5, lengths: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Lifts along the first axis, and their weights, over so many nodes of what varies.
 
-    A seed has one trigger vector and one noise vector. Its signal is |z_trig|^2 plus their overlap,
-    which is as large as the overlap of a token with the noise; its overlap noise |z_trig|^2/d
-    (A18). `lengths` are nodes of the noise vector's squared length, which accuracy's mean hardly
-    depends on.
+    A seed has one trigger vector, one weight on it and one noise vector. Its signal is
+    weight |z_trig|^2 plus the trigger's overlap with the noise, its overlap noise
+    weight^2 |z_trig|^2/d (A18). `lengths` are nodes of the noise vector's squared length, which
+    accuracy's mean hardly depends on.
     """
-    noise, overlap = attention.learned_noise, attention.terms["overlap"]
+    noise, d = attention.learned_noise, spec.dim
     square, square_weight = squared_norm_nodes(spec, norms)
     shift, shift_weight = normal_nodes(shifts)
-    if spec.embedding == "orthonormal":  # the noise lies in the tokens' span, the trigger outside
-        shift, shift_weight = np.zeros(1), np.ones(1)
     length, length_weight = np.ones((1, *np.shape(noise))), np.ones(1)
     if lengths:
         length, length_weight = chi_square_nodes(2 / _uneven_noise(spec, attention), lengths)
-    across = shift.reshape(-1, *(1,) * np.ndim(noise))
-    signal = square[:, None] + np.sqrt(noise + attention.unsteady) * across
-    lift = signal[:, :, None] / np.sqrt((overlap * square)[:, None] + noise * length)[:, None]
-    weight = square_weight[:, None, None] * shift_weight[:, None] * length_weight
-    return lift.reshape(weight.size, *lift.shape[3:]), weight.ravel()
+    # Axes: the noise's length, |z_trig|^2, its overlap with the noise, its weight.
+    ends = (1,) * np.ndim(noise)
+    length, square = length[:, None, None, None], square[:, None, None]
+    # The weight in units of its mean's size, which may be negative.
+    weight = np.sign(attention.signal) + np.sqrt(attention.unsteady) * shift.reshape(-1, *ends)
+    across = np.sqrt(attention.across) * shift.reshape(-1, 1, *ends)
+    # Orthonormal tokens have the trigger outside of their span, where there is room.
+    inside = d <= spec.vocab if spec.embedding == "orthonormal" else 1
+    lift = (square * weight + across) / np.sqrt(inside * square * weight**2 / d + noise * length)
+    share = length_weight[:, None, None, None] * square_weight[:, None, None]
+    share = share * shift_weight[:, None] * shift_weight
+    return lift.reshape(share.size, *lift.shape[4:]), share.ravel()
 
 
 def _uneven_noise(spec: Sizes, attention: Attention) -> Number:

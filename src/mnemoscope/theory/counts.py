@@ -67,12 +67,20 @@ def trigger_weight(spec: Sizes, gain: Gains) -> Number:
     squares += V * (V - 1) * (N * b2 / V + N * (N - 1) * (b / V) ** 2)
     columns = N * L / V * (1 - 1 / V) + (N * L / V) ** 2
     weight = gain.linear * (own - (squares - columns) / L)
-    # (F7): sequences of one label share a token, which their overlap sees once more.
-    weight += gain.pair * N * (N - 1) / V / L**2 * (1 + (L + 2) / spec.dim)
-    if spec.trigger == "additive":
-        # (C1): label counts see the trigger in the values, and so do tokens through Z^T Z.
-        all_of_it = gain.linear + gain.constant + gain.own
-        weight += all_of_it * N * (1 - 1 / V) * (1 - 1 / L)
-        if spec.embedding != "orthonormal":
-            weight += all_of_it * N * (L - 1) / spec.dim
-    return weight
+    # (F7): sequences of one label share a token, and a trigger in the values, which their overlap
+    # sees once more.
+    seen = 2 if spec.trigger == "additive" else 1
+    weight += gain.pair * N * (N - 1) / V * (1 - 1 / L) / L**2 * (seen + 1 / spec.dim)
+    return weight + (trigger_in_values(spec, gain) if spec.trigger == "additive" else 0.0)
+
+
+def trigger_in_values(spec: Sizes, gain: Gains) -> Number:
+    """What label counts add where they see the trigger in the values (C1).
+
+    Informative positions see it themselves, and all tokens push along it through Z^T Z.
+    """
+    V, L, N = spec.vocab, spec.length, spec.samples
+    seen = (1 - 1 / V) * (1 - 1 / L)
+    if spec.embedding != "orthonormal":
+        seen = seen + (L - 1) / spec.dim
+    return (gain.linear + gain.constant + gain.own) * N * seen

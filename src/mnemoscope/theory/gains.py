@@ -11,13 +11,17 @@ mean of phi's k-th derivative at s, the gradient sees
                                                                                              (F1)
 """
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
-from mnemoscope.theory.activation import coefficients, mean_derivatives, power
+from mnemoscope.theory.activation import (
+    coefficients,
+    mean_derivatives,
+    mean_square_slope,
+    power,
+)
 from mnemoscope.theory.cells import Cells, Number, Sizes
 
 
@@ -31,27 +35,33 @@ class Gains:
     # A sequence's overlap with itself, beyond the linear and the constant part.
     own: Number = 0.0
     drift: Number = 0.0
-    # The rest of the features' variance over the linear one, which 1/m lets through.
+    # What 1/m lets through, as variances: features beyond the linear part, seen through the mean
+    # slope, and all features, seen through the slope's own spread.
     rest: Number = 0.0
+    slopes: Number = 0.0
     # 1/m, or 0 without an MLP.
     inverse_width: Number = 0.0
 
 
 def gains(spec: Sizes) -> Gains:
     """The gains of a spec's first two steps."""
+    hidden = spec.hidden if isinstance(spec, Cells) else spec.width > 0
+    if not hidden:
+        return Gains()
     if isinstance(spec, Cells):
-        if not spec.hidden:
-            return Gains()
         lengths, at = np.unique(spec.length, return_inverse=True)
         parts = np.array([_parts(spec.activation, length) for length in lengths.tolist()])
-        return Gains(*parts.T[:, at], inverse_width=1 / spec.width)
-    if not spec.width:
-        return Gains()
-    return Gains(*_parts(spec.activation, spec.length), inverse_width=1 / spec.width)
+        made = Gains(*parts.T[:, at], inverse_width=1 / spec.width)
+    else:
+        made = Gains(*_parts(spec.activation, spec.length), inverse_width=1 / spec.width)
+    # What all sequences share, the tokens' mean of squared norm 1/V and a trigger in the values,
+    # makes of the pair part a linear one (F9).
+    shared = 1 / spec.vocab + (1 / spec.length**2 if spec.trigger == "additive" else 0.0)
+    return replace(made, linear=made.linear + made.pair * shared)
 
 
 @lru_cache(maxsize=4096)
-def _parts(activation: str, length: float) -> tuple[float, float, float, float, float, float]:
+def _parts(activation: str, length: float) -> tuple[float, ...]:
     """All gains but 1/m, in their order."""
     s = 1 / length
     zero, one, two = mean_derivatives(activation, s)
@@ -61,11 +71,13 @@ def _parts(activation: str, length: float) -> tuple[float, float, float, float, 
     total = float(power(activation, np.array([s]))[0])
     first = coefficients(activation, np.array([s]), 2)[0]
     beyond = max(0.0, total - float(first @ first))
+    uneven = max(0.0, mean_square_slope(activation, s) - one**2)
     return (
         one**2,  # linear
         two**2,  # pair
         zero * two,  # constant
         slope - one**2 - zero * two,  # own
         zero * one,  # drift
-        math.sqrt(beyond / s) * abs(one),  # rest
+        length**2 * one**2 * beyond,  # rest (F6)
+        length**2 * uneven * max(0.0, total - float(first[0]) ** 2),  # slopes (F6)
     )

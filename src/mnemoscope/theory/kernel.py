@@ -5,25 +5,18 @@ mean and a variance over tokens (docs/theory/recall.md). Without an MLP the over
 with one it is (1/m) sum_a phi(w_a . z_t) phi(w_a . z_x).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
-from mnemoscope.spec import Retrieval
-from mnemoscope.theory.activation import coefficients, power
 from mnemoscope.theory.cells import Cells, Number, Sizes
-from mnemoscope.theory.quadrature import (
-    Nodes,
-    chi_square_nodes,
-    combine,
-    normal_nodes,
-    squared_norm_nodes,
-)
+from mnemoscope.theory.quadrature import Nodes, combine, normal_nodes, squared_norm_nodes
+from mnemoscope.theory.units import DRAWS, draw_overlaps
 
-# Hermite orders that count at the angles between tokens: small ones, or with the trigger in all
-# values, cosines near 1/2.
-ORDERS = {"keys": 12, "additive": 28}
+# With an MLP, for each number of norms that is asked for: queries in so many groups by how much
+# they share with all tokens, each in so many by interference, and so many draws of units.
+GROUPS = {1: (2, 2, DRAWS // 8), 2: (2, 3, DRAWS // 4), 3: (3, 4, DRAWS)}
 
 
 @dataclass(frozen=True)
@@ -39,6 +32,15 @@ class Kernel:
     weight: np.ndarray
     # The mean of the variance that would be left at infinite width.
     interference: Number
+    # Skewness and excess kurtosis of the overlaps over tokens, where they have any.
+    skewness: np.ndarray | None = None
+    kurtosis: np.ndarray | None = None
+
+    def take(self, at: np.ndarray) -> "Kernel":
+        """That of some of the settings."""
+        rows = {name: None if (rows := getattr(self, name)) is None else rows[:, at]
+                for name in ("own", "mean", "variance", "skewness", "kurtosis")}  # fmt: skip
+        return replace(self, **rows, interference=0.0)
 
 
 def kernel(spec: Sizes, norms: int = 3) -> Kernel:
@@ -47,8 +49,7 @@ def kernel(spec: Sizes, norms: int = 3) -> Kernel:
         return _hidden_cells(spec, norms) if spec.hidden else _bare(spec, norms)
     if not spec.width:
         return _bare(spec, norms)
-    found = _features(spec.activation, spec.embedding, spec.trigger, spec.dim, norms)
-    return _widened(found, spec.width)
+    return _hidden(spec.activation, spec.embedding, spec.trigger, spec.dim, spec.width, norms)
 
 
 def _bare(spec: Sizes, norms: int) -> Kernel:
@@ -68,92 +69,57 @@ def _hidden_cells(spec: Cells, norms: int) -> Kernel:
     pairs, at = np.unique(spec.dim + 1j * spec.width, return_inverse=True)
     made = _hidden_pairs(
         spec.activation, spec.embedding, spec.trigger, norms,
-        tuple((int(one.real), one.imag) for one in pairs.tolist()),
+        tuple((round(pair.real), round(pair.imag)) for pair in pairs.tolist()),
     )  # fmt: skip
-    return Kernel(made.own[:, at], made.mean[:, at], made.variance[:, at], made.weight,
-                  made.interference[at])  # fmt: skip
+    return replace(made.take(at), interference=made.interference[at])
 
 
 @lru_cache(maxsize=256)
 def _hidden_pairs(
-    activation: str, embedding: str, trigger: str, norms: int, pairs: tuple[tuple[int, float], ...]
+    activation: str, embedding: str, trigger: str, norms: int, pairs: tuple[tuple[int, int], ...]
 ) -> Kernel:
     """The kernels of so many pairs of d and m, side by side."""
-    made = [_widened(_features(activation, embedding, trigger, d, norms), m) for d, m in pairs]
-    own, mean, variance = (
-        np.stack([getattr(one, name) for one in made], axis=-1)
-        for name in ("own", "mean", "variance")
-    )
-    rest = np.array([one.interference for one in made])
-    return Kernel(own, mean, variance, made[0].weight, rest)
-
-
-@dataclass(frozen=True)
-class Features:
-    """What an MLP of any width makes of queries, over their norms: moments of overlaps.
-
-    `usual` and `fourth_power` are E phi^2 and E phi^4 at a query's norm; `mean`, `second` the first
-    two moments of the overlap with another token, `product` that of one unit's squared product.
-    """
-
-    usual: np.ndarray
-    fourth_power: np.ndarray
-    mean: np.ndarray
-    second: np.ndarray
-    product: np.ndarray
-    weight: np.ndarray
+    made = [_hidden(activation, embedding, trigger, d, m, norms) for d, m in pairs]
+    rows = {name: np.stack([getattr(each, name) for each in made], axis=-1)
+            for name in ("own", "mean", "variance", "skewness", "kurtosis")}  # fmt: skip
+    wide = np.array([each.interference for each in made])
+    # Equal groups but for a query: their weights are those of any of them.
+    return Kernel(**rows, weight=made[0].weight, interference=wide)
 
 
 @lru_cache(maxsize=4096)
-def _features(name: str, embedding: str, trigger: str, dim: int, norms: int) -> Features:
-    """All that does not depend on the width, so that a search along N, L or m computes it once."""
-    additive = trigger == "additive"
-    spec = Retrieval.read({
-        "vocab": max(2, dim), "dim": dim, "length": 1, "samples": 1, "embedding": embedding,
-        "trigger": trigger,
-    })  # fmt: skip
-    (t, xi), weight = combine(squared_norm_nodes(spec, norms), _trigger_overlap(spec))
-    cosine, cosine_weight = _cosines(dim if embedding != "orthonormal" else 0)
-    # Norms and overlaps of what the MLP sees: z, or z + z_trig with |z_trig|^2 = 1.
-    square = t + (1 + 2 * xi if additive else 0)
-    square = np.maximum(square, 0.05)
-    rho = cosine * np.sqrt(t[:, None, None] * t[None, :, None])
-    if additive:
-        rho = rho + 1 + xi[:, None, None] + xi[None, :, None]
-    angle = rho / np.sqrt(square[:, None, None] * square[None, :, None])
-    orders = ORDERS[trigger]
-    found = _series(coefficients(name, square, orders), angle)  # (E2)
-    mean = found @ cosine_weight @ weight
-    second = found**2 @ cosine_weight @ weight
-    # One unit's product varies by E[phi^2 phi'^2] - f^2, itself a series (E2) of phi^2.
-    product = _series(coefficients(name, square, orders, 2), angle) @ cosine_weight @ weight
-    return Features(power(name, square), power(name, square, 4), mean, second, product, weight)
+def _hidden(
+    activation: str, embedding: str, trigger: str, dim: int, width: int, norms: int
+) -> Kernel:
+    """Queries that find themselves equally well, beside their interference, in one node each.
 
+    Only ratios to `own` tell one query's answer from another's: recall does not change when all
+    its overlaps are scaled (B13).
+    """
+    across, along, draws = GROUPS[norms]
+    found = draw_overlaps(activation, embedding, trigger == "additive", dim, width, draws)
+    own = np.maximum(found.own, 1e-12)
+    ratio, shared = found.variance / own**2, found.mean / own
+    parts = [
+        part
+        for some in np.array_split(np.argsort(shared, kind="stable"), across)
+        for part in np.array_split(some[np.argsort(ratio[some])], along)
+    ]
+    if np.ptp(shared) < 1e-6:  # nothing is shared
+        parts = np.array_split(np.argsort(ratio), across * along)
 
-def _widened(found: Features, m: float) -> Kernel:
-    """With m hidden units (B8, B9): the own overlap varies by Var(phi^2)/m."""
-    usual, mean = found.usual, found.mean
-    uneven = np.maximum(found.fourth_power - usual**2, 1e-12) / m
-    factor, factor_weight = chi_square_nodes(np.maximum(2 * usual**2 / uneven, 0.5), 3)
-    factor = factor.T
-    own = usual[:, None] * factor
-    left = found.second - mean**2
-    variance = left[:, None] + (found.product - found.second)[:, None] * factor / m
-    return Kernel(
-        own=own.ravel(),
-        mean=np.broadcast_to(mean[:, None], own.shape).ravel(),
-        variance=variance.ravel(),
-        weight=(found.weight[:, None] * factor_weight).ravel(),
-        interference=float(found.weight @ left),
+    def means(values: np.ndarray) -> np.ndarray:
+        return np.array([values[part].mean() for part in parts])
+
+    size = means(own)
+    weight = np.array([len(part) for part in parts]) / len(own)
+    # Those of a usual query: their means are a few queries' alone.
+    skewness, kurtosis = (
+        np.array([np.median(values[part]) for part in parts])
+        for values in (found.skewness, found.kurtosis)
     )
-
-
-def _series(c: np.ndarray, angle: np.ndarray) -> np.ndarray:
-    """sum_k c_k(s) c_k(s') angle^k over pairs of norms, by Horner's rule."""
-    total = np.zeros_like(angle)
-    for column in c.T[::-1]:
-        total = total * angle + (column[:, None] * column)[:, :, None]
-    return total
+    return Kernel(size, size * means(shared), size**2 * means(ratio), weight,
+                  float(found.wide.mean()), skewness, kurtosis)  # fmt: skip
 
 
 def _trigger_overlap(spec: Sizes) -> Nodes:
@@ -163,18 +129,3 @@ def _trigger_overlap(spec: Sizes) -> Nodes:
     g, weight = normal_nodes(2)
     g = g.reshape(-1, *(1,) * np.ndim(spec.dim)) / np.sqrt(spec.dim)
     return (0 * g if spec.embedding == "orthonormal" else g), weight
-
-
-def _cosines(d: int) -> Nodes:
-    """The cosine between two random directions, density (1 - x^2)^((d-3)/2); 0: no overlap."""
-    if d == 0:
-        return np.zeros(1), np.ones(1)
-    if d < 3:  # the density has poles or two points there; theory says that d is too small
-        g, weight = normal_nodes(7)
-        return g / d**0.5, weight
-    # Gauss nodes are the eigenvalues of the recurrence of Gegenbauer's polynomials of index
-    # a = (d - 2)/2, whose weight this density is.
-    k, a = np.arange(1, 7), (d - 2) / 2
-    beside = np.sqrt(k * (k + 2 * a - 1) / (4 * (k + a) * (k + a - 1)))
-    nodes, vectors = np.linalg.eigh(np.diag(beside, -1))
-    return nodes, vectors[0] ** 2

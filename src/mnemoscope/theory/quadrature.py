@@ -31,6 +31,18 @@ def chi_square_nodes(degrees: Number, count: int) -> Nodes:
     return np.maximum(nodes, 0.05) ** 3, weights
 
 
+def gamma_nodes(variance: Number, count: int) -> Nodes:
+    """Gauss nodes of a gamma law of mean 1 and this variance, along a new first axis."""
+    k = 1 / np.maximum(np.asarray(variance, float), 1e-6)[..., None]
+    # The recurrence of Laguerre's polynomials of index k - 1.
+    j = np.arange(count)
+    matrix = np.zeros((*k.shape[:-1], count, count))
+    matrix[..., j, j] = (2 * j + k) / k
+    matrix[..., j[1:], j[:-1]] = np.sqrt(j[1:] * (j[1:] + k - 1)) / k
+    nodes, vectors = np.linalg.eigh(matrix)
+    return np.moveaxis(nodes, -1, 0), np.moveaxis(vectors[..., 0, :] ** 2, -1, 0)
+
+
 def squared_norm_nodes(spec: Sizes, count: int) -> Nodes:
     """|z|^2 of an embedding: chi^2_d / d under the Gaussian law, 1 under the others."""
     if spec.embedding != "gaussian":
@@ -65,6 +77,20 @@ def poisson_nodes(mean: np.ndarray, count: int, counted: float = MOST_COUNTED) -
     matrix[..., k[1:], k[:-1]] = np.sqrt(k[1:] * a)
     nodes, vectors = np.linalg.eigh(matrix)
     return np.maximum(nodes, 0), vectors[..., 0, :] ** 2
+
+
+def even_counts(mean: np.ndarray, count: int) -> Nodes:
+    """Counts of these means at even steps, along a new first axis, for what changes in steps.
+
+    All counts within four standard deviations where `count` holds them, else every so many.
+    """
+    mean = np.maximum(np.asarray(mean, float), 1e-9)
+    first = np.floor(np.maximum(mean - 4 * np.sqrt(mean), 0.0))
+    last = np.ceil(mean + 5 * np.sqrt(mean) + 2)
+    step = np.maximum(1.0, np.ceil((last - first) / (count - 1)))
+    k = first + step * np.arange(count).reshape(-1, *(1,) * mean.ndim)
+    weights = np.exp(k * np.log(mean) - mean - gammaln(k + 1))
+    return k, weights / weights.sum(axis=0)
 
 
 def gauss_nodes(values: np.ndarray, weights: np.ndarray, count: int) -> Nodes:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtr
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import Seeds, noise_wins, win_rate
@@ -23,6 +23,8 @@ from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.quadrature import (
     Nodes,
     chi_square_nodes,
+    even_counts,
+    gamma_nodes,
     normal_nodes,
     poisson_nodes,
     squared_norm_nodes,
@@ -30,17 +32,22 @@ from mnemoscope.theory.quadrature import (
 
 # Nodes for the stored pairs of a token.
 STORED = 8
+# Counts at even steps where labels do not mix, and the most frequent one decides.
+STEPS = 25
+# Nodes for the tails of overlaps there.
+APART_TAILS = 6
 
 
 @dataclass(frozen=True)
 class Fineness:
     """How many nodes stand for what varies from token to token.
 
-    The stored pairs of competing labels, the noise in the right logit, the labels' squared norms,
-    and the spread of the other logits; and how ln Phi is found.
+    The stored pairs of competing labels and their overlaps' tails, the noise in the right logit,
+    the labels' squared norms, and the spread of the other logits; and how ln Phi is found.
     """
 
     others: int = 5
+    tails: int = 3
     noise: int = 5
     label: int = 2
     size: int = 2
@@ -95,14 +102,17 @@ def map_accuracy(
             return named_in_frame(mean, (mean @ share)[:, None], spec.vocab)  # (B9)
         # A label once seen is named (B6).
         return 1 - np.exp(-mean) * (1 - 1 / spec.vocab)
-    stored, stored_weight = _first(poisson_nodes(mean, STORED))
+    apart = spec.embedding == "orthonormal"
+    stored, stored_weight = (
+        even_counts(mean, STEPS) if apart else _first(poisson_nodes(mean, STORED))
+    )
     # E n^2 over tokens, and the wrong pairs that the whole memory holds, per token (B2).
     usual = (mean @ share)[:, None]
     memory = Memory(
         usual=usual,
         pairs=((mean + mean**2) @ share)[:, None],
         errors=(wrong @ share)[:, None],
-        others=_first(poisson_nodes(usual, FINE.others)),
+        others=even_counts(usual, STEPS) if apart else _first(poisson_nodes(usual, FINE.others)),
     )
     named = named_right(spec, kernel(spec), memory, stored, wrong, FINE)
     return np.sum(named * stored_weight, axis=0)
@@ -124,9 +134,13 @@ class Memory:
     ) -> None:
         counts, self.weights = others
         square = np.sum(counts**2 * self.weights, axis=0)
-        self.squares = counts**2 * (pairs / square)
+        self.counts = counts * np.sqrt(pairs / square)
         self.usual, self.pairs, self.errors = usual, pairs, errors
         self.uneven = pairs - usual**2
+        # How far a label's count is from the mean, and what of that too few nodes leave out.
+        self.excess = counts - np.sum(counts * self.weights, axis=0)
+        told = np.sum(self.excess**2 * self.weights, axis=0)
+        self.left = np.maximum(self.uneven - told, 0.0)
 
 
 def named_right(
@@ -137,23 +151,29 @@ def named_right(
     `n` has its nodes along the first axis, and then the shape of `wrong`, with which the rest goes
     together: arrays of settings, or one setting's seeds and tokens.
     """
+    if spec.embedding == "orthonormal":
+        return _named_apart(spec, found, memory, n, wrong)
     V, d = spec.vocab, spec.dim
     g, g_weight = normal_nodes(fine.noise)
     # Axes: other labels, noise, stored pairs, and the shape of `wrong`.
     g = g.reshape(-1, *(1,) * n.ndim)
-    squares, weights = memory.squares[:, None, None], memory.weights[:, None, None]
     label, label_weight = squared_norm_nodes(spec, fine.label)
     # How the spread of the other logits varies from token to token (B5).
     c = V / d
     degrees = d * c * (c + 1) ** 2 / (c**3 + 6 * c**2 + 6 * c + 1)
-    size, size_weight = chi_square_nodes(degrees, fine.size)
     total = np.zeros(np.broadcast_shapes(n.shape, wrong.shape))
-    for own, mean, variance, weight in zip(
-        found.own, found.mean, found.variance, found.weight, strict=True
+    for at, (own, mean, variance, weight) in enumerate(
+        zip(found.own, found.mean, found.variance, found.weight, strict=True)
     ):
+        # A sum of V squares varies more where the overlaps' tails are heavy.
+        heavy = 0.0 if found.kurtosis is None else found.kurtosis[at] / (2 * V)
+        size, size_weight = chi_square_nodes(1 / (1 / degrees + heavy), fine.size)
         # Uneven label counts, through what all overlaps share (C2).
         leak = memory.uneven * mean**2
-        pair = squares * variance + leak
+        counts, excess, lean, factor, weights = _competing(memory, found, at, fine.tails)
+        pair = counts**2 * factor * variance + memory.left * mean**2
+        # A competing label's own share in that is no chance: it has its count (C2).
+        ahead_of = excess * mean + counts * lean * np.sqrt(variance)
         for f, f_weight in zip(size, size_weight, strict=True):
             # |V2 f_x|^2 from the pairs of the V - 2 others (B1), and from wrong pairs of x itself.
             stored = (memory.pairs + memory.errors) * variance * f + leak
@@ -164,7 +184,7 @@ def named_right(
                 # Along u_x what the right logit says, across it the rest (B4).
                 shared = right**2 / (u * d) + rest * (1 - 1 / d) / d
                 # Two tokens may leave no noise at all.
-                ahead = right / np.sqrt(np.maximum(shared + pair, 1e-300))
+                ahead = (right - ahead_of) / np.sqrt(np.maximum(shared + pair, 1e-300))
                 if spec.embedding == "sphere":
                     ahead = normal_quantile(ahead, d)
                 # All V - 1 others below, each with its own count: the product of Phi(right/s).
@@ -172,6 +192,56 @@ def named_right(
                 named = np.tensordot(g_weight, np.exp((V - 1) * below), 1)
                 total += named * (weight * f_weight * u_weight)
     return total
+
+
+def _named_apart(
+    spec: Sizes, found: Kernel, memory: Memory, n: np.ndarray, wrong: np.ndarray
+) -> np.ndarray:
+    """The same where labels are orthonormal: a logit is its own label's, n_y k(y, x) (B15)."""
+    total = np.zeros(np.broadcast_shapes(n.shape, wrong.shape))
+    for at, (own, mean, variance, weight) in enumerate(
+        zip(found.own, found.mean, found.variance, found.weight, strict=True)
+    ):
+        counts, _, lean, factor, weights = (
+            part[:, 0] for part in _competing(memory, found, at, APART_TAILS)
+        )
+        spread = (counts**2 + memory.errors) * factor * variance + wrong * own**2 / spec.vocab
+        lead = n * own - counts * (mean + lean * np.sqrt(variance))
+        ahead = lead / np.sqrt(np.maximum(spread, 1e-300))
+        below = np.sum(weights * ndtr(ahead), axis=0)
+        total += weight * below ** (spec.vocab - 1)
+    return total
+
+
+def _competing(memory: Memory, found: Kernel, at: int, count: int) -> tuple[np.ndarray, ...]:
+    """Competing labels: counts, how far above the mean, their overlaps' lean and factor of
+    variance, and weights.
+
+    An overlap that is skewed and has heavier tails than a normal law's is, for a gamma number f of
+    mean 1, normal of mean lambda (f - 1) and variance (1 - r) f, in units of its deviation (B14).
+    """
+    counts, excess, weights = (
+        part[:, None, None] for part in (memory.counts, memory.excess, memory.weights)
+    )
+    if found.kurtosis is None or found.skewness is None:
+        none = np.zeros((1,) * counts.ndim)
+        return counts, excess, none, none + 1, weights
+    skewness, kurtosis = found.skewness[at], np.maximum(found.kurtosis[at], 1e-6)
+    # Where tails are light, a lean would only stand in for a normal law, in few nodes.
+    r = np.minimum(np.interp(skewness**2 / kurtosis, _LEANING, _SHARES), kurtosis)
+    variance = kurtosis / (3 * (1 + 2 * r - r**2))
+    factor, share = gamma_nodes(variance, count)
+    lean = np.sign(skewness) * np.sqrt(r / variance) * (factor - 1)
+    parts = [
+        np.broadcast_arrays(counts, excess, lean[j], (1 - r) * factor[j], weights * share[j])
+        for j in range(count)
+    ]
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+
+
+# Shares r of the variance that lean, and skewness^2 over excess kurtosis that they make (B14).
+_SHARES = np.linspace(0, 0.5, 51)
+_LEANING = _SHARES * (3 - _SHARES) ** 2 / (3 * (1 + 2 * _SHARES - _SHARES**2))
 
 
 def normal_quantile(t: np.ndarray, d: Number) -> np.ndarray:

@@ -23,7 +23,7 @@ from mnemoscope.theory.domain import inside
 from mnemoscope.theory.frame import named_in_frame
 from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.predict import RECALLED, map_noise
-from mnemoscope.theory.quadrature import Nodes, normal_nodes, poisson_nodes
+from mnemoscope.theory.quadrature import Nodes, even_counts, normal_nodes, poisson_nodes
 from mnemoscope.theory.recall import Fineness, Memory, named_right
 
 # Attention so close to 1 is taken for it, and a share so small for nothing.
@@ -123,9 +123,13 @@ def _named(
         if cells.trigger == "additive":
             return named_in_frame(mean, stored[0], items.vocab)  # (B9)
         return 1 - np.exp(-mean) * (1 - 1 / items.vocab)  # (B6)
-    here = Kernel(found.own[:, at], found.mean[:, at], found.variance[:, at], found.weight, 0.0)
-    memory = Memory(*stored, others=_poisson(stored[0], grain.fineness.others))
-    n, weight = _from_zero(mean, grain.stored)
+    here = found.take(at)
+    if cells.embedding == "orthonormal":
+        memory = Memory(*stored, others=even_counts(stored[0], grain.steps))
+        n, weight = even_counts(mean, grain.steps)
+    else:
+        memory = Memory(*stored, others=_poisson(stored[0], grain.fineness.others))
+        n, weight = _from_zero(mean, grain.stored)
     named = named_right(items, here, memory, n, wrong, grain.fineness)
     return np.sum(named * weight, axis=0)
 
@@ -178,19 +182,23 @@ def log_phi(x: np.ndarray) -> np.ndarray:
 class Grain:
     """How many nodes averages are taken with.
 
-    Over seeds, tokens' scores, stored pairs and queries' norms; and what `Fineness` has.
+    Over seeds, tokens' scores, stored pairs (also where labels do not mix) and queries' norms; and
+    what `Fineness` has.
     """
 
     seeds: int
     scores: int
     stored: int
+    steps: int
     norms: int
     fineness: Fineness
 
 
 # While a slider moves, and once it rests.
-COARSE = Grain(2, 3, 5, 1, Fineness(others=1, noise=2, label=2, size=1, log_phi=log_phi))
-FINER = Grain(3, 5, 8, 2, Fineness(others=2, noise=3, label=2, size=1, log_phi=log_phi))
+FEW_NODES = Fineness(others=3, tails=2, noise=2, label=2, size=1, log_phi=log_phi)
+MORE_NODES = Fineness(others=3, tails=2, noise=3, label=2, size=1, log_phi=log_phi)
+COARSE = Grain(2, 3, 5, 9, 1, FEW_NODES)
+FINER = Grain(3, 5, 8, 17, 2, MORE_NODES)
 
 
 def _regimes(
