@@ -26,10 +26,13 @@ def make_figure(made: Plan, path: Path | None = None) -> Any:
                 [one.parameters for one in some], [one.tokens for one in some],
                 "o" if wide else "o-", color=color, markersize=4, label=name,
             )  # fmt: skip
-        for one in some:
+        for at, one in enumerate(some):
             word = f"d = {one.spec.dim}" + (f", m = {one.spec.width}" if wide else "")
-            axes.annotate(word, (one.parameters, one.tokens), (4, 4), "data", "offset points",
-                          fontsize=7)  # fmt: skip
+            # Two models with an MLP may lie side by side: their words stand above and below.
+            beside = (4, -10) if wide and at % 2 else (4, 4)
+            axes.annotate(
+                word, (one.parameters, one.tokens), beside, "data", "offset points", fontsize=7
+            )
     if best is not None:
         axes.plot([best.parameters], [best.tokens], "s", color="black", markersize=10,
                   fillstyle="none", label="recommended")  # fmt: skip
