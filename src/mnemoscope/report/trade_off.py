@@ -29,7 +29,7 @@ def make_figure(made: Plan, path: Path | None = None) -> Any:
         for at, one in enumerate(some):
             word = f"d = {one.spec.dim}" + (f", m = {one.spec.width}" if wide else "")
             # Two models with an MLP may lie side by side: their words stand above and below.
-            beside = (4, -10) if wide and at % 2 else (4, 4)
+            beside = (-40, -13) if wide and at % 2 else (4, 4)
             axes.annotate(
                 word, (one.parameters, one.tokens), beside, "data", "offset points", fontsize=7
             )
