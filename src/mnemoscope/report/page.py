@@ -196,9 +196,12 @@ def _stale(exhibit: Exhibit) -> str:
     replaced = exhibit.told.get("replaced")
     words = "The study or the numerics have changed since: run the command again."
     if replaced is not None:
+        claim = ""
+        if replaced["statement"] != exhibit.told["statement"]:
+            claim = f"The claim now reads: {replaced['statement']} "
         words = (
-            f"Run before {replaced['date']}, and judged by the rule of then, below. The rule is "
-            f"now: {replaced['rule']} Run the command again."
+            f"Run before {replaced['date']}, and judged by the rule of then, below. {claim}The "
+            f"rule is now: {replaced['rule']} Run the command again."
         )
     return f'<p class="stale">{escape(words)}</p>\n'
 
@@ -257,6 +260,7 @@ def _history(history: Sequence[dict[str, str]]) -> str:
         return ""
     rules = "\n".join(
         f"<dl><dt>Until</dt><dd>{escape(earlier['date'])} {_badge(earlier['verdict'])}</dd>"
+        f"{_claimed(earlier['statement'])}"
         f"<dt>Rule</dt><dd>{escape(earlier['rule'])}</dd>"
         f"<dt>Measured</dt><dd>{escape(earlier['measured'])}</dd>"
         f"<dt>Replaced</dt><dd>{escape(earlier['reason'])}</dd></dl>"
@@ -265,6 +269,11 @@ def _history(history: Sequence[dict[str, str]]) -> str:
     return f"""<details class="history"><summary>Earlier rules ({len(history)})</summary>
 {rules}
 </details>"""
+
+
+def _claimed(statement: str) -> str:
+    """What an earlier rule judged, where that was another claim."""
+    return f"<dt>Claim</dt><dd>{escape(statement)}</dd>" if statement else ""
 
 
 def _made(bases: Sequence[dict[str, Any]]) -> str:

@@ -204,6 +204,8 @@ STUDY = Study(
     history=(
         Earlier(
             date="2026-11-18",
+            statement="What the first gradient can tell is bounded: whoever sees only it needs at "
+            "least so many samples.",
             rule="Matched filter and message passing, the N at which each names half of the "
             "labels. Supported if all are at or above the bound, refuted if one is more than two "
             "standard errors below it.",

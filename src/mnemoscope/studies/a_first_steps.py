@@ -115,6 +115,8 @@ STUDY = Study(
     history=(
         Earlier(
             date="2026-11-18",
+            statement="The first three steps decide what is recalled: training that goes on "
+            "changes little.",
             rule="Accuracy after AdamW goes on less accuracy after three steps, paired by seed, at "
             "several N. Supported if all 95 % intervals lie within 0.1 of 0, refuted if one lies "
             "beyond.",

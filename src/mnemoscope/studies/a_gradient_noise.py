@@ -170,6 +170,8 @@ STUDY = Study(
     history=(
         Earlier(
             date="2026-11-18",
+            statement="For short sequences and V much larger than d, attention is limited by "
+            "gradient noise: N d^(3/2) must exceed L V.",
             rule="Powers of L, V and d in the critical N. Supported if each is within 0.5 of the "
             "claimed one and theory's power on the same points lies in its 95 % interval (+-0.1). "
             "Refuted if an interval lies further than 0.5 from the claimed power. Three base seeds "

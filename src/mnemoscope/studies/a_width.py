@@ -166,6 +166,8 @@ STUDY = Study(
     history=(
         Earlier(
             date="2026-11-18",
+            statement="With an MLP, capacity is in the product m d: a narrower embedding is "
+            "made up for by a wider MLP.",
             rule="Power of d in the width at which half of the labels are named, attention given, "
             "hermite3. Supported if its 95 % interval lies within -1.5 to -0.5, refuted if it lies "
             "outside. Three base seeds had to agree.",

@@ -194,6 +194,8 @@ STUDY = Study(
     history=(
         Earlier(
             date="2026-11-18",
+            statement="N facts with M answers take N log2 M bits, whatever the model: parameters "
+            "times their bits bound what is stored.",
             rule="N log2 M over the parameters, N being the items that are all right. Supported if "
             "all 95 % intervals lie below 32, refuted if one lies above.",
             measured="bits a parameter, all right: outer products 0.15 at d = 16, trained matrix "

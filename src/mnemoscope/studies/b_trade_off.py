@@ -166,6 +166,7 @@ STUDY = Study(
     history=(
         Earlier(
             date="2026-11-18",
+            statement="Attention and MLP stand in for each other: facts can be stored in either.",
             rule="Supported if accuracy at the most heads (least m) and at the widest MLP (least "
             "H) is above that at the least of both by more than twice the seeds' spread, and, at "
             "full size, the mean absolute difference from the authors' picture is at most 0.06. "

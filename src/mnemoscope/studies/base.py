@@ -67,13 +67,17 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Earlier:
-    """A rule that was replaced, what it said at full size, and why it gave way."""
+    """A rule that was replaced, what it said at full size, and why it gave way.
+
+    `statement` is what it judged, where the claim has been put in other words since.
+    """
 
     date: str
     rule: str
     measured: str
     verdict: Verdict
     reason: str
+    statement: str = ""
 
     def as_dict(self) -> dict[str, str]:
         """Plain data, ready for JSON."""

@@ -133,13 +133,18 @@ class Claim:
         """The same as the replaced rule had it; base seeds by themselves are not kept of that."""
         return {
             **self._about(),
+            "statement": earlier.statement or self.study.statement,
             "measured": earlier.measured,
             "verdict": earlier.verdict,
             "pooled": None,
             "rule": earlier.rule,
             "power": None,
             "bases": [_made(entry) for entry in self.entries],
-            "replaced": {"date": earlier.date, "rule": self.study.rule},
+            "replaced": {
+                "date": earlier.date,
+                "rule": self.study.rule,
+                "statement": self.study.statement,
+            },
         }
 
     def _about(self) -> dict[str, Any]:

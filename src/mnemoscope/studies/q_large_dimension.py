@@ -99,6 +99,8 @@ STUDY = Study(
     history=(
         Earlier(
             date="2026-11-18",
+            statement="Three steps suffice when d > V because interference is gone: what is "
+            "left to do is to see every token once.",
             rule="Critical N (accuracy 0.5) at the largest d over the N at which half of the "
             "tokens have been seen. Supported if its 95 % interval lies below 2, refuted if it "
             "lies above.",
