@@ -176,19 +176,20 @@ def test_the_page_shows_whose_claim_it_is_and_what_all_base_seeds_say():
 def test_the_page_keeps_earlier_rules():
     earlier = {
         "date": "2026-11-18", "rule": "a box of < 0.5", "measured": "0.4", "verdict": "supported",
-        "reason": "too wide",
+        "reason": "too wide", "statement": "it was > 0",
     }  # fmt: skip
     text = make_page([exhibit({"history": [earlier]})])
-    for words in ("Earlier rules (1)", "a box of &lt; 0.5", "too wide"):
+    for words in ("Earlier rules (1)", "a box of &lt; 0.5", "too wide", "it was &gt; 0"):
         assert words in text
     assert "earlier rule<" not in text
-    old = {"history": [earlier], "replaced": {"date": "2026-11-18", "rule": "a box of 0.25"}}
+    now = {"date": "2026-11-18", "rule": "a box of 0.25", "statement": "it is > 1"}
+    old = {"history": [earlier], "replaced": now}
     before = Exhibit({**exhibit(old).told, "bases": [{"base": 0, "seconds": 1.0, "made": {}}]},
                      None, {}, {}, stale=True)  # fmt: skip
     text = make_page([before, exhibit()], ["a-two"])
     assert "1 of 2 were run before their rule was replaced" in text
     assert '<span class="by">earlier rule</span>' in text
-    assert "The rule is now: a box of 0.25" in text
+    assert "The claim now reads: it is &gt; 1 The rule is now: a box of 0.25" in text
     assert "these have no figure" in text
     assert text.count('class="svg"') == 1  # of the other: a picture is offered where there is one
     assert "Not shown, since the study has changed: a-two." in text
