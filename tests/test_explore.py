@@ -13,7 +13,7 @@ from explorer_server import Running
 from mnemoscope.cli import main
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.laws import OVERLAP, laws_for
-from mnemoscope.theory.predict import predict
+from mnemoscope.theory.predict import predict, regime_of
 from mnemoscope.web.fragments import told
 from mnemoscope.web.state import ACROSS, FIRST, RANGES, read_state
 
@@ -90,7 +90,7 @@ def test_the_law_at_the_cross_is_that_of_its_setting():
                 for dim, samples in ((10, 1_000_000), (128, 100), (2048, 100), (40, 20_000)):
                     values = dict(width=width, activation=activation, trigger=trigger, dim=dim,
                                   samples=samples, vocab=2048, length=64)  # fmt: skip
-                    regime = predict(Retrieval.read(values)).regime
+                    regime = regime_of(Retrieval.read(values))
                     laws = laws_for(trigger, lowest if width else None)
                     words = {law.name: law.words for law in (*laws, OVERLAP)}.get(regime, "")
                     met.add((regime, words))

@@ -28,7 +28,8 @@ BY_SIZE = {
 }  # fmt: skip
 # And where they have as many rows as an average has nodes, or a fit has parameters.
 SMALL = {
-    "analysis/power_law.py", "analysis/threshold.py", "theory/kernel.py", "theory/quadrature.py",
+    "analysis/power_law.py", "analysis/threshold.py", "studies/b_hebbian.py",
+    "theory/quadrature.py",
 }  # fmt: skip
 
 

@@ -114,12 +114,15 @@ def _uneven_tokens(activation: str, embedding: str, dim: int) -> float:
     return float(weight @ (spread - mean) ** 2) / mean**2
 
 
-@lru_cache(maxsize=64)
-def _normals(queries: int, units: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+@lru_cache(maxsize=1)
+def _stream() -> np.ndarray:
+    """As many standard normal numbers as any kernel takes, kept once for all of them."""
+    return np.random.default_rng(0).standard_normal(3 * max(DRAWS, QUERIES * UNITS))
+
+
+def _normals(queries: int, units: int) -> np.ndarray:
     """Standard normal numbers, always the same: two coordinates of w, and its length."""
-    draw = np.random.default_rng(0)
-    along, beside, length = draw.standard_normal((3, queries, units))
-    return along, beside, length
+    return _stream()[: 3 * queries * units].reshape(3, queries, units)
 
 
 def _queries(

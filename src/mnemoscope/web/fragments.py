@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from html import escape
 from typing import Any
 
@@ -14,6 +15,9 @@ from mnemoscope.theory.predict import REGIMES, predict
 from mnemoscope.web.diagram import formula
 from mnemoscope.web.measurements import Measurement, Measurements
 from mnemoscope.web.state import State
+
+# A page asks again about the same setting whenever only its map has changed.
+_predict = lru_cache(maxsize=64)(predict)
 
 
 def complaint(error: SpecError) -> str:
@@ -39,7 +43,7 @@ def as_code(command: str) -> str:
 
 def _word(state: State) -> str:
     """`predict`'s own numbers, and the bounds beside them."""
-    said = predict(state.spec)
+    said = _predict(state.spec)
     if said.accuracy is None:
         return f'<p class="complaint" role="alert">{escape("; ".join(said.notes))}</p>'
     law = formula(state, said.regime, state.spec.width)
