@@ -75,7 +75,9 @@ def test_what_ran_for_a_replaced_rule_is_told_as_that_had_it():
     assert (told["verdict"], told["measured"], told["rule"]) == (
         "refuted", "value 7", "any value will do",
     )  # fmt: skip
-    assert told["replaced"] == {"date": "2026-11-18", "rule": "by its value"}
+    assert told["replaced"] == {
+        "date": "2026-11-18", "rule": "by its value", "statement": "it is one",
+    }  # fmt: skip
     assert Claim(study, "quick", old.entries).earlier is None  # known at full size alone
     new = Entry("b-fig5", "full", 0, fingerprint(study), {"value": 1})
     assert Claim(study, "full", (new,)).earlier is None

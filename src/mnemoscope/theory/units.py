@@ -27,6 +27,8 @@ from mnemoscope.theory.quadrature import chi_square_nodes
 
 # Units drawn for one kernel, at least so many queries, and units to a query at most.
 DRAWS, QUERIES, UNITS = 2**17, 32, 2**15
+# Units that are looked at together.
+AT_ONCE = 2**15
 # Parts of a token's overlap that a query sees above 1/m: their size falls as d^(-k/2).
 ORDERS = 4
 # Tables of c_k over |w|/sqrt(d) and over a: the range and the steps.
@@ -55,12 +57,33 @@ class Overlaps:
 def draw_overlaps(
     activation: str, embedding: str, additive: bool, dim: int, width: int, draws: int = DRAWS
 ) -> Overlaps:
-    """Overlaps of queries with sets of hidden units of their own."""
+    """Overlaps of queries with sets of hidden units of their own.
+
+    A few queries at a time: all at once would take a hundred megabytes and more.
+    """
     units = min(width, UNITS)
     queries = max(QUERIES, draws // units)
-    square, across, trigger = _queries(queries, dim, embedding, additive)
+    drawn = (*_queries(queries, dim, embedding, additive), *_normals(queries, units))
+    count = max(1, AT_ONCE // units)
+    parts = [
+        _overlaps(activation, embedding, additive, dim, width,
+                  *(values[first : first + count] for values in drawn))
+        for first in range(0, queries, count)
+    ]  # fmt: skip
+    return Overlaps(*(
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in Overlaps.__dataclass_fields__
+    ))  # fmt: skip
+
+
+def _overlaps(
+    activation: str, embedding: str, additive: bool, dim: int, width: int, square: np.ndarray,
+    across: np.ndarray, trigger: np.ndarray, along: np.ndarray, beside: np.ndarray,
+    length: np.ndarray,
+) -> Overlaps:  # fmt: skip
+    """Of queries with these norms and units."""
+    queries = len(square)
     orthonormal = embedding == "orthonormal"
-    along, beside, length = _normals(queries, units)
     rest = max(dim - (2 if additive else 1), 1)
     # |w|^2 less the parts along x and the trigger: chi^2, by Wilson and Hilferty's cube.
     small = 2 / (9 * rest)
