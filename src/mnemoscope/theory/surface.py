@@ -26,6 +26,8 @@ from mnemoscope.theory.predict import RECALLED, map_noise
 from mnemoscope.theory.quadrature import Nodes, even_counts, normal_nodes, poisson_nodes
 from mnemoscope.theory.recall import Fineness, Memory, named_right
 
+# Tokens of cells that are looked at together.
+AT_ONCE = 512
 # Attention so close to 1 is taken for it, and a share so small for nothing.
 SURE, FEW = 1 - 1e-4, 3e-3
 # ln Phi from a table: its range, and entries to a unit.
@@ -116,7 +118,16 @@ def _named(
     cells: Cells, found: Kernel, at: np.ndarray, won: np.ndarray, wrong: np.ndarray,
     stored: np.ndarray, grain: "Grain",
 ) -> np.ndarray:  # fmt: skip
-    """For tokens that win these shares of their sequences: the chance that their label is named."""
+    """For tokens that win these shares of their sequences: the chance that their label is named.
+
+    A part of them at a time, since each is an array over counts, norms and seeds.
+    """
+    if len(at) > AT_ONCE:
+        parts = [slice(first, first + AT_ONCE) for first in range(0, len(at), AT_ONCE)]
+        return np.concatenate([
+            _named(cells, found, at[part], won[part], wrong[part], stored[:, part], grain)
+            for part in parts
+        ])  # fmt: skip
     items = cells.take(at)
     mean = items.samples / items.vocab * won
     if cells.embedding == "orthonormal" and not cells.hidden:

@@ -5,6 +5,8 @@ import hashlib
 import json
 import secrets
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -42,8 +44,9 @@ class Explorer:
         self.store = store
         self.measurements = Measurements(store, device)
         self.assets = _read_assets()
-        # Work of a tenth of a second and more is done beside the loop, one piece at a time.
-        self.turn = asyncio.Semaphore(1)
+        # Work of a tenth of a second and more is done beside the loop, one piece at a time, by one
+        # thread: what each of several had needed for its largest arrays would stay allocated.
+        self.worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="theory")
 
     def app(self, host: str, port: int) -> Guard:
         """The pages, behind their guard."""
@@ -96,13 +99,13 @@ class Explorer:
         return Response(made, media_type="application/json")
 
     async def _beside(self, work: Callable[..., Any], *given: Any, **named: Any) -> Any:
-        async with self.turn:
-            return await run_in_threadpool(work, *given, **named)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.worker, partial(work, *given, **named))
 
     async def told(self, request: Request) -> Response:
         """Theory's word on the setting."""
         state = read_state(request.query_params)
-        return HTMLResponse(await run_in_threadpool(fragments.told, state))
+        return HTMLResponse(await self._beside(fragments.told, state))
 
     async def measured(self, request: Request) -> Response:
         """What the store has of the setting's curve."""
