@@ -74,7 +74,7 @@ def _hidden_cells(spec: Cells, norms: int) -> Kernel:
     return replace(made.take(at), interference=made.interference[at])
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _hidden_pairs(
     activation: str, embedding: str, trigger: str, norms: int, pairs: tuple[tuple[int, int], ...]
 ) -> Kernel:
@@ -87,7 +87,7 @@ def _hidden_pairs(
     return Kernel(**rows, weight=made[0].weight, interference=wide)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _hidden(
     activation: str, embedding: str, trigger: str, dim: int, width: int, norms: int
 ) -> Kernel:

@@ -172,7 +172,7 @@ def _queries(
     return squared_norm(g[0]), cosine, np.sqrt(squared_norm(g[2]))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _table(activation: str, room: int, additive: bool) -> np.ndarray:
     """c_0 .. c_ORDERS (B10), and phi's next three cumulants, by |w|/sqrt(d) and by a.
 
