@@ -7,6 +7,7 @@ import json
 import sys
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -74,7 +75,7 @@ class Standing(NamedTuple):
     text: str
 
 
-class Display:
+class Display(ABC):
     """Progress on standard error: a live bar on a terminal, a plain line now and then elsewhere.
 
     A thread of its own looks how the work stands, so that something is said while a long call is
@@ -100,9 +101,9 @@ class Display:
         self._over.set()
         self._teller.join()
 
+    @abstractmethod
     def stands(self) -> Standing | None:
         """How the work stands; None before there is anything to say."""
-        raise NotImplementedError
 
     def _tell(self) -> None:
         if self.console.is_terminal:
