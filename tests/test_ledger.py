@@ -16,11 +16,12 @@ from mnemoscope.experiments.shared_batches import Desk
 from mnemoscope.experiments.sweep import ThisProcess, sweep
 from mnemoscope.spec import Memory, Retrieval, SpecError
 from mnemoscope.store.trials import Store
-from mnemoscope.studies import a_dimension_and_length, at_once, b_stages, news_linear
+from mnemoscope.studies import at_once, b_stages
 from mnemoscope.studies.at_once import pieces_left
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study
-from mnemoscope.studies.catalogue import MODULES, load_all
-from mnemoscope.studies.ledger import Claim, Entry, Ledger, fingerprint, run_studies
+from mnemoscope.studies.catalogue import load_all
+from mnemoscope.studies.fingerprints import REVISIONS
+from mnemoscope.studies.ledger import Claim, Entry, Ledger, run_studies
 from mnemoscope.studies.means import run_settings
 from mnemoscope.studies.trials import trials_of
 
@@ -37,8 +38,8 @@ def make_study(judge_all: Callable[[Sequence[Numbers]], Judgement] | None = None
         return Judgement(f"value {value}", "supported" if value == 1 else "refuted")
 
     return Study(
-        id="b-fig5", source="paper B", statement="it is one", expected="1", rule="by its value",
-        measure=lambda size, bench: {"value": 1 if bench.seed == 0 else 2}, judge=judge,
+        id="b-fig5", revision=1, source="paper B", statement="it is one", expected="1",
+        rule="by its value", measure=lambda size, bench: {"value": 1 if bench.seed == 0 else 2}, judge=judge,
         draw=lambda numbers, figure: None, judge_all=judge_all,
         power=lambda size: Power(0.9, {"two": 0.0}, 10, "drawn"),
     )  # fmt: skip
@@ -69,7 +70,7 @@ def test_base_seeds_have_to_agree_unless_they_are_pooled(tmp_path: Path):
 def test_what_ran_for_a_replaced_rule_is_told_as_that_had_it():
     earlier = Earlier("2026-11-18", "any value will do", "value 7", "refuted", "it was too easy")
     study = dataclasses.replace(make_study(), history=(earlier,))
-    old = Claim(study, "full", (Entry("b-fig5", "full", 0, "x", {}),))
+    old = Claim(study, "full", (Entry("b-fig5", "full", 0, 0, {}),))
     assert old.earlier is earlier
     told = old.as_earlier(earlier)
     assert (told["verdict"], told["measured"], told["rule"]) == (
@@ -79,7 +80,7 @@ def test_what_ran_for_a_replaced_rule_is_told_as_that_had_it():
         "date": "2026-11-18", "rule": "by its value", "statement": "it is one",
     }  # fmt: skip
     assert Claim(study, "quick", old.entries).earlier is None  # known at full size alone
-    new = Entry("b-fig5", "full", 0, fingerprint(study), {"value": 1})
+    new = Entry("b-fig5", "full", 0, study.revision, {"value": 1})
     assert Claim(study, "full", (new,)).earlier is None
     assert Claim(study, "full", (new,)).as_dict()["history"] == [earlier.as_dict()]
 
@@ -91,7 +92,7 @@ def test_the_larger_size_speaks(tmp_path: Path):
     ]
     numbers = {"points": seeds}
     for size in ("quick", "full"):
-        book.add(Entry("b-fig4-left", size, 0, "x", numbers))
+        book.add(Entry("b-fig4-left", size, 0, 0, numbers))
     (claim,) = book.claims(load_all())
     assert isinstance(claim, Claim)
     assert claim.size == "full"
@@ -125,8 +126,8 @@ def ask(specs: list[Memory], bench: Bench) -> None:
 def test_several_write_to_one_ledger(tmp_path: Path):
     first, second = Ledger(tmp_path / "ledger.json"), Ledger(tmp_path / "ledger.json")
     numbers = {"points": [], "fit": None, "few": []}
-    first.add(Entry("b-fig4-left", "quick", 0, "x", numbers))
-    second.add(Entry("b-fig4-left", "quick", 1, "x", numbers))  # which has not seen the first's
+    first.add(Entry("b-fig4-left", "quick", 0, 0, numbers))
+    second.add(Entry("b-fig4-left", "quick", 1, 0, numbers))  # which has not seen the first's
     assert len(Ledger(tmp_path / "ledger.json").entries) == 2
     first.read()
     assert len(first.entries) == 2
@@ -153,7 +154,7 @@ def test_studies_run_at_once_and_are_found_again(
 def test_what_takes_long_comes_first_and_what_is_kept_is_left_out(tmp_path: Path):
     book = Ledger(tmp_path / "ledger.json")
     studies = load_all(["b-fig5", "b-fig1-right"])
-    book.add(Entry("b-fig5", "quick", 1, fingerprint(b_stages.STUDY), {}))
+    book.add(Entry("b-fig5", "quick", 1, b_stages.STUDY.revision, {}))
     assert pieces_left(studies, "quick", 2, book, side_by_side=True) == [
         ("b-fig1-right", "quick", (0, 1)), ("b-fig5", "quick", (0,)),
     ]  # fmt: skip
@@ -208,7 +209,7 @@ def test_one_base_seed_that_fails_leaves_the_others_theirs(
         if base == 0:
             raise SpecError("memory", "expected more of it, got this")
         assert isinstance(bench.workers, Desk)
-        return Entry(study.id, size, base, fingerprint(study), {})
+        return Entry(study.id, size, base, study.revision, {})
 
     monkeypatch.setattr(at_once, "measure_one", measure)
     book = tmp_path / "l.json"
@@ -225,15 +226,15 @@ def test_a_ledger_is_looked_at_before_work_goes_into_it(
     (tmp_path / "file").write_text("")
     assert main(["reproduce", "b-fig5", "--ledger", str(tmp_path / "file" / "l.json")]) == 2
     assert "--ledger: expected a place to write to" in capsys.readouterr().err
-    entry = Entry("b-fig5", "quick", 0, "x", {}).as_dict()
+    entry = Entry("b-fig5", "quick", 0, 0, {}).as_dict()
     for wrong in ({"base": "<script>"}, {"made": None}, {"seconds": "x"}, {"size": "huge"},
                   {"numbers": []}, {"power": {"supported": 1}},
                   {"power": {"supported": "<b>", "rivals": {}, "draws": 1, "note": ""}},
                   {"power": {"supported": 1, "rivals": [], "draws": 1, "note": ""}}):  # fmt: skip
-        (tmp_path / "l.json").write_text(json.dumps({"format": 1, "entries": [{**entry, **wrong}]}))
+        (tmp_path / "l.json").write_text(json.dumps({"format": 3, "entries": [{**entry, **wrong}]}))
         with pytest.raises(SpecError, match="a ledger that `reproduce` wrote"):
             Ledger(tmp_path / "l.json")
-    (tmp_path / "l.json").write_text(json.dumps({"format": 1, "entries": [entry]}))
+    (tmp_path / "l.json").write_text(json.dumps({"format": 3, "entries": [entry]}))
     page = str(tmp_path / "p.html")
     assert main(["report", "--ledger", str(tmp_path / "l.json"), "--out", page]) == 2
     assert "expected numbers of b-fig5 as it is now" in capsys.readouterr().err
@@ -241,10 +242,15 @@ def test_a_ledger_is_looked_at_before_work_goes_into_it(
     assert "expected numbers of b-fig5 as it is now" in capsys.readouterr().err
 
 
-def test_a_shared_measurement_is_part_of_what_decides():
-    own = {fingerprint(one) for one in load_all()}
-    assert len(own) == len(MODULES)
-    assert news_linear.STUDY.measure is a_dimension_and_length.STUDY.measure
+def test_older_ledgers_name_a_revision_by_a_fingerprint(tmp_path: Path):
+    new = Entry("b-fig5", "quick", 0, 2, {}, made={"numerics": "3"}).as_dict()
+    old = {name: new[name] for name in new if name not in ("revision", "numerics")}
+    known = next(key for key in REVISIONS if key[0] == "b-fig5")[1]
+    for text, revision in ((known, b_stages.STUDY.revision), ("another", 0)):
+        entries = [{**old, "print": text}]
+        (tmp_path / "l.json").write_text(json.dumps({"format": 2, "entries": entries}))
+        (entry,) = Ledger(tmp_path / "l.json").entries.values()
+        assert (entry.revision, entry.numerics) == (revision, 3)
 
 
 def die(*words: object) -> None:

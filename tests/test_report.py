@@ -20,7 +20,7 @@ from mnemoscope.report.canvas import plain_log_ticks
 from mnemoscope.report.interactive import as_plotly
 from mnemoscope.report.page import Exhibit, make_page, write_page
 from mnemoscope.studies.catalogue import MODULES, load, load_all
-from mnemoscope.studies.ledger import Entry, Ledger, fingerprint
+from mnemoscope.studies.ledger import Entry, Ledger, is_current
 
 DATA = Path(__file__).parent.parent / "data"
 QUICK = DATA / "quick.json"
@@ -200,9 +200,9 @@ def test_results_of_replaced_rules_stay_readable(
 ):
     """A ledger that was made for an earlier rule, in numbers that the study no longer reads."""
     old = tmp_path / "old.json"
-    entry = Entry("a-width", "full", 0, "before", {"points": [], "fit": None}).as_dict()
-    made = Entry("q-mlp", "full", 0, "before", {}).as_dict()
-    old.write_text(json.dumps({"format": 1, "entries": [entry, made]}))
+    entry = Entry("a-width", "full", 0, 0, {"points": [], "fit": None}).as_dict()
+    made = Entry("q-mlp", "full", 0, 0, {}).as_dict()
+    old.write_text(json.dumps({"format": 3, "entries": [entry, made]}))
     page = tmp_path / "p.html"
     assert main(["report", "--ledger", str(old), "--out", str(page), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -222,7 +222,7 @@ def test_the_quick_ledger_is_of_these_studies():
     book = Ledger(QUICK)
     assert {name for name, size, _ in book.entries if size == "quick"} == set(MODULES)
     for (name, _, _), entry in book.entries.items():
-        assert entry.print == fingerprint(load(name)), name
+        assert is_current(load(name), entry), name
 
 
 def test_reports_and_figures_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

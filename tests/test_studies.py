@@ -21,7 +21,7 @@ from mnemoscope.studies import (
 )
 from mnemoscope.studies.base import Source, agreed, within
 from mnemoscope.studies.catalogue import MINUTES, MODULES, load_all
-from mnemoscope.studies.ledger import Ledger, fingerprint
+from mnemoscope.studies.ledger import Ledger, is_current
 from mnemoscope.studies.scaling_fit import fit_growth
 
 
@@ -133,7 +133,7 @@ def test_a_quick_study_runs_draws_and_is_kept(tmp_path: Path, capsys: pytest.Cap
     assert book.read_bytes() == before
     assert "supported" in capsys.readouterr().out
     (entry,) = Ledger(book).entries.values()
-    assert entry.print == fingerprint(b_stages.STUDY)
+    assert is_current(b_stages.STUDY, entry)
     rested = {**entry.numbers["exact"], "steps": 10}
     assert b_stages.judge({"exact": rested, "drawn": None}).verdict == "refuted"
 

@@ -60,6 +60,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-activations",
+    revision=1,
     source="paper A (statement)",
     place="attention-MLP model",
     statement="An MLP keeps capacity where the dimension is small.",

@@ -185,6 +185,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-bound",
+    revision=2,
     source="ours, after paper A",
     place="lower bound: whoever sees only the first gradient",
     statement="Whoever sees the first gradient through noise, or in a few bits, names no more "

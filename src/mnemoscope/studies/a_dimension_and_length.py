@@ -87,6 +87,7 @@ def _ends(values: list[float]) -> tuple[float, float]:
 
 STUDY = Study(
     id="a-dimension-and-length",
+    revision=1,
     source="paper A (statement)",
     place="critical N over d and L",
     statement="A small dimension needs more samples; short sequences get by with few, long ones "

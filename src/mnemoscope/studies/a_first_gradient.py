@@ -35,6 +35,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-first-gradient",
+    revision=2,
     source="ours, after paper A",
     place="lower bound",
     statement="Samples, dimension, length and vocabulary are coupled by a product: the first "

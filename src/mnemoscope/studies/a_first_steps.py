@@ -98,6 +98,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-first-steps",
+    revision=2,
     source="paper A (statement)",
     place="key findings: the early stage is critical",
     statement="The first gradient steps determine whether attention locks onto the informative "

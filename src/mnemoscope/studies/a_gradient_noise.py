@@ -153,6 +153,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-gradient-noise",
+    revision=2,
     source="ours, after paper A",
     place="attention's noise terms",
     statement="The gradient noise of attention, over its signal, is as L V d^(-3/2) / N: where it "

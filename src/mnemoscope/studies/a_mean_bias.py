@@ -28,6 +28,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-mean-bias",
+    revision=2,
     source="ours, after paper A",
     place="attention's noise terms",
     statement="For long sequences attention is limited by the mean bias: N d^(3/2) must exceed "

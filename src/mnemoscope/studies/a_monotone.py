@@ -132,6 +132,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-monotone",
+    revision=2,
     source="paper A (statement)",
     place="capacity formula: N, d and m help, V and L make it harder",
     statement="Accuracy rises with the samples N, the dimension d and the MLP width m, and falls "

@@ -114,6 +114,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-orthogonal",
+    revision=2,
     source="paper A (statement)",
     place="comparison with orthogonal embeddings",
     statement="Orthogonal embeddings decouple N, d and L, and so overestimate capacity.",

@@ -114,6 +114,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-per-parameter",
+    revision=1,
     source="ours, after paper A",
     place="a smaller d enhances superposition and capacity",
     statement="With enough samples a small dimension stores more facts for every parameter than a "

@@ -133,6 +133,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-phase",
+    revision=1,
     source="ours, after paper A",
     place="phase diagram of m d by mean bias, gradient noise and MLP noise",
     statement="Which noise sets the m d that is needed depends on the region: the MLP's for short "

@@ -86,6 +86,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-predicted",
+    revision=1,
     source="ours, after paper A",
     place="table of predicted and observed critical N; the prediction here is ours",
     statement="Predicted and observed critical N are consistent, for small and large dimension, "

@@ -84,6 +84,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-superposition",
+    revision=1,
     source="paper A (statement)",
     place="orthogonal embeddings are not capacity-optimal",
     statement="Random embeddings in superposition, d < V, hold more facts than orthogonal ones "

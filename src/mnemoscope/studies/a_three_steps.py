@@ -47,6 +47,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-three-steps",
+    revision=1,
     source="paper A (statement)",
     place="three-step training",
     statement="Recall is learned in three gradient steps with random embeddings that overlap, d "

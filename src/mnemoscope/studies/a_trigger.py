@@ -86,6 +86,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-trigger",
+    revision=2,
     source="review",
     place="does the key-query matrix learn the trigger?",
     statement="The second gradient step aligns the attention's key-query matrix with the trigger.",

@@ -150,6 +150,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="a-width",
+    revision=2,
     source="paper A (statement)",
     place="phase diagram of m d; that m d grows as V is ours",
     statement="With an MLP, capacity is in the product m d: a narrower embedding is made up for "

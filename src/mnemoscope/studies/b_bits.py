@@ -176,6 +176,7 @@ def _places(points: Sequence[dict[str, Any]]) -> list[int]:
 
 STUDY = Study(
     id="b-bits",
+    revision=2,
     source="paper B",
     place="information-theoretic bound, B >= N log M, and storage that is near it up to logarithms",
     statement="A memory stores no more than its bits, whatever it is; and a linear memory stores "

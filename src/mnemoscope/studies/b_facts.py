@@ -154,6 +154,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="b-fig4-left",
+    revision=2,
     source="paper B",
     place="Fig. 4 left",
     statement="The number of facts that a one-layer transformer learns is proportional to its "

@@ -164,6 +164,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="b-hebbian",
+    revision=1,
     source="ours, after paper B",
     place="Theorem 1's construction; the constant is reported by later work, arXiv 2605.05189",
     statement="Outer products on the sphere name all of N items up to d² = 8 N ln N.",

@@ -127,6 +127,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="b-fig1-left",
+    revision=2,
     source="paper B",
     place="Theorem 1 and Fig. 1 left",
     statement="A trained linear memory stores a number of items proportional to its weights, up "

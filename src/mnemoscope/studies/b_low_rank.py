@@ -169,6 +169,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="b-low-rank",
+    revision=1,
     source="paper B",
     place="linear memory of low rank, W = W1^T W2",
     statement="A linear memory of rank m stores a number of items proportional to m d, up to "

@@ -160,6 +160,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="b-fig1-right",
+    revision=2,
     source="paper B",
     place="Theorem 2 and Fig. 1 right",
     statement="A trained MLP memory stores a number of items proportional to its weights, up to "

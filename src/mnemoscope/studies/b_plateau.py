@@ -173,6 +173,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="b-plateau",
+    revision=1,
     source="ours, after paper B",
     place="gradient flow and Fig. 5: the paper shows the stage, its growth is ours",
     statement="The stage at which only the relation is known lasts longer with more facts: in "

@@ -145,6 +145,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="b-shared-answers",
+    revision=1,
     source="paper B",
     place="maps that are not injective, f(z) = z mod 2",
     statement="Where items share answers, outer products store fewer: an own logit varies by "

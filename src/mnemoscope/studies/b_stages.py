@@ -124,6 +124,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="b-fig5",
+    revision=2,
     source="paper B",
     place="Fig. 5",
     statement="On its way to recall, training rests at a loss of ln D, where the model names an "

@@ -147,6 +147,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="b-fig4-right",
+    revision=2,
     source="paper B",
     place="abstract (either attention or MLP parameters) and Fig. 4 right",
     statement="Given heads for all tokens, H d_h >= S + R, either attention or the MLP can hold "

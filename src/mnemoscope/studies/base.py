@@ -106,12 +106,15 @@ class Power:
 class Study:
     """One claim.
 
-    `place` says where in the source it stands. `judge_all`, where there is one, judges the numbers
-    of all base seeds together; without it all must give the same verdict. `history` keeps the rules
-    that were replaced, the latest first. `power`, where there is one, needs no measurement.
+    `revision` is raised by hand when the measurement or its settings change, so that what was kept
+    of an earlier one is run again. `place` says where in the source it stands. `judge_all`, where
+    there is one, judges the numbers of all base seeds together; without it all must give the same
+    verdict. `history` keeps the rules that were replaced, the latest first. `power`, where there is
+    one, needs no measurement.
     """
 
     id: str
+    revision: int
     source: Source
     statement: str
     expected: str

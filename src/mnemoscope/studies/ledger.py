@@ -1,15 +1,13 @@
 """What studies found: kept in one JSON file, judged again whenever it is read.
 
 An entry is one study at one size from one base seed: its numbers, and how they were made. It is
-found again as long as the study's own file and the numerics are what they were; within a study, the
+found again as long as the study's revision and the numerics are what they were; within a study, the
 store has what was finished. A study may judge the numbers of all its base seeds in one; otherwise
 a verdict that another base seed does not give is `inconclusive`. How much power the rule has is
 computed before the measurement and kept with it.
 """
 
 import errno
-import hashlib
-import importlib
 import json
 import os
 import time
@@ -36,7 +34,7 @@ from mnemoscope.studies.base import (
     Verdict,
     agreed,
 )
-from mnemoscope.studies.catalogue import MODULES
+from mnemoscope.studies.fingerprints import REVISIONS
 from mnemoscope.studies.trials import Trials, trials_of
 
 try:
@@ -44,7 +42,8 @@ try:
 except ImportError:  # Windows: there, one command at a time
     fcntl = None
 
-FORMAT = 2
+# Formats 1 and 2 had a fingerprint of the study's file in place of its revision.
+FORMAT = 3
 # Base seeds are this far apart: no study uses as many.
 APART = 10_000
 
@@ -56,8 +55,9 @@ class Entry:
     study: str
     size: Size
     base: int
-    print: str
+    revision: int
     numbers: Numbers = field(repr=False)
+    numerics: int = NUMERICS_VERSION
     seconds: float = 0.0
     made: dict[str, str] = field(default_factory=dict)
     trials: Trials = field(default_factory=dict, repr=False)
@@ -102,7 +102,7 @@ class Claim:
     @property
     def stale(self) -> bool:
         """Whether the study or the numerics have changed since an entry was made."""
-        return any(entry.print != fingerprint(self.study) for entry in self.entries)
+        return not all(is_current(self.study, entry) for entry in self.entries)
 
     @property
     def earlier(self) -> Earlier | None:
@@ -168,10 +168,12 @@ def _made(entry: Entry) -> dict[str, Any]:
 def read_entry(told: dict[str, Any]) -> Entry:
     """An entry from a file, which anybody may have written; ValueError for what is none."""
     entry = Entry(**told)
-    texts = (entry.study, entry.print, *entry.made, *entry.made.values())
+    texts = (entry.study, *entry.made, *entry.made.values())
     if entry.size not in get_args(Size) or not all(isinstance(one, str) for one in texts):
         raise ValueError
-    if not isinstance(entry.base, int) or not isinstance(entry.seconds, int | float):
+    if not all(isinstance(one, int) for one in (entry.base, entry.revision, entry.numerics)):
+        raise ValueError
+    if not isinstance(entry.seconds, int | float):
         raise ValueError
     if not isinstance(entry.numbers, dict) or not isinstance(entry.trials, dict):
         raise ValueError
@@ -185,16 +187,16 @@ def read_entry(told: dict[str, Any]) -> Entry:
     return entry
 
 
-def fingerprint(study: Study) -> str:
-    """Of what decides a study's numbers: its own file, that of a study whose measurement it shares,
-    and the version of the numerics."""
-    own = f"mnemoscope.studies.{MODULES[study.id]}"
-    names = dict.fromkeys((own, study.measure.__module__))
-    files = [name for name in names if name.rpartition(".")[2] in MODULES.values()]
-    source = b"".join(
-        Path(str(importlib.import_module(name).__file__)).read_bytes() for name in files
-    )
-    return hashlib.sha256(source + str(NUMERICS_VERSION).encode()).hexdigest()[:12]
+def is_current(study: Study, entry: Entry) -> bool:
+    """Whether an entry is of the study and the numerics as they are now."""
+    return (entry.revision, entry.numerics) == (study.revision, NUMERICS_VERSION)
+
+
+def _with_revision(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry of format 1 or 2, whose revision is known by the fingerprint of the study's file."""
+    revision = REVISIONS.get((entry["study"], entry["print"]), 0)
+    rest = {name: value for name, value in entry.items() if name != "print"}
+    return {**rest, "revision": revision, "numerics": int(entry["made"].get("numerics", 0))}
 
 
 class Ledger:
@@ -219,7 +221,8 @@ class Ledger:
                 raise ValueError
             told = json.loads(self.path.read_text(encoding="utf-8"))
             format_ = int(told["format"])
-            entries = [read_entry(one) for one in told["entries"]] if format_ <= FORMAT else []
+            listed = told["entries"] if format_ <= FORMAT else []
+            entries = [read_entry(one if format_ > 2 else _with_revision(one)) for one in listed]
         except OSError as error:
             raise SpecError(
                 "ledger", f"expected a readable file, got {shown} ({error.strerror})"
@@ -289,7 +292,7 @@ class Ledger:
     def find(self, study: Study, size: Size, base: int) -> Entry | None:
         """The entry, if the study has not changed since."""
         entry = self.entries.get((study.id, size, base))
-        return entry if entry is not None and entry.print == fingerprint(study) else None
+        return entry if entry is not None and is_current(study, entry) else None
 
     def told(self, studies: Sequence[Study], size: Size, bases: int) -> list[Claim]:
         """The claims at this size, each by as many of its first base seeds as there are."""
@@ -325,7 +328,10 @@ def measure_one(study: Study, size: Size, base: int, bench: Bench) -> Entry:
     }  # fmt: skip
     seconds = round(time.perf_counter() - began, 1)
     trials = trials_of(bench.store, bench.asked)
-    return Entry(study.id, size, base, fingerprint(study), numbers, seconds, made, trials, power)
+    return Entry(
+        study.id, size, base, study.revision, numbers,
+        seconds=seconds, made=made, trials=trials, power=power,
+    )  # fmt: skip
 
 
 def run_studies(

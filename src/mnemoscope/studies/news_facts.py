@@ -120,6 +120,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="news-facts",
+    revision=1,
     source="news",
     place="summary of paper A, N read as the number of facts",
     statement="The number of facts that a model can reliably learn grows like d times L.",

@@ -55,6 +55,7 @@ RIVAL, AWAY = nearest(CLAIMED, RIVALS, tuple(CLAIMED))
 
 STUDY = Study(
     id="news-dl",
+    revision=2,
     source="news",
     place="a popular summary of paper A",
     statement="The number of samples that recall needs grows like d times L.",

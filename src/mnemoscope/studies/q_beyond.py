@@ -67,6 +67,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="q-beyond",
+    revision=1,
     source="review",
     place="what happens beyond three steps?",
     statement="Training beyond the three steps goes on to improve recall.",

@@ -73,6 +73,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="q-coupling",
+    revision=2,
     source="review",
     place="why do L and V couple?",
     statement="Length and vocabulary are coupled: what a longer sequence costs is multiplied, "

@@ -82,6 +82,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="q-large-dimension",
+    revision=2,
     source="review",
     place="why do three steps suffice when d > V?",
     statement="Three steps suffice when d > V, at every length: interference is gone, and what is "

@@ -68,6 +68,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="q-mlp",
+    revision=1,
     source="review",
     place="does the MLP hurt?",
     statement="There are settings in which an MLP hurts: attention alone recalls more.",
