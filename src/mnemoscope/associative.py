@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.free_memory import SINGULAR, check_fits
 from mnemoscope.keys import named_key
 from mnemoscope.models.associative import Full, least_squares

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import jax
 
 from mnemoscope.calls import Call, call_for, compiled, forget_calls, run_call
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.layout import Layout, needed_bytes
 from mnemoscope.numerics import Precision, find_device, forget_programs, programs_crowd
 from mnemoscope.record import Job, Trial

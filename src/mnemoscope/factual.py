@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.free_memory import SINGULAR, SOLVED, check_fits
 from mnemoscope.keys import named_key, normal
 from mnemoscope.models.constructed import write_weights

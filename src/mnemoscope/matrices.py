@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mnemoscope.fields import is_name, whole
+from mnemoscope.spec.validators import is_name, whole
 from mnemoscope.files import data_home, whole_file
 from mnemoscope.free_memory import EIGENVECTORS, check_fits
 from mnemoscope.matrix_files import MOST_COLUMNS, check_numbers, check_shape, read_parts

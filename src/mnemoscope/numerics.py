@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import jax
 
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.spec import SpecError
 
 Precision = Literal["float32", "float64"]

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from mnemoscope import keys
 from mnemoscope.calls import Seen, call_for, run_call
 from mnemoscope.evaluation import Look, look, look_at_steps
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.layout import Layout
 from mnemoscope.models.own import make_frozen
 from mnemoscope.models.transformer import Frozen

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.batch import simulate_many
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.record import Job
 from mnemoscope.spec import Retrieval
 

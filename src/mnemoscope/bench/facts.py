@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from mnemoscope.factual import train_many
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.record import Outcome
 from mnemoscope.spec import Facts
 

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from mnemoscope import keys
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.layout import Layout
 from mnemoscope.models.own import make_frozen
 from mnemoscope.models.transformer import Frozen

@@ -24,7 +24,7 @@ from mnemoscope.bench.profile import profile as time_stages
 from mnemoscope.cli.asking import YES, ask_first
 from mnemoscope.cli.output import Watch, number, print_json
 from mnemoscope.cli.setting import DEVICE, JSON, MEMORY, Setting, read_device, read_memory
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.numerics import find_device
 from mnemoscope.spec import Retrieval
 

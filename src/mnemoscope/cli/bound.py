@@ -24,7 +24,7 @@ from mnemoscope.cli.setting import (
 from mnemoscope.experiments.collapse import measure_collapse, settings
 from mnemoscope.experiments.decoders import decode, see
 from mnemoscope.experiments.forecast import of_decoding
-from mnemoscope.fields import Device, between, whole
+from mnemoscope.spec.validators import Device, between, whole
 from mnemoscope.numerics import find_device
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.collapse import draw_collapse

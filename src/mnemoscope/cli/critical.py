@@ -13,7 +13,7 @@ from mnemoscope.cli.sweeping import CLUSTER, MEASURE, STORE, open_tools, read_en
 from mnemoscope.experiments.critical import Along, Critical, range_about
 from mnemoscope.experiments.critical import critical as find
 from mnemoscope.experiments.forecast import Forecast, of_crossings
-from mnemoscope.fields import Measure, between, one_of
+from mnemoscope.spec.validators import Measure, between, one_of
 from mnemoscope.spec import LETTERS, Retrieval, read_option
 
 WORDS = {

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from mnemoscope.cli.setting import DEVICE, read_whole
 from mnemoscope.extras import need
-from mnemoscope.fields import Device, one_of
+from mnemoscope.spec.validators import Device, one_of
 from mnemoscope.spec import SpecError, read_option
 from mnemoscope.store.schema import NOWHERE, connect, default_path
 

@@ -31,7 +31,7 @@ from mnemoscope.experiments.facts import (
     learn_facts,
 )
 from mnemoscope.experiments.forecast import Forecast, jobs_ahead, of_limits
-from mnemoscope.fields import between, one_of
+from mnemoscope.spec.validators import between, one_of
 from mnemoscope.spec import Facts, read_option
 from mnemoscope.theory.associative import GUIDE_FACTS
 

@@ -18,7 +18,7 @@ from mnemoscope.experiments.critical import Along
 from mnemoscope.experiments.fit import Scaling, settings
 from mnemoscope.experiments.fit import fit as find
 from mnemoscope.experiments.forecast import GUESS, Forecast, of_crossings, of_theory
-from mnemoscope.fields import between, one_of
+from mnemoscope.spec.validators import between, one_of
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.scaling import draw_scaling
 from mnemoscope.spec import LETTERS, SpecError, read_option

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from mnemoscope.cli.output import print_json
 from mnemoscope.cli.setting import JSON, read_whole
-from mnemoscope.fields import between, one_of
+from mnemoscope.spec.validators import between, one_of
 from mnemoscope.report.regimes import draw_regimes
 from mnemoscope.spec import read_option
 from mnemoscope.theory.laws import OVERLAP, regime_map

@@ -29,7 +29,7 @@ from mnemoscope.experiments.capacity import (
     memory_questions,
 )
 from mnemoscope.experiments.forecast import Forecast, of_limits
-from mnemoscope.fields import between, one_of
+from mnemoscope.spec.validators import between, one_of
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.capacity import draw_capacity
 from mnemoscope.spec import Memory, SpecError, read_option

@@ -20,7 +20,7 @@ from mnemoscope.experiments.phase import (
     predicted_diagram,
     usual_share,
 )
-from mnemoscope.fields import between
+from mnemoscope.spec.validators import between
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.phase import draw_phase
 from mnemoscope.spec import SpecError, read_option

@@ -14,7 +14,7 @@ from rich.table import Table
 from mnemoscope.analysis.plan import Option, Plan, plan_budget, plan_job
 from mnemoscope.cli.output import number, print_json
 from mnemoscope.cli.setting import JSON, read_whole
-from mnemoscope.fields import between
+from mnemoscope.spec.validators import between
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.trade_off import draw_trade_off
 from mnemoscope.spec import SpecError, read_option

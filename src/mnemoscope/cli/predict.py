@@ -8,7 +8,7 @@ from rich.table import Table
 
 from mnemoscope.cli.output import bar, number, print_json
 from mnemoscope.cli.setting import JSON, Setting
-from mnemoscope.fields import between
+from mnemoscope.spec.validators import between
 from mnemoscope.spec import Retrieval, read_option
 from mnemoscope.theory.critical import SEARCH, Axis, critical_value
 from mnemoscope.theory.domain import domains_with

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar, get_args
 from cyclopts import Group, Parameter
 from pydantic_core import PydanticUndefined
 
-from mnemoscope.fields import Device, byte_count, one_of, whole
+from mnemoscope.spec.validators import Device, byte_count, one_of, whole
 from mnemoscope.matrices import take_matrix
 from mnemoscope.spec import Retrieval, Spec, SpecError, read_option, read_toml
 

@@ -13,7 +13,7 @@ from mnemoscope.cli.output import Display, Standing
 from mnemoscope.experiments.cluster import check_cluster, open_workers
 from mnemoscope.experiments.forecast import Ahead, counted
 from mnemoscope.experiments.sweep import Tally, Workers
-from mnemoscope.fields import Device, Measure, one_of, whole
+from mnemoscope.spec.validators import Device, Measure, one_of, whole
 from mnemoscope.files import check_place, check_target
 from mnemoscope.numerics import find_device
 from mnemoscope.record import AnyJob

@@ -33,7 +33,7 @@ from mnemoscope.experiments.validate import (
     compare_terms,
     matched_seeds,
 )
-from mnemoscope.fields import Device, one_of
+from mnemoscope.spec.validators import Device, one_of
 from mnemoscope.files import check_target, whole_file
 from mnemoscope.numerics import find_device
 from mnemoscope.report.validation import page, section

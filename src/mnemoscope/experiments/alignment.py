@@ -7,7 +7,7 @@ numbers, is the cosine of alpha and z_trig. A random direction has one of size 1
 import numpy as np
 
 from mnemoscope import keys
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.models.own import make_frozen
 from mnemoscope.numerics import find_device, forget_programs, numerics
 from mnemoscope.room import Room, plan_memory

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-from mnemoscope.fields import nearest
+from mnemoscope.spec.validators import nearest
 from mnemoscope.spec import Retrieval, SpecError
 
 # Fields along which a sweep makes sense, and those of them that are counted.

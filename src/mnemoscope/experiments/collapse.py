@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from mnemoscope.analysis.intervals import Interval, mean_interval
 from mnemoscope.experiments.decoders import decode, see
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.bound import collapse
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 from mnemoscope.analysis.search import Found, Place, Search, Status, search_crossing
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
-from mnemoscope.fields import Measure
+from mnemoscope.spec.validators import Measure
 from mnemoscope.record import Job, Trial
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store

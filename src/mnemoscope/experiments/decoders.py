@@ -22,7 +22,7 @@ from scipy.optimize import linear_sum_assignment
 
 from mnemoscope import keys
 from mnemoscope.experiments.message_passing import message_passing
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.free_memory import SINGULAR, check_fits
 from mnemoscope.models.own import make_frozen
 from mnemoscope.numerics import find_device, forget_programs, numerics

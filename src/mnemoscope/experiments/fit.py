@@ -26,7 +26,7 @@ from mnemoscope.analysis.power_law import (
 from mnemoscope.experiments.axes import Axis, grid
 from mnemoscope.experiments.critical import Along, Critical, critical_many
 from mnemoscope.extras import need
-from mnemoscope.fields import Measure
+from mnemoscope.spec.validators import Measure
 from mnemoscope.record import finite
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.theory.laws import laws_for

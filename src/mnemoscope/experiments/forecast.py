@@ -25,7 +25,7 @@ from mnemoscope.experiments.cost import (
     terms_seconds,
 )
 from mnemoscope.experiments.critical import Along, guess_from_theory
-from mnemoscope.fields import Measure
+from mnemoscope.spec.validators import Measure
 from mnemoscope.pace import duration
 from mnemoscope.record import AnyJob, Job
 from mnemoscope.spec import Facts, Flow, Retrieval, Spec

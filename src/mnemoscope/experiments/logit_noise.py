@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, UInt32
 
 from mnemoscope.associative import draw_streams
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.models.associative import construct, draw_pairs, logits
 from mnemoscope.numerics import find_device, forget_programs, numerics
 from mnemoscope.spec import Memory

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mnemoscope import keys
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.layout import Layout
 from mnemoscope.models.own import make_frozen
 from mnemoscope.models.transformer import Frozen

@@ -6,7 +6,7 @@
 from dataclasses import dataclass
 
 from mnemoscope.experiments.decoders import decode, see
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.spec import Retrieval
 from mnemoscope.stopping import stop_if_asked
 from mnemoscope.theory.bound import limits

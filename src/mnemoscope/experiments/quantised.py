@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mnemoscope.associative import CHECK, draw_streams, program_of
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.models.associative import Full, Pairs, construct
 from mnemoscope.numerics import find_device, forget_programs, numerics
 from mnemoscope.spec import Memory

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from mnemoscope.experiments.work import MOST_IN_A_BATCH, batches, run_batch
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.record import AnyJob, Record
 
 # Batches under way at once. They compile side by side, but take turns on a GPU: the more there are,

@@ -16,7 +16,7 @@ from mnemoscope.batch import shares
 from mnemoscope.experiments.cost import job_seconds, stops_early
 from mnemoscope.experiments.trials import Report, run_trials
 from mnemoscope.experiments.work import MOST_IN_A_BATCH, batches, run_batch
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.numerics import find_device
 from mnemoscope.pace import duration, time_left
 from mnemoscope.record import AnyJob, Record

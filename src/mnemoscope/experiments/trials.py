@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from mnemoscope.analysis.intervals import Interval, mean_interval
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.numerics import Precision, find_device
 from mnemoscope.record import Trial
 from mnemoscope.simulation import simulate

@@ -16,7 +16,7 @@ from mnemoscope.experiments.critical import critical_many
 from mnemoscope.experiments.decoders import decode, see
 from mnemoscope.experiments.noise_terms import measure_terms
 from mnemoscope.experiments.sweep import ThisProcess
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.spec import Retrieval
 from mnemoscope.store.schema import NOWHERE
 from mnemoscope.store.trials import Store

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from mnemoscope import associative, factual
 from mnemoscope.batch import simulate_many
 from mnemoscope.calls import bucket
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.numerics import find_device
 from mnemoscope.record import AnyJob, Outcome, Record, Trial
 from mnemoscope.spec import Facts, Memory, Retrieval, Spec, SpecError

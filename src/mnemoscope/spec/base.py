@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from mnemoscope.fields import nearest
+from mnemoscope.spec.validators import nearest
 
 # A setting's file is a few lines; what is longer, or has no end, is something else.
 MOST_BYTES = 100_000

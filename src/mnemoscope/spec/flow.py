@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from mnemoscope.fields import between, whole
+from mnemoscope.spec.validators import between, whole
 from mnemoscope.spec.base import Spec, SpecError
 
 

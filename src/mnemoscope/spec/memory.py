@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from mnemoscope.fields import between, one_of, whole
+from mnemoscope.spec.validators import between, one_of, whole
 from mnemoscope.spec.base import Spec, SpecError
 from mnemoscope.spec.retrieval import Activation, Embedding
 

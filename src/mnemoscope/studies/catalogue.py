@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from importlib import import_module
 
-from mnemoscope.fields import nearest
+from mnemoscope.spec.validators import nearest
 from mnemoscope.spec import SpecError
 from mnemoscope.studies.base import Study
 

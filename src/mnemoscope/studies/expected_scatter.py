@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from mnemoscope.analysis.search import FEW_SEEDS
-from mnemoscope.fields import Measure
+from mnemoscope.spec.validators import Measure
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.matched import matched_filter_accuracy
 from mnemoscope.theory.predict import solve

@@ -16,7 +16,7 @@ from mnemoscope.analysis.power_law import (
 )
 from mnemoscope.experiments.critical import critical_many
 from mnemoscope.experiments.fit import fit
-from mnemoscope.fields import Measure
+from mnemoscope.spec.validators import Measure
 from mnemoscope.report.canvas import plain_log_ticks
 from mnemoscope.spec import LETTERS, Retrieval
 from mnemoscope.studies.base import Bench, Numbers

@@ -7,7 +7,7 @@ from typing import Any
 from mnemoscope.analysis.power_law import DECISIVE
 from mnemoscope.experiments.axes import Axis
 from mnemoscope.experiments.fit import settings
-from mnemoscope.fields import Measure
+from mnemoscope.spec.validators import Measure
 from mnemoscope.spec import LETTERS
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size
 from mnemoscope.studies.boxes import judge_powers, say_rule

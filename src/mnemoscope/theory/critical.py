@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
-from mnemoscope.fields import Measure
+from mnemoscope.spec.validators import Measure
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.theory.derived import not_derived
 from mnemoscope.theory.matched import matched_filter_accuracy, matched_filter_doubt

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.fields import Measure
+from mnemoscope.spec.validators import Measure
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.theory.cells import Cells, Number, Sizes
 from mnemoscope.theory.derived import missing, underived

@@ -19,7 +19,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from mnemoscope.analysis.plan import plan_budget, plan_job
-from mnemoscope.fields import Device, between, one_of, whole
+from mnemoscope.spec.validators import Device, between, one_of, whole
 from mnemoscope.record import versions
 from mnemoscope.spec import SpecError, read_option
 from mnemoscope.store.schema import NOWHERE

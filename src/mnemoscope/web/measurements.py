@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from mnemoscope.analysis.intervals import Interval
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.spec import SpecError
 from mnemoscope.web.measured import measured_points
 from mnemoscope.web.worker import Order, serve

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, get_args
 from urllib.parse import urlencode
 
-from mnemoscope.fields import between, one_of, whole
+from mnemoscope.spec.validators import between, one_of, whole
 from mnemoscope.spec import Retrieval, SpecError, read_option
 from mnemoscope.spec.retrieval import Activation, Embedding, Trigger
 from mnemoscope.theory.cells import Cells

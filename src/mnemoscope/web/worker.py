@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from mnemoscope.fields import Device
+from mnemoscope.spec.validators import Device
 from mnemoscope.spec import Retrieval, SpecError
 
 # What one order may take, roughly.
