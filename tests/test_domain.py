@@ -12,11 +12,11 @@ import pytest
 from mnemoscope.cli import main
 from mnemoscope.spec import Activation, Embedding, Retrieval
 from mnemoscope.spec.retrieval import Attention, Trigger
-from mnemoscope.theory.cells import Cells
+from mnemoscope.theory.spec_grid import Cells
 from mnemoscope.theory.domain import DOMAINS, QUANTITIES, Domain, Limit, domain_of, doubts
-from mnemoscope.theory.matched import matched_filter_doubt
+from mnemoscope.theory.matched_filter import matched_filter_doubt
 from mnemoscope.theory.predict import predict
-from mnemoscope.theory.surface import surface
+from mnemoscope.theory.fast_predict import surface
 
 SIZES = {"vocab": 256, "dim": 300, "length": 8, "samples": 4000}
 WIDTH = 1024

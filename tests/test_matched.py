@@ -12,7 +12,7 @@ from mnemoscope.experiments import drawn
 from mnemoscope.experiments.validate import matched_seeds
 from mnemoscope.report.validation import section
 from mnemoscope.theory.critical import critical_value
-from mnemoscope.theory.matched import matched_filter_accuracy, matched_filter_doubt
+from mnemoscope.theory.matched_filter import matched_filter_accuracy, matched_filter_doubt
 
 # What docs/theory/bound.md says (D4) is good to; three standard errors of the mean come on top.
 STATED = 0.02

@@ -7,10 +7,10 @@ import pytest
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import attention_terms
-from mnemoscope.theory.cells import Cells
+from mnemoscope.theory.spec_grid import Cells
 from mnemoscope.theory.predict import map_noise, predict, regime_of, solve
 from mnemoscope.theory.quadrature import poisson_nodes
-from mnemoscope.theory.surface import COARSE, FINER, _from_zero, log_phi, surface
+from mnemoscope.theory.fast_predict import COARSE, FINER, _from_zero, log_phi, surface
 
 KINDS = (
     {}, {"trigger": "additive"}, {"embedding": "sphere"},

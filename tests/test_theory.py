@@ -21,7 +21,7 @@ from mnemoscope.theory.activation import apply, coefficients
 from mnemoscope.theory.attention import attention_terms
 from mnemoscope.theory.counts import trigger_weight
 from mnemoscope.theory.critical import Axis
-from mnemoscope.theory.gains import Gains
+from mnemoscope.theory.mlp_gains import Gains
 from mnemoscope.theory.gram import gram_moments
 from mnemoscope.theory.kernel import kernel
 from mnemoscope.theory.predict import REGIMES

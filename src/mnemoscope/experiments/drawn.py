@@ -12,7 +12,7 @@ import numpy as np
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import attention_terms
 from mnemoscope.theory.critical import critical_value, first_that
-from mnemoscope.theory.matched import matched_filter_accuracy
+from mnemoscope.theory.matched_filter import matched_filter_accuracy
 from mnemoscope.theory.predict import regime_of
 
 SEED = 20_260

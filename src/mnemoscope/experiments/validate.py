@@ -23,7 +23,7 @@ from mnemoscope.store.trials import Store
 from mnemoscope.theory.attention import attention_terms
 from mnemoscope.theory.bound import coverage_samples, surrogate_samples
 from mnemoscope.theory.critical import critical_value
-from mnemoscope.theory.matched import matched_filter_accuracy
+from mnemoscope.theory.matched_filter import matched_filter_accuracy
 from mnemoscope.theory.predict import predict
 from mnemoscope.theory.seeds import LEVEL
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from mnemoscope.analysis.search import FEW_SEEDS
 from mnemoscope.spec.validators import Measure
 from mnemoscope.spec import Retrieval
-from mnemoscope.theory.matched import matched_filter_accuracy
+from mnemoscope.theory.matched_filter import matched_filter_accuracy
 from mnemoscope.theory.predict import solve
 
 # What a search leaves over an average of so many independent seeds. Three base seeds of a full run

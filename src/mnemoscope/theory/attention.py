@@ -11,9 +11,9 @@ import numpy as np
 from scipy.special import ndtr
 
 from mnemoscope.spec import Retrieval
-from mnemoscope.theory.cells import Number, Sizes
+from mnemoscope.theory.spec_grid import Number, Sizes
 from mnemoscope.theory.counts import Counts, count_moments, trigger_in_values, trigger_weight
-from mnemoscope.theory.gains import Gains, gains
+from mnemoscope.theory.mlp_gains import Gains, gains
 from mnemoscope.theory.gram import gram_moments
 from mnemoscope.theory.quadrature import (
     chi_square_nodes,

@@ -7,8 +7,8 @@ F = Kc - (n - N/V) 1^T (L-1)/V leaves out what uneven label counts alone put the
 
 from dataclasses import dataclass
 
-from mnemoscope.theory.cells import Number, Sizes
-from mnemoscope.theory.gains import Gains
+from mnemoscope.theory.spec_grid import Number, Sizes
+from mnemoscope.theory.mlp_gains import Gains
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Literal
 from mnemoscope.spec.validators import Measure
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.theory.derived import not_derived
-from mnemoscope.theory.matched import matched_filter_accuracy, matched_filter_doubt
+from mnemoscope.theory.matched_filter import matched_filter_accuracy, matched_filter_doubt
 from mnemoscope.theory.predict import solve
 
 Axis = Literal["samples", "dim", "length"]

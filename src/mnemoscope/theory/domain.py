@@ -25,7 +25,7 @@ import numpy as np
 
 from mnemoscope.spec.validators import Measure
 from mnemoscope.spec import Retrieval, SpecError
-from mnemoscope.theory.cells import Cells, Number, Sizes
+from mnemoscope.theory.spec_grid import Cells, Number, Sizes
 from mnemoscope.theory.derived import missing, underived
 
 QUANTITIES: dict[str, tuple[tuple[str, ...], Callable[[Any], Number]]] = {

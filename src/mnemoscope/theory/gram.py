@@ -6,7 +6,7 @@ with the tokens' mean taken off: as V - 1 rows of the same law (docs/theory/atte
 
 from dataclasses import dataclass
 
-from mnemoscope.theory.cells import Number, Sizes
+from mnemoscope.theory.spec_grid import Number, Sizes
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from mnemoscope.theory.cells import Cells, Number, Sizes
+from mnemoscope.theory.spec_grid import Cells, Number, Sizes
 from mnemoscope.theory.quadrature import Nodes, combine, normal_nodes, squared_norm_nodes
 from mnemoscope.theory.units import DRAWS, draw_overlaps
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import Attention, attention_terms, lift_over_seeds
-from mnemoscope.theory.cells import Cells, Number, Sizes
+from mnemoscope.theory.spec_grid import Cells, Number, Sizes
 from mnemoscope.theory.derived import not_derived
 from mnemoscope.theory.domain import doubts
 from mnemoscope.theory.kernel import Kernel, kernel

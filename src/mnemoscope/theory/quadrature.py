@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import gammaln
 
-from mnemoscope.theory.cells import Number, Sizes
+from mnemoscope.theory.spec_grid import Number, Sizes
 
 Nodes = tuple[np.ndarray, np.ndarray]
 # Up to this mean a Poisson law is summed count by count, above it by Gauss nodes.

@@ -17,7 +17,7 @@ from scipy.special import log_ndtr, ndtr
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import Seeds, noise_wins, win_rate
-from mnemoscope.theory.cells import Number, Sizes
+from mnemoscope.theory.spec_grid import Number, Sizes
 from mnemoscope.theory.frame import named_in_frame
 from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.quadrature import (

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from mnemoscope.spec.validators import between, one_of, whole
 from mnemoscope.spec import Retrieval, SpecError, read_option
 from mnemoscope.spec.retrieval import Activation, Embedding, Trigger
-from mnemoscope.theory.cells import Cells
+from mnemoscope.theory.spec_grid import Cells
 
 # The range of every size. Wide enough to see each regime; small enough that no request is costly.
 RANGES = {

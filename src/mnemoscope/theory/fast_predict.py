@@ -17,7 +17,7 @@ from mnemoscope.theory.attention import (
     noise_wins,
     win_rate,
 )
-from mnemoscope.theory.cells import Cells
+from mnemoscope.theory.spec_grid import Cells
 from mnemoscope.theory.derived import missing
 from mnemoscope.theory.domain import inside
 from mnemoscope.theory.frame import named_in_frame

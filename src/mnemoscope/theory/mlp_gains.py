@@ -22,7 +22,7 @@ from mnemoscope.theory.activation import (
     mean_square_slope,
     power,
 )
-from mnemoscope.theory.cells import Cells, Number, Sizes
+from mnemoscope.theory.spec_grid import Cells, Number, Sizes
 
 
 @dataclass(frozen=True)
