@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from mnemoscope import Retrieval, Trial
-from mnemoscope.record import AnyJob, Record
+from mnemoscope.engine.record import AnyJob, Record
 
 
 class FakeWorkers:

@@ -8,7 +8,7 @@ import sys
 import warnings
 from pathlib import Path
 
-from mnemoscope.record import Step, Trial
+from mnemoscope.engine.record import Step, Trial
 from mnemoscope.spec import Retrieval
 from mnemoscope.store.schema import DamagedStore
 from mnemoscope.store.trials import Store

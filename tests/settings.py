@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from hypothesis import strategies as st
 
-from mnemoscope import keys
+from mnemoscope.engine import random
 from mnemoscope.models.transformer import Frozen, draw_frozen
 from mnemoscope.spec import Activation, Embedding, Retrieval, Trigger
 from mnemoscope.tasks.retrieval import Batch, sample
@@ -33,7 +33,7 @@ def _draw_once(
 
 
 def _draw(spec: Retrieval, law: str, seed: int) -> tuple[Frozen, Source, Batch]:
-    streams = keys.streams(spec, seed)
+    streams = random.streams(spec, seed)
     frozen = draw_frozen(spec.program(), law, streams)
     index = jnp.arange(spec.samples, dtype=jnp.uint32)
     batch = sample(streams["train"], index, frozen.permutation, spec.length)

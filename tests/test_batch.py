@@ -13,8 +13,8 @@ import mnemoscope.batch
 from mnemoscope import Retrieval, SpecError, simulate, simulate_many
 from mnemoscope.batch import batch_size
 from mnemoscope.calls import bucket, call_for, run_call
-from mnemoscope.layout import Platform, choose_layout, needed_bytes
-from mnemoscope.room import Room
+from mnemoscope.engine.layout import Platform, choose_layout, needed_bytes
+from mnemoscope.engine.memory_budget import Room
 
 BASE = Retrieval(vocab=32, dim=20, length=4, samples=2000, test_samples=500)
 

@@ -18,7 +18,7 @@ from mnemoscope.cli import main
 from mnemoscope.experiments import cluster
 from mnemoscope.experiments.cluster import FarWorkers, open_workers, run_far
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
-from mnemoscope.record import AnyJob, Trial
+from mnemoscope.engine.record import AnyJob, Trial
 from mnemoscope.store.trials import Store
 
 COUNT = 120

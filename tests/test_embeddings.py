@@ -7,13 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mnemoscope import embeddings, keys
+from mnemoscope import embeddings
+from mnemoscope.engine import random
 from mnemoscope.spec import Embedding, Retrieval
 
 
 def draw(law: str, vocab: int, dim: int) -> embeddings.Embeddings:
     spec = Retrieval(vocab=vocab, dim=dim, length=2, samples=2)
-    streams = keys.streams(spec, 3)
+    streams = random.streams(spec, 3)
     return embeddings.draw_embeddings(law, vocab, dim, streams)
 
 
@@ -67,7 +68,7 @@ def test_laws_share_their_directions():
 @pytest.mark.parametrize("dim", [1, 8, 9, 12])
 def test_a_padded_draw_is_the_draw_with_zeros_beside_it(law: str, dim: int):
     spec = Retrieval(vocab=6, dim=dim, length=2, samples=2)
-    streams = keys.streams(spec, 3)
+    streams = random.streams(spec, 3)
     plain = embeddings.draw_embeddings(law, 6, dim, streams)
     padded = embeddings.draw_embeddings(law, 6, 12, streams, jnp.uint32(dim))
     for small, large in zip(plain, padded, strict=True):

@@ -10,7 +10,7 @@ import pytest
 from mnemoscope.experiments.cluster import open_workers
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.experiments.work import batches, run_batch
-from mnemoscope.record import AnyJob, Record
+from mnemoscope.engine.record import AnyJob, Record
 from mnemoscope.simulation import simulate
 from mnemoscope.spec import Facts, Memory, Retrieval
 from mnemoscope.spec.retrieval import Activation, Embedding

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from lattice import Lattice, exact_gradient
 
-from mnemoscope import Retrieval, keys
+from mnemoscope import Retrieval
+from mnemoscope.engine import random
 from mnemoscope.experiments.decoders import rms_entry, see
 from mnemoscope.tasks.retrieval import sample
 from mnemoscope.theory.bound import (
@@ -67,7 +68,7 @@ def trials() -> list[Trial]:
 
 def test_the_gradient_is_a_sum_over_counts():
     """What the decoder is given is what the simulator computes."""
-    seen, streams = see(SPEC, 5), keys.streams(SPEC, 5)
+    seen, streams = see(SPEC, 5), random.streams(SPEC, 5)
     batch = sample(
         streams["train"], jnp.arange(SPEC.samples, dtype=jnp.uint32),
         jnp.asarray(seen.permutation), SPEC.length,

@@ -17,7 +17,7 @@ from browser import Watched, open_browser, open_page
 from explorer_server import Running, running
 from playwright.sync_api import Browser, Page, Route
 
-from mnemoscope.record import Step, Trial
+from mnemoscope.engine.record import Step, Trial
 from mnemoscope.store.trials import Store
 from mnemoscope.web.state import read_state
 

@@ -10,7 +10,7 @@ import pytest
 from mnemoscope.cli import main
 from mnemoscope.experiments.fit import Scaling
 from mnemoscope.experiments.phase import PhaseDiagram, predicted_diagram
-from mnemoscope.extras import EXTRAS
+from mnemoscope.engine.extras import EXTRAS
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.table import open_array, open_frame
 from mnemoscope.store.trials import Store

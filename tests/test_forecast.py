@@ -21,8 +21,8 @@ from mnemoscope.experiments.capacity import Question, memory_questions
 from mnemoscope.experiments.cost import RATES, estimate_seconds, job_seconds
 from mnemoscope.experiments.sweep import Tally, ThisProcess
 from mnemoscope.experiments.validate import compare_accuracy
-from mnemoscope.pace import duration, time_left
-from mnemoscope.record import AnyJob
+from mnemoscope.engine.pace import duration, time_left
+from mnemoscope.engine.record import AnyJob
 from mnemoscope.spec import Flow, Memory
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.trials import Store

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mnemoscope
-from mnemoscope import free_memory
+from mnemoscope.engine import free_memory
 from mnemoscope.analysis.geometry import look_at
 from mnemoscope.associative import recall_many
 from mnemoscope.cli import main

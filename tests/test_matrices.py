@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mnemoscope import keys
+from mnemoscope.engine import random
 from mnemoscope.analysis.geometry import look_at
 from mnemoscope.batch import simulate_many
 from mnemoscope.cli import main
@@ -120,13 +120,13 @@ def test_a_name_is_of_the_content(tmp_path: Path):
 def test_rows_of_the_file_are_the_embeddings():
     Z, U = read_scaled(drawn()), read_scaled(drawn(seed=1))
     spec = Retrieval(vocab=40, dim=DIM, length=4, samples=500, embedding=keep(Matrices(Z, U)))
-    one, two = (make_frozen(spec, keys.streams(spec, seed)) for seed in (0, 1))
+    one, two = (make_frozen(spec, random.streams(spec, seed)) for seed in (0, 1))
     at = [int(np.argmin(np.sum((Z - row) ** 2, axis=1))) for row in np.asarray(one.Z)]
     assert len(set(at)) == 40  # without repetition
     assert np.array_equal(np.asarray(one.Z), Z[at])
     assert np.array_equal(np.asarray(one.U), U[at])  # the same rows
     assert not np.array_equal(np.asarray(one.Z), np.asarray(two.Z))  # a seed has its own
-    random = make_frozen(spec.replace(embedding="gaussian"), keys.streams(spec, 0))
+    random = make_frozen(spec.replace(embedding="gaussian"), random.streams(spec, 0))
     assert jnp.array_equal(one.trigger, random.trigger)
 
 

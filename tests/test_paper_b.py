@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mnemoscope import Facts, SpecError, learn_facts, numerics
+from mnemoscope import Facts, SpecError, learn_facts
+from mnemoscope.engine import device
 from mnemoscope.cli import main
 from mnemoscope.experiments.facts import Lessons, grown
 from mnemoscope.factual import _keys, program_of, train_many
@@ -168,7 +169,7 @@ def test_trainings_side_by_side_are_those_alone(tmp_path: Path, monkeypatch: pyt
     jobs = [(SMALL.replace(lr=lr, max_steps=256), seed) for lr in (0.01, 0.003) for seed in (0, 1)]
     together = train_many(jobs)
     with monkeypatch.context() as patch:
-        patch.setattr(numerics, "ONE_CORE", 0)  # as large ones: row by row, a call for every step
+        patch.setattr(device, "ONE_CORE", 0)  # as large ones: row by row, a call for every step
         _, alone = train_many(jobs[1:3])
     assert together[2].status == alone.status
     assert together[2].metrics["steps"] == alone.metrics["steps"]

@@ -10,7 +10,7 @@ import pytest
 from mnemoscope.analysis.plan import map_bits, plan_budget, plan_job
 from mnemoscope.batch import simulate_many
 from mnemoscope.cli import main
-from mnemoscope.record import Step, Trial
+from mnemoscope.engine.record import Step, Trial
 from mnemoscope.report.trade_off import make_figure
 from mnemoscope.simulation import simulate
 from mnemoscope.spec import Retrieval, SpecError

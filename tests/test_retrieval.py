@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from mnemoscope.keys import below, permutation, random_words
+from mnemoscope.engine.random import below, permutation, random_words
 from mnemoscope.tasks.retrieval import Batch, sample
 
 KEY = jnp.array([7, 8], jnp.uint32)

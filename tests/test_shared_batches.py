@@ -13,7 +13,7 @@ from mnemoscope.experiments import shared_batches
 from mnemoscope.experiments.shared_batches import Common, Desk
 from mnemoscope.experiments.sweep import ThisProcess, Workers, sweep
 from mnemoscope.experiments.work import run_batch
-from mnemoscope.record import AnyJob, Record
+from mnemoscope.engine.record import AnyJob, Record
 from mnemoscope.store.trials import Store
 
 TOKENS = Retrieval(vocab=32, dim=16, length=4, samples=400)

@@ -10,13 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import mnemoscope.room
-from mnemoscope import Retrieval, SpecError, keys, run, simulate
+import mnemoscope.engine.memory_budget
+from mnemoscope import Retrieval, SpecError, run, simulate
+from mnemoscope.engine import random
 from mnemoscope.evaluation import look_at_steps
 from mnemoscope.experiments import trials
-from mnemoscope.layout import choose_layout, needed_bytes
+from mnemoscope.engine.layout import choose_layout, needed_bytes
 from mnemoscope.models.transformer import draw_frozen
-from mnemoscope.record import Step, Trial
+from mnemoscope.engine.record import Step, Trial
 from mnemoscope.simulation import judge, passes
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.streaming import Count, Source, Span, fold
@@ -129,7 +130,7 @@ def test_a_size_that_cannot_fit_is_refused_before_anything_is_allocated():
 
 
 def test_the_option_to_blame_is_named(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(mnemoscope.room, "free_bytes", lambda device: 10**9)
+    monkeypatch.setattr(mnemoscope.engine.memory_budget, "free_bytes", lambda device: 10**9)
     for field, values in (
         ("width", {"width": 10**7}),
         ("dim", {"dim": 10**6}),
@@ -179,7 +180,7 @@ def test_the_memory_estimate_is_about_what_xla_plans_for(
     spec = SPEC.replace(**values)
     layout = choose_layout(spec, budget=budget)
     assert layout.tables == ("dense" if budget is None else "factored")
-    streams = keys.streams(spec, 0)
+    streams = random.streams(spec, 0)
 
     def trial(streams: dict[str, Any], count: Count) -> Any:
         frozen = draw_frozen(spec.program(), spec.embedding, streams)

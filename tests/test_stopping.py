@@ -11,13 +11,15 @@ from typing import Any
 import patience
 import pytest
 
-from mnemoscope import Trial, batch, simulation, stopping, together
+from mnemoscope import Trial, batch, simulation
+from mnemoscope.engine import interrupts
+from mnemoscope.engine import early_stopping
 from mnemoscope.batch import simulate_many
 from mnemoscope.calls import Call
 from mnemoscope.experiments.sweep import ThisProcess, sweep
-from mnemoscope.record import Job
+from mnemoscope.engine.record import Job
 from mnemoscope.spec import Facts, Retrieval
-from mnemoscope.stopping import Interrupted, handing_on, interrupts_held, stop_if_asked
+from mnemoscope.engine.interrupts import Interrupted, handing_on, interrupts_held, stop_if_asked
 from mnemoscope.store.trials import Store
 from mnemoscope.training import streaming
 
@@ -31,8 +33,8 @@ SHORT = MANY.replace(samples=100)
 
 @pytest.fixture(autouse=True)
 def _as_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(stopping, "SAME_PRESS_SECONDS", 0.0)
-    monkeypatch.setattr(stopping, "_pressed", -math.inf)
+    monkeypatch.setattr(interrupts, "SAME_PRESS_SECONDS", 0.0)
+    monkeypatch.setattr(interrupts, "_pressed", -math.inf)
     # Whoever runs the tests in the background may have had interrupts ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
@@ -55,8 +57,8 @@ def test_an_interrupt_waits_and_the_second_does_not(capfd: pytest.CaptureFixture
 
 def test_one_press_may_come_twice(monkeypatch: pytest.MonkeyPatch):
     now = 100.0
-    monkeypatch.setattr(stopping, "time", SimpleNamespace(monotonic=lambda: now))
-    monkeypatch.setattr(stopping, "SAME_PRESS_SECONDS", 0.3)
+    monkeypatch.setattr(interrupts, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(interrupts, "SAME_PRESS_SECONDS", 0.3)
     with interrupts_held():
         for _ in range(3):
             signal.raise_signal(signal.SIGINT)
@@ -88,7 +90,7 @@ def test_nobody_who_reads_the_line_is_no_trouble(monkeypatch: pytest.MonkeyPatch
     def gone(*words: object) -> int:
         raise BrokenPipeError
 
-    monkeypatch.setattr("mnemoscope.stopping.os.write", gone)
+    monkeypatch.setattr("mnemoscope.engine.interrupts.os.write", gone)
     with interrupts_held():
         signal.raise_signal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):

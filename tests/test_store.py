@@ -16,7 +16,7 @@ import pytest
 
 from mnemoscope import Retrieval, SpecError, Step, Trial
 from mnemoscope.cli import main
-from mnemoscope.record import Outcome
+from mnemoscope.engine.record import Outcome
 from mnemoscope.spec import Facts, Memory
 from mnemoscope.store import schema
 from mnemoscope.store.claims import Claims
@@ -152,7 +152,7 @@ def test_nowhere_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_files_are_whole_or_not_there(tmp_path: Path):
-    from mnemoscope.files import whole_file
+    from mnemoscope.engine.files import whole_file
 
     target = tmp_path / "table.csv"
     target.write_text("before")

@@ -13,7 +13,7 @@ from test_store import SPEC, made
 from mnemoscope import Retrieval, SpecError
 from mnemoscope.cli import main
 from mnemoscope.experiments.sweep import sweep
-from mnemoscope.record import NUMERICS_VERSION, AnyJob, Outcome, Record
+from mnemoscope.engine.record import NUMERICS_VERSION, AnyJob, Outcome, Record
 from mnemoscope.spec import Facts, Memory
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.maintenance import repair, verify

@@ -15,7 +15,7 @@ from test_store_damage import Recorded, change, path, read_all
 from mnemoscope import SpecError
 from mnemoscope.cli import main
 from mnemoscope.experiments.sweep import sweep
-from mnemoscope.record import NUMERICS_VERSION
+from mnemoscope.engine.record import NUMERICS_VERSION
 from mnemoscope.store import pages, schema
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.maintenance import repair, verify

@@ -16,7 +16,7 @@ from mnemoscope import Facts, Retrieval, SpecError, Trial
 from mnemoscope.experiments.axes import Axis, grid, read_axis
 from mnemoscope.experiments.sweep import ThisProcess, sweep
 from mnemoscope.experiments.work import batches, run_batch
-from mnemoscope.record import AnyJob, Job
+from mnemoscope.engine.record import AnyJob, Job
 from mnemoscope.store.trials import Store
 
 SPEC = Retrieval(vocab=64, dim=32, length=4, samples=500)

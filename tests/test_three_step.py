@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from settings import draw_pieces, specs
 
-from mnemoscope.layout import Layout, choose_layout
+from mnemoscope.engine.layout import Layout, choose_layout
 from mnemoscope.models.transformer import (
     Scores,
     attention_tied,
@@ -19,7 +19,7 @@ from mnemoscope.models.transformer import (
     name_label,
     rounding,
 )
-from mnemoscope.numerics import Precision, numerics
+from mnemoscope.engine.device import Precision, numerics
 from mnemoscope.spec import Retrieval
 from mnemoscope.training import by_token
 from mnemoscope.training.reference import logits, train_by_autodiff

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mnemoscope.spec import Memory
-from mnemoscope.together import (
+from mnemoscope.engine.early_stopping import (
     Hear,
     Lesson,
     School,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mnemoscope.experiments.fit import Scaling, fit
     from mnemoscope.experiments.phase import PhaseDiagram, phase_diagram, predicted_diagram
     from mnemoscope.experiments.trials import Run, run
-    from mnemoscope.record import Step, Trial
+    from mnemoscope.engine.record import Step, Trial
     from mnemoscope.simulation import simulate
     from mnemoscope.store.trials import Store
 
@@ -67,9 +67,9 @@ _SIMULATOR = {
     "PhaseDiagram": "experiments.phase",
     "Run": "experiments.trials",
     "Scaling": "experiments.fit",
-    "Step": "record",
+    "Step": "engine.record",
     "Store": "store.trials",
-    "Trial": "record",
+    "Trial": "engine.record",
     "critical": "experiments.critical",
     "critical_many": "experiments.critical",
     "dynamics": "experiments.dynamics",

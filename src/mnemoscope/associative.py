@@ -12,15 +12,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from mnemoscope.spec.validators import Device
-from mnemoscope.free_memory import SINGULAR, check_fits
-from mnemoscope.keys import named_key
+from mnemoscope.engine.free_memory import SINGULAR, check_fits
+from mnemoscope.engine.random import named_key
 from mnemoscope.models.associative import Full, least_squares
-from mnemoscope.numerics import Place, Precision, find_device, forget_programs, numerics
-from mnemoscope.record import Outcome
-from mnemoscope.room import Room
+from mnemoscope.engine.device import Place, Precision, find_device, forget_programs, numerics
+from mnemoscope.engine.record import Outcome
+from mnemoscope.engine.memory_budget import Room
 from mnemoscope.spec import Memory, SpecError
-from mnemoscope.stopping import handing_on
-from mnemoscope.together import (
+from mnemoscope.engine.interrupts import handing_on
+from mnemoscope.engine.early_stopping import (
     LEAST_LARGE,
     LEAST_ON_GPU,
     Hear,

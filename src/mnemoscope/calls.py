@@ -19,13 +19,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mnemoscope import keys
+from mnemoscope.engine import random
 from mnemoscope.evaluation import Look, look_at_steps
-from mnemoscope.layout import Layout, choose_layout, needed_bytes
+from mnemoscope.engine.layout import Layout, choose_layout, needed_bytes
 from mnemoscope.models.transformer import draw_frozen
-from mnemoscope.numerics import Place, Precision, numerics
-from mnemoscope.record import Job
-from mnemoscope.room import Room, plan_memory
+from mnemoscope.engine.device import Place, Precision, numerics
+from mnemoscope.engine.record import Job
+from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval
 from mnemoscope.training.streaming import Count, Source
 from mnemoscope.training.three_step import Rates, three_steps, train_in_one_call
@@ -126,8 +126,8 @@ def _arguments(call: Call, jobs: Sequence[Job]) -> tuple[Any, ...]:
     """
     filled = [*jobs, *[jobs[-1]] * (call.size - len(jobs))]
     streams = {
-        name: jnp.asarray(np.stack([keys.stream(spec, seed, name) for spec, seed in filled]))
-        for name in keys.STREAMS
+        name: jnp.asarray(np.stack([random.stream(spec, seed, name) for spec, seed in filled]))
+        for name in random.STREAMS
     }
     alive = np.arange(call.size) < len(jobs)
     samples = np.where(alive, [spec.samples for spec, _ in filled], 0)

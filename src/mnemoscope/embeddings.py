@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, UInt32
 
-from mnemoscope.keys import normal
+from mnemoscope.engine.random import normal
 
 # Rows that Gram-Schmidt takes together.
 ROWS_AT_ONCE = 32

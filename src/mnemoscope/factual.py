@@ -14,17 +14,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from mnemoscope.spec.validators import Device
-from mnemoscope.free_memory import SINGULAR, SOLVED, check_fits
-from mnemoscope.keys import named_key, normal
+from mnemoscope.engine.free_memory import SINGULAR, SOLVED, check_fits
+from mnemoscope.engine.random import named_key, normal
 from mnemoscope.models.constructed import write_weights
 from mnemoscope.models.factual import Weights, attended, by_place, draw_frozen
-from mnemoscope.numerics import Place, Precision, find_device, forget_programs, numerics
-from mnemoscope.record import Outcome
-from mnemoscope.room import Room
+from mnemoscope.engine.device import Place, Precision, find_device, forget_programs, numerics
+from mnemoscope.engine.record import Outcome
+from mnemoscope.engine.memory_budget import Room
 from mnemoscope.spec import Facts, SpecError
-from mnemoscope.stopping import handing_on
+from mnemoscope.engine.interrupts import handing_on
 from mnemoscope.tasks.facts import Sizes, draw_facts
-from mnemoscope.together import (
+from mnemoscope.engine.early_stopping import (
     COMPILE_SECONDS,
     Hear,
     Lesson,

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mnemoscope.spec.validators import is_name, whole
-from mnemoscope.files import data_home, whole_file
-from mnemoscope.free_memory import EIGENVECTORS, check_fits
+from mnemoscope.engine.files import data_home, whole_file
+from mnemoscope.engine.free_memory import EIGENVECTORS, check_fits
 from mnemoscope.matrix_files import MOST_COLUMNS, check_numbers, check_shape, read_parts
 from mnemoscope.spec import SpecError
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mnemoscope.free_memory import check_fits
+from mnemoscope.engine.free_memory import check_fits
 from mnemoscope.spec import SpecError
 
 # Tokens and dimensions, at most; and what their numbers may take in double precision.

@@ -14,18 +14,18 @@ from collections.abc import Iterator
 import jax
 import jax.numpy as jnp
 
-from mnemoscope import keys
+from mnemoscope.engine import random
 from mnemoscope.calls import Seen, call_for, run_call
 from mnemoscope.evaluation import Look, look, look_at_steps
 from mnemoscope.spec.validators import Device
-from mnemoscope.layout import Layout
+from mnemoscope.engine.layout import Layout
 from mnemoscope.models.own import make_frozen
 from mnemoscope.models.transformer import Frozen
-from mnemoscope.numerics import Place, Precision, find_device, numerics
-from mnemoscope.record import Job, Status, Step, Trial
-from mnemoscope.room import Room, plan_memory
+from mnemoscope.engine.device import Place, Precision, find_device, numerics
+from mnemoscope.engine.record import Job, Status, Step, Trial
+from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval
-from mnemoscope.stopping import stop_if_asked
+from mnemoscope.engine.interrupts import stop_if_asked
 from mnemoscope.training import full, three_step
 from mnemoscope.training.streaming import Count, Progress, Source
 from mnemoscope.training.three_step import Rates, ThreeSteps, train_three_steps
@@ -71,7 +71,7 @@ def _in_parts(
     spec: Retrieval, seed: int, layout: Layout, progress: Progress | None
 ) -> tuple[list[Step], bool]:
     """A trial of more than one compiled call, which tells of its progress and can be stopped."""
-    streams = keys.streams(spec, seed)
+    streams = random.streams(spec, seed)
     frozen = make_frozen(spec, streams)
     train = Source(streams["train"], frozen.permutation)
     test = Source(streams["test"], frozen.permutation)

@@ -19,7 +19,7 @@ from hang_guard import no_hang
 from mnemoscope.cli import main
 from mnemoscope.experiments import sweep as sweeping
 from mnemoscope.experiments.work import run_batch
-from mnemoscope.record import AnyJob
+from mnemoscope.engine.record import AnyJob
 from mnemoscope.spec import Retrieval
 from mnemoscope.store.salvage import salvage
 from mnemoscope.store.schema import DamagedStore

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.free_memory import EIGENVECTORS, check_fits
+from mnemoscope.engine.free_memory import EIGENVECTORS, check_fits
 
 # Pairs are looked at among so many rows, evenly spaced.
 MOST_ROWS = 2048

@@ -7,7 +7,7 @@ import numpy as np
 
 from mnemoscope.batch import simulate_many
 from mnemoscope.spec.validators import Device
-from mnemoscope.record import Job
+from mnemoscope.engine.record import Job
 from mnemoscope.spec import Retrieval
 
 # A d-N diagram for a small machine and for a GPU: points a side, seeds, and the rest.

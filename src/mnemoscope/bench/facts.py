@@ -5,7 +5,7 @@ from typing import Any
 
 from mnemoscope.factual import train_many
 from mnemoscope.spec.validators import Device
-from mnemoscope.record import Outcome
+from mnemoscope.engine.record import Outcome
 from mnemoscope.spec import Facts
 
 SETTING = Facts(

@@ -15,13 +15,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mnemoscope import keys
+from mnemoscope.engine import random
 from mnemoscope.spec.validators import Device
-from mnemoscope.layout import Layout
+from mnemoscope.engine.layout import Layout
 from mnemoscope.models.own import make_frozen
 from mnemoscope.models.transformer import Frozen
-from mnemoscope.numerics import find_device, numerics
-from mnemoscope.room import Room, plan_memory
+from mnemoscope.engine.device import find_device, numerics
+from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.tasks.retrieval import sample
 from mnemoscope.training import by_token, by_winner
@@ -44,7 +44,7 @@ def profile(spec: Retrieval, device: Device, budget: int | None = None) -> dict[
         layout = plan_memory(spec, "float32", Room.of(place, budget))
         if layout.tables != "dense":
             raise SpecError("profile", "expected a vocabulary whose tables fit in memory")
-        streams = keys.streams(spec, 0)
+        streams = random.streams(spec, 0)
         frozen = make_frozen(spec, streams)
         source = Source(streams["train"], frozen.permutation)
         return {

@@ -21,12 +21,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mnemoscope import keys
-from mnemoscope.layout import Layout
+from mnemoscope.engine import random
+from mnemoscope.engine.layout import Layout
 from mnemoscope.models.own import make_frozen
 from mnemoscope.models.transformer import Frozen
-from mnemoscope.numerics import find_device, numerics
-from mnemoscope.room import Room, plan_memory
+from mnemoscope.engine.device import find_device, numerics
+from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import sample
 from mnemoscope.training.reference import train_by_autodiff
@@ -46,7 +46,7 @@ def main() -> None:
     spec = Retrieval.read(request["spec"])
     place = find_device(request["device"])
     with numerics("float32", place):
-        streams = keys.streams(spec, SEED)
+        streams = random.streams(spec, SEED)
         frozen = make_frozen(spec, streams)
         layout = plan_memory(spec, "float32", Room.of(place, request["budget"]))
         source = Source(streams["train"], frozen.permutation)

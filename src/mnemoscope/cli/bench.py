@@ -25,7 +25,7 @@ from mnemoscope.cli.asking import YES, ask_first
 from mnemoscope.cli.output import Watch, number, print_json
 from mnemoscope.cli.setting import DEVICE, JSON, MEMORY, Setting, read_device, read_memory
 from mnemoscope.spec.validators import Device
-from mnemoscope.numerics import find_device
+from mnemoscope.engine.device import find_device
 from mnemoscope.spec import Retrieval
 
 QUICK = [dict(vocab=256, dim=64, length=16, samples=4096)]

@@ -25,10 +25,10 @@ from mnemoscope.experiments.collapse import measure_collapse, settings
 from mnemoscope.experiments.decoders import decode, see
 from mnemoscope.experiments.forecast import of_decoding
 from mnemoscope.spec.validators import Device, between, whole
-from mnemoscope.numerics import find_device
+from mnemoscope.engine.device import find_device
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.collapse import draw_collapse
-from mnemoscope.room import Room, plan_memory
+from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval, SpecError, read_option
 from mnemoscope.theory.bound import collapse, limits, needed_nats
 

@@ -14,7 +14,7 @@ from mnemoscope.cli.setting import DEVICE, field_option, read_device, read_given
 from mnemoscope.experiments.dynamics import Dynamics
 from mnemoscope.experiments.dynamics import dynamics as run
 from mnemoscope.experiments.forecast import of_flow
-from mnemoscope.numerics import find_device, numerics
+from mnemoscope.engine.device import find_device, numerics
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.dynamics import draw_dynamics
 from mnemoscope.spec import Flow

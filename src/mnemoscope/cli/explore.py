@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from mnemoscope.cli.setting import DEVICE, read_whole
-from mnemoscope.extras import need
+from mnemoscope.engine.extras import need
 from mnemoscope.spec.validators import Device, one_of
 from mnemoscope.spec import SpecError, read_option
 from mnemoscope.store.schema import NOWHERE, connect, default_path
@@ -64,7 +64,7 @@ def explore(
 def _look_for_gpu() -> None:
     """Refuse a GPU that is not there. Looked for here, it would be taken from who measures."""
     look = (
-        "from mnemoscope.numerics import find_device\n"
+        "from mnemoscope.engine.device import find_device\n"
         "from mnemoscope.spec import SpecError\n"
         "try: find_device('gpu')\n"
         "except SpecError as error: print(error.message)"

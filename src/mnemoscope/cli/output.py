@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from mnemoscope.pace import duration, time_left
+from mnemoscope.engine.pace import duration, time_left
 
 BAR = "█"
 PARTS = " ▏▎▍▌▋▊▉"

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from mnemoscope.cli.output import print_json
 from mnemoscope.cli.setting import JSON
-from mnemoscope.extras import need
-from mnemoscope.files import check_folder, check_place
+from mnemoscope.engine.extras import need
+from mnemoscope.engine.files import check_folder, check_place
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.page import Exhibit, write_page
 from mnemoscope.report.study import both_forms, draw_study

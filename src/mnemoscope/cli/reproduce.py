@@ -15,7 +15,7 @@ from mnemoscope.cli.setting import DEVICE, JSON, read_device, read_whole
 from mnemoscope.cli.sweeping import CLUSTER, STORE, check_store, open_tools
 from mnemoscope.experiments.cluster import check_cluster
 from mnemoscope.experiments.sweep import Tally
-from mnemoscope.files import check_folder
+from mnemoscope.engine.files import check_folder
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.study import draw_study
 from mnemoscope.spec import SpecError

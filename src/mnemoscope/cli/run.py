@@ -28,9 +28,9 @@ from mnemoscope.experiments.forecast import jobs_ahead
 from mnemoscope.experiments.sweep import OneByOne, sweep
 from mnemoscope.experiments.trials import Run
 from mnemoscope.models.activations import hermite_parts
-from mnemoscope.numerics import find_device
-from mnemoscope.record import Step, Trial
-from mnemoscope.room import Room, plan_memory
+from mnemoscope.engine.device import find_device
+from mnemoscope.engine.record import Step, Trial
+from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval
 
 # Ties in fewer of the test sequences than this are not worth a line.

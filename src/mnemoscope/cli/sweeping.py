@@ -14,9 +14,9 @@ from mnemoscope.experiments.cluster import check_cluster, open_workers
 from mnemoscope.experiments.forecast import Ahead, counted
 from mnemoscope.experiments.sweep import Tally, Workers
 from mnemoscope.spec.validators import Device, Measure, one_of, whole
-from mnemoscope.files import check_place, check_target
-from mnemoscope.numerics import find_device
-from mnemoscope.record import AnyJob
+from mnemoscope.engine.files import check_place, check_target
+from mnemoscope.engine.device import find_device
+from mnemoscope.engine.record import AnyJob
 from mnemoscope.spec import SpecError, read_option
 from mnemoscope.store.schema import NOWHERE, DamagedStore, default_path
 from mnemoscope.store.trials import Store

@@ -34,8 +34,8 @@ from mnemoscope.experiments.validate import (
     matched_seeds,
 )
 from mnemoscope.spec.validators import Device, one_of
-from mnemoscope.files import check_target, whole_file
-from mnemoscope.numerics import find_device
+from mnemoscope.engine.files import check_target, whole_file
+from mnemoscope.engine.device import find_device
 from mnemoscope.report.validation import page, section
 from mnemoscope.spec import Retrieval, read_option
 

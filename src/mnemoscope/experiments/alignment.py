@@ -6,11 +6,11 @@ numbers, is the cosine of alpha and z_trig. A random direction has one of size 1
 
 import numpy as np
 
-from mnemoscope import keys
+from mnemoscope.engine import random
 from mnemoscope.spec.validators import Device
 from mnemoscope.models.own import make_frozen
-from mnemoscope.numerics import find_device, forget_programs, numerics
-from mnemoscope.room import Room, plan_memory
+from mnemoscope.engine.device import find_device, forget_programs, numerics
+from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.training.streaming import Source
 from mnemoscope.training.three_step import train_three_steps
@@ -24,7 +24,7 @@ def trigger_cosine(spec: Retrieval, seed: int, device: Device = "auto") -> float
     place = find_device(device)
     with numerics("float32", place):
         layout = plan_memory(spec, "float32", Room.of(place))
-        streams = keys.streams(spec, seed)
+        streams = random.streams(spec, seed)
         frozen = make_frozen(spec, streams)
         learned = train_three_steps(
             spec, layout, frozen, Source(streams["train"], frozen.permutation)

@@ -11,7 +11,7 @@ from typing import Any
 from mnemoscope.analysis.limits import Limits, LimitSearch, search_limits
 from mnemoscope.analysis.search import Place, Status
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
-from mnemoscope.record import AnyJob, Outcome
+from mnemoscope.engine.record import AnyJob, Outcome
 from mnemoscope.spec import Memory, Spec, SpecError
 from mnemoscope.spec.memory import MOST
 from mnemoscope.store.trials import Store

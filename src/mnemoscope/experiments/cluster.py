@@ -25,10 +25,10 @@ from typing import Any
 
 from mnemoscope.experiments.sweep import ThisProcess, Workers
 from mnemoscope.experiments.work import MOST_IN_A_BATCH, crashed, run_batch
-from mnemoscope.extras import need
+from mnemoscope.engine.extras import need
 from mnemoscope.spec.validators import Device
-from mnemoscope.numerics import keep_compiled_programs, share_gpu
-from mnemoscope.record import NUMERICS_VERSION, AnyJob, Record
+from mnemoscope.engine.device import keep_compiled_programs, share_gpu
+from mnemoscope.engine.record import NUMERICS_VERSION, AnyJob, Record
 from mnemoscope.spec import SpecError
 
 Say = Callable[[str], None]

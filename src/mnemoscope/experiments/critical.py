@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from mnemoscope.analysis.search import Found, Place, Search, Status, search_crossing
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
 from mnemoscope.spec.validators import Measure
-from mnemoscope.record import Job, Trial
+from mnemoscope.engine.record import Job, Trial
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.critical import SEARCH, critical_value

@@ -20,13 +20,13 @@ import jax
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from mnemoscope import keys
+from mnemoscope.engine import random
 from mnemoscope.experiments.message_passing import message_passing
 from mnemoscope.spec.validators import Device
-from mnemoscope.free_memory import SINGULAR, check_fits
+from mnemoscope.engine.free_memory import SINGULAR, check_fits
 from mnemoscope.models.own import make_frozen
-from mnemoscope.numerics import find_device, forget_programs, numerics
-from mnemoscope.room import Room, plan_memory
+from mnemoscope.engine.device import find_device, forget_programs, numerics
+from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.training.streaming import Count, Source
 from mnemoscope.training.three_step import first_gradient
@@ -70,7 +70,7 @@ def see(
     place = find_device(device)
     with numerics("float32", place):
         layout = plan_memory(spec, "float32", Room.of(place))
-        streams = keys.streams(spec, seed)
+        streams = random.streams(spec, seed)
         program = spec.program()
         frozen = make_frozen(spec, streams)
         source = Source(streams["train"], frozen.permutation)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mnemoscope.analysis.stages import Stage, find_stages
-from mnemoscope.record import finite
+from mnemoscope.engine.record import finite
 from mnemoscope.spec import Flow
 from mnemoscope.training.flow import Course, run_flow
 

@@ -9,7 +9,7 @@ from mnemoscope.analysis.intervals import Interval, mean_interval
 from mnemoscope.analysis.limits import Limits
 from mnemoscope.experiments.capacity import BEYOND, Question, find_limits
 from mnemoscope.experiments.sweep import Progress, ThisProcess, Workers, sweep
-from mnemoscope.record import Outcome
+from mnemoscope.engine.record import Outcome
 from mnemoscope.spec import Facts, SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.associative import GUIDE_FACTS

@@ -25,9 +25,9 @@ from mnemoscope.analysis.power_law import (
 )
 from mnemoscope.experiments.axes import Axis, grid
 from mnemoscope.experiments.critical import Along, Critical, critical_many
-from mnemoscope.extras import need
+from mnemoscope.engine.extras import need
 from mnemoscope.spec.validators import Measure
-from mnemoscope.record import finite
+from mnemoscope.engine.record import finite
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.theory.laws import laws_for
 from mnemoscope.theory.predict import predict

@@ -26,8 +26,8 @@ from mnemoscope.experiments.cost import (
 )
 from mnemoscope.experiments.critical import Along, guess_from_theory
 from mnemoscope.spec.validators import Measure
-from mnemoscope.pace import duration
-from mnemoscope.record import AnyJob, Job
+from mnemoscope.engine.pace import duration
+from mnemoscope.engine.record import AnyJob, Job
 from mnemoscope.spec import Facts, Flow, Retrieval, Spec
 from mnemoscope.theory.associative import GUIDE_FACTS
 

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, UInt32
 from mnemoscope.associative import draw_streams
 from mnemoscope.spec.validators import Device
 from mnemoscope.models.associative import construct, draw_pairs, logits
-from mnemoscope.numerics import find_device, forget_programs, numerics
+from mnemoscope.engine.device import find_device, forget_programs, numerics
 from mnemoscope.spec import Memory
 
 

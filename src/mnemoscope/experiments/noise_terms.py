@@ -20,13 +20,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mnemoscope import keys
+from mnemoscope.engine import random
 from mnemoscope.spec.validators import Device
-from mnemoscope.layout import Layout
+from mnemoscope.engine.layout import Layout
 from mnemoscope.models.own import make_frozen
 from mnemoscope.models.transformer import Frozen
-from mnemoscope.numerics import find_device, forget_programs, numerics
-from mnemoscope.room import Room, plan_memory
+from mnemoscope.engine.device import find_device, forget_programs, numerics
+from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.training.by_token import count_pairs, inverse, spread_means
 from mnemoscope.training.streaming import Count, Source
@@ -46,7 +46,7 @@ def measure_terms(spec: Retrieval, seed: int, device: Device = "auto") -> dict[s
     place = find_device(device)
     with numerics("float64", place):
         layout = plan_memory(spec, "float64", Room.of(place))
-        streams = keys.streams(spec, seed)
+        streams = random.streams(spec, seed)
         program = spec.program()
         frozen = make_frozen(spec, streams)
         source = Source(streams["train"], frozen.permutation)

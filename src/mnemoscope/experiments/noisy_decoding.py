@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mnemoscope.experiments.decoders import decode, see
 from mnemoscope.spec.validators import Device
 from mnemoscope.spec import Retrieval
-from mnemoscope.stopping import stop_if_asked
+from mnemoscope.engine.interrupts import stop_if_asked
 from mnemoscope.theory.bound import limits
 
 NAMES = ("matched_filter", "ridge_assignment")

@@ -19,8 +19,8 @@ import numpy as np
 from mnemoscope.experiments.axes import NAMED, Axis, grid
 from mnemoscope.experiments.critical import RISING
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
-from mnemoscope.extras import need
-from mnemoscope.record import Trial
+from mnemoscope.engine.extras import need
+from mnemoscope.engine.record import Trial
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.predict import predict

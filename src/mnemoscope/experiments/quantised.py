@@ -26,7 +26,7 @@ from jaxtyping import Array, Float
 from mnemoscope.associative import CHECK, draw_streams, program_of
 from mnemoscope.spec.validators import Device
 from mnemoscope.models.associative import Full, Pairs, construct
-from mnemoscope.numerics import find_device, forget_programs, numerics
+from mnemoscope.engine.device import find_device, forget_programs, numerics
 from mnemoscope.spec import Memory
 from mnemoscope.training.associative import accuracy_of, advance, begin
 

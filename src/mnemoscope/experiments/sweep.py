@@ -17,14 +17,14 @@ from mnemoscope.experiments.cost import job_seconds, stops_early
 from mnemoscope.experiments.trials import Report, run_trials
 from mnemoscope.experiments.work import MOST_IN_A_BATCH, batches, run_batch
 from mnemoscope.spec.validators import Device
-from mnemoscope.numerics import find_device
-from mnemoscope.pace import duration, time_left
-from mnemoscope.record import AnyJob, Record
+from mnemoscope.engine.device import find_device
+from mnemoscope.engine.pace import duration, time_left
+from mnemoscope.engine.record import AnyJob, Record
 from mnemoscope.spec import Retrieval, Spec
-from mnemoscope.stopping import Interrupted, interrupts_held, stop_if_asked
+from mnemoscope.engine.interrupts import Interrupted, interrupts_held, stop_if_asked
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.trials import Store
-from mnemoscope.together import Hear
+from mnemoscope.engine.early_stopping import Hear
 
 # Progress within a batch is passed on this often.
 SECONDS_BETWEEN_WORDS = 0.5

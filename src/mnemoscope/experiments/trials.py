@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from mnemoscope.analysis.intervals import Interval, mean_interval
 from mnemoscope.spec.validators import Device
-from mnemoscope.numerics import Precision, find_device
-from mnemoscope.record import Trial
+from mnemoscope.engine.device import Precision, find_device
+from mnemoscope.engine.record import Trial
 from mnemoscope.simulation import simulate
 from mnemoscope.spec import Retrieval, SpecError
 

@@ -11,10 +11,10 @@ from mnemoscope import associative, factual
 from mnemoscope.batch import simulate_many
 from mnemoscope.calls import bucket
 from mnemoscope.spec.validators import Device
-from mnemoscope.numerics import find_device
-from mnemoscope.record import AnyJob, Outcome, Record, Trial
+from mnemoscope.engine.device import find_device
+from mnemoscope.engine.record import AnyJob, Outcome, Record, Trial
 from mnemoscope.spec import Facts, Memory, Retrieval, Spec, SpecError
-from mnemoscope.together import Hear
+from mnemoscope.engine.early_stopping import Hear
 
 # Trials to a batch: what is lost when the driver dies in the middle of one.
 MOST_IN_A_BATCH = {"cpu": 8, "gpu": 128}

@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Array, Float, UInt32
 
 from mnemoscope import embeddings
-from mnemoscope.keys import normal
+from mnemoscope.engine.random import normal
 from mnemoscope.models import activations
 from mnemoscope.spec.base import SpecError
 from mnemoscope.spec.memory import Memory

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, UInt32
 
-from mnemoscope.keys import normal
+from mnemoscope.engine.random import normal
 from mnemoscope.spec.facts import Facts
 from mnemoscope.tasks.facts import Sizes, count_tokens
 

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, UInt32
 
-from mnemoscope import keys
+from mnemoscope.engine import random
 from mnemoscope.matrices import load
 from mnemoscope.models.transformer import Frozen, draw_frozen
 from mnemoscope.spec import Retrieval, SpecError
@@ -25,7 +25,7 @@ def make_frozen(spec: Retrieval, streams: dict[str, UInt32[Array, "2"]]) -> Froz
         raise SpecError("vocab", f"expected at most {rows:,}, the rows of the file, got "
                         f"{spec.vocab:,}")  # fmt: skip
     drawn = draw_frozen(spec.program(), "gaussian", streams)
-    chosen = keys.permutation(streams["input"], rows)[: spec.vocab]
+    chosen = random.permutation(streams["input"], rows)[: spec.vocab]
     Z = jnp.asarray(kept.Z, drawn.Z.dtype)[chosen]
     U = drawn.U if kept.U is None else jnp.asarray(kept.U, drawn.U.dtype)[chosen]
     return drawn._replace(Z=Z, U=U)

@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, UInt32
 
-from mnemoscope import keys
+from mnemoscope.engine import random
 from mnemoscope.embeddings import draw_embeddings
 from mnemoscope.models.activations import named
 from mnemoscope.spec import Retrieval
@@ -65,10 +65,10 @@ def draw_frozen(
     With `dim`, the dimension is that and spec.dim only the columns of the arrays.
     """
     made = draw_embeddings(law, spec.vocab, spec.dim, streams, dim)
-    permutation = keys.permutation(streams["permutation"], spec.vocab)
+    permutation = random.permutation(streams["permutation"], spec.vocab)
     if spec.width == 0:
         return Frozen(*made, None, permutation)
-    W_in = keys.normal(streams["hidden"], spec.width, spec.dim, dim).astype(float)
+    W_in = random.normal(streams["hidden"], spec.width, spec.dim, dim).astype(float)
     return Frozen(*made, W_in, permutation)
 
 

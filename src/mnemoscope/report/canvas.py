@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from mnemoscope.extras import need
-from mnemoscope.files import check_target, whole_file
+from mnemoscope.engine.extras import need
+from mnemoscope.engine.files import check_target, whole_file
 from mnemoscope.spec import SpecError
 
 FORMS = (".png", ".svg", ".pdf")

@@ -15,8 +15,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from mnemoscope.extras import need
-from mnemoscope.files import whole_file
+from mnemoscope.engine.extras import need
+from mnemoscope.engine.files import whole_file
 
 MARKS = {"supported": "✓", "refuted": "✗", "inconclusive": "?"}
 # Whose claim it is, by the beginning of its source: a class for the badge, and what it means.

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.experiments.phase import PhaseDiagram
-from mnemoscope.extras import need
-from mnemoscope.files import whole_file
+from mnemoscope.engine.extras import need
+from mnemoscope.engine.files import whole_file
 from mnemoscope.report.canvas import open_canvas, plain, save
 from mnemoscope.spec import LETTERS
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mnemoscope.extras import need
+from mnemoscope.engine.extras import need
 from mnemoscope.report.canvas import check_form, save
 from mnemoscope.report.interactive import as_plotly
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-from mnemoscope.record import NUMERICS_VERSION, AnyJob, Record
+from mnemoscope.engine.record import NUMERICS_VERSION, AnyJob, Record
 from mnemoscope.store.schema import NOWHERE, asking, told, transaction
 from mnemoscope.store.trials import Store
 

@@ -9,9 +9,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mnemoscope.extras import need
-from mnemoscope.files import check_place, check_target, whole_file
-from mnemoscope.record import NUMERICS_VERSION
+from mnemoscope.engine.extras import need
+from mnemoscope.engine.files import check_place, check_target, whole_file
+from mnemoscope.engine.record import NUMERICS_VERSION
 from mnemoscope.spec import SpecError
 from mnemoscope.store.rows import RECORD, UNREADABLE, read_setting, read_trial
 from mnemoscope.store.salvage import aside_path, move_log, recover, salvage, write_salvaged

@@ -10,7 +10,7 @@ import math
 import time
 from typing import Any
 
-from mnemoscope.record import Outcome, Record, Step, Trial
+from mnemoscope.engine.record import Outcome, Record, Step, Trial
 from mnemoscope.spec import KINDS, Retrieval, Spec
 
 FIELDS = tuple(Retrieval.model_fields)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mnemoscope.files import whole_file
+from mnemoscope.engine.files import whole_file
 from mnemoscope.spec import SpecError
 from mnemoscope.store.pages import all_rows
 from mnemoscope.store.rows import (

@@ -24,7 +24,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from mnemoscope.files import check_place, data_home
+from mnemoscope.engine.files import check_place, data_home
 from mnemoscope.spec import SpecError
 from mnemoscope.store.rows import (
     FIELDS,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mnemoscope.extras import need
+from mnemoscope.engine.extras import need
 from mnemoscope.spec import KINDS, SpecError
 from mnemoscope.store.rows import FIELDS, METRICS
 from mnemoscope.store.schema import COLUMNS, asking

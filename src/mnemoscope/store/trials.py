@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from mnemoscope.record import NUMERICS_VERSION, Outcome, Record, Trial
+from mnemoscope.engine.record import NUMERICS_VERSION, Outcome, Record, Trial
 from mnemoscope.spec import Retrieval, Spec
 from mnemoscope.store.rows import (
     RECORD,

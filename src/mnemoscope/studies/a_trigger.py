@@ -7,7 +7,7 @@ from typing import Any
 from mnemoscope.experiments.alignment import trigger_cosine
 from mnemoscope.report.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
-from mnemoscope.stopping import stop_if_asked
+from mnemoscope.engine.interrupts import stop_if_asked
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
 from mnemoscope.studies.means import draw_curve, show, spread
 

@@ -19,7 +19,7 @@ from mnemoscope.experiments.forecast import Forecast
 from mnemoscope.experiments.shared_batches import Common, Desk
 from mnemoscope.experiments.sweep import Tally, ThisProcess
 from mnemoscope.spec.validators import Device
-from mnemoscope.numerics import compile_soon, find_device, keep_compiled_programs, share_gpu
+from mnemoscope.engine.device import compile_soon, find_device, keep_compiled_programs, share_gpu
 from mnemoscope.spec import SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.studies.base import Bench, Size, Study

@@ -8,7 +8,7 @@ import numpy as np
 
 from mnemoscope.analysis.power_law import Points, fit_power_law
 from mnemoscope.experiments.dynamics import dynamics
-from mnemoscope.numerics import find_device, numerics
+from mnemoscope.engine.device import find_device, numerics
 from mnemoscope.report.canvas import plain_log_ticks, ticks_at
 from mnemoscope.spec import Flow
 from mnemoscope.studies.base import (

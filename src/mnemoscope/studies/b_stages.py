@@ -6,7 +6,7 @@ import numpy as np
 
 from mnemoscope.analysis.stages import NEAR
 from mnemoscope.experiments.dynamics import Dynamics, dynamics
-from mnemoscope.numerics import find_device, numerics
+from mnemoscope.engine.device import find_device, numerics
 from mnemoscope.spec import Flow
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from mnemoscope.experiments.sweep import Tally, Workers
-from mnemoscope.record import AnyJob
+from mnemoscope.engine.record import AnyJob
 from mnemoscope.store.trials import Store
 
 Size = Literal["quick", "full"]

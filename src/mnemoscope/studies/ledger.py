@@ -19,8 +19,8 @@ from typing import IO, Any, get_args
 
 import jax
 
-from mnemoscope.files import check_place, whole_file
-from mnemoscope.record import NUMERICS_VERSION, versions
+from mnemoscope.engine.files import check_place, whole_file
+from mnemoscope.engine.record import NUMERICS_VERSION, versions
 from mnemoscope.spec import SpecError
 from mnemoscope.store.schema import default_path
 from mnemoscope.studies.base import (

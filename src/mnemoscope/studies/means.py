@@ -8,7 +8,7 @@ from scipy.special import stdtrit
 
 from mnemoscope.analysis.intervals import mean_interval
 from mnemoscope.experiments.sweep import sweep
-from mnemoscope.record import Trial
+from mnemoscope.engine.record import Trial
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Numbers
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from mnemoscope.record import AnyJob, Record, Trial
+from mnemoscope.engine.record import AnyJob, Record, Trial
 from mnemoscope.spec import Retrieval
 from mnemoscope.store.trials import Store
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, UInt32
 
-from mnemoscope.keys import below, padded_words, random_words
+from mnemoscope.engine.random import below, padded_words, random_words
 from mnemoscope.spec.facts import Facts
 from mnemoscope.spec.flow import Flow
 

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, UInt32
 
-from mnemoscope.keys import below, random_halves, random_word
+from mnemoscope.engine.random import below, random_halves, random_word
 
 
 class Batch(NamedTuple):

@@ -19,7 +19,7 @@ from mnemoscope.models.associative import (
     draw_weights,
     logits,
 )
-from mnemoscope.numerics import loops_inside
+from mnemoscope.engine.device import loops_inside
 from mnemoscope.spec.memory import Memory
 from mnemoscope.training.adamw import adamw
 from mnemoscope.training.side_by_side import over_rows, take_steps

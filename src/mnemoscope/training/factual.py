@@ -20,7 +20,7 @@ from mnemoscope.models.factual import (
     draw_weights,
     logits,
 )
-from mnemoscope.numerics import loops_inside
+from mnemoscope.engine.device import loops_inside
 from mnemoscope.spec.facts import Facts
 from mnemoscope.tasks.facts import Asked, Sizes, draw_facts, draw_sequences
 from mnemoscope.training.adamw import adamw

@@ -23,8 +23,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, UInt32
 
-from mnemoscope.free_memory import check_fits
-from mnemoscope.keys import named_key, normal
+from mnemoscope.engine.free_memory import check_fits
+from mnemoscope.engine.random import named_key, normal
 from mnemoscope.spec.flow import Flow
 from mnemoscope.tasks.facts import Sizes, count_tokens, draw_sequences
 

@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mnemoscope.layout import Layout
+from mnemoscope.engine.layout import Layout
 from mnemoscope.models.transformer import Frozen, Parameters
 from mnemoscope.spec import Retrieval
 from mnemoscope.training import by_sample, by_token, by_winner

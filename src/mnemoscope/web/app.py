@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from mnemoscope.analysis.plan import plan_budget, plan_job
 from mnemoscope.spec.validators import Device, between, one_of, whole
-from mnemoscope.record import versions
+from mnemoscope.engine.record import versions
 from mnemoscope.spec import SpecError, read_option
 from mnemoscope.store.schema import NOWHERE
 from mnemoscope.store.trials import Store

@@ -36,7 +36,7 @@ def serve(line: Connection, store: Path, device: Device) -> None:
     """Work on the orders that come, until the line is closed or the server is gone."""
     # The simulator is loaded here and not above: the server starts this process, and has no use for
     # it itself.
-    from mnemoscope.numerics import compile_soon, keep_compiled_programs
+    from mnemoscope.engine.device import compile_soon, keep_compiled_programs
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server hears it, and ends this process
     if hasattr(os, "nice"):
@@ -76,7 +76,7 @@ def work_on(order: Order, line: Connection, store: Path, device: Device) -> int:
     """
     from mnemoscope.experiments.cost import estimate_seconds
     from mnemoscope.experiments.sweep import OneByOne, Tally, sweep
-    from mnemoscope.numerics import find_device
+    from mnemoscope.engine.device import find_device
     from mnemoscope.simulation import passes
     from mnemoscope.store.trials import Store
 

@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mnemoscope.numerics import Place, Precision
-from mnemoscope.record import Outcome, Status
+from mnemoscope.engine.device import Place, Precision
+from mnemoscope.engine.record import Outcome, Status
 from mnemoscope.spec import Spec
-from mnemoscope.stopping import stop_if_asked
+from mnemoscope.engine.interrupts import stop_if_asked
 
 # Going on in a smaller batch costs a compilation of about so many seconds.
 COMPILE_SECONDS = 4.0

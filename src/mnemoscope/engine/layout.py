@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from mnemoscope.numerics import Precision
+from mnemoscope.engine.device import Precision
 from mnemoscope.spec import Retrieval
 
 Platform = Literal["cpu", "gpu"]

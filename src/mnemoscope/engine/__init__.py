@@ -1,0 +1,1 @@
+"""What every run needs: random streams, devices, memory, interrupts, records."""
