@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from hypothesis import strategies as st
 
 from mnemoscope.engine import random
-from mnemoscope.models.transformer import Frozen, draw_frozen
+from mnemoscope.models.retrieval import Frozen, draw_frozen
 from mnemoscope.spec import Activation, Embedding, Retrieval, Trigger
 from mnemoscope.tasks.retrieval import Batch, sample
 from mnemoscope.training.streaming import Source

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mnemoscope import embeddings
+from mnemoscope.models import embeddings
 from mnemoscope.engine import random
 from mnemoscope.spec import Embedding, Retrieval
 

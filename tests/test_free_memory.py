@@ -14,7 +14,7 @@ from mnemoscope.associative import recall_many
 from mnemoscope.cli import main
 from mnemoscope.experiments.decoders import Seen, decode
 from mnemoscope.factual import train_many
-from mnemoscope.matrices import read_matrices
+from mnemoscope.models.matrices import read_matrices
 from mnemoscope.spec import Facts, Memory, SpecError
 from mnemoscope.theory.associative import LARGEST, hebbian_capacity
 
@@ -24,7 +24,7 @@ FACTORISATIONS = {
 # Where matrices are factorised whose size a user decides: each has its place in REFUSED below.
 BY_SIZE = {
     "analysis/geometry.py", "experiments/decoders.py", "experiments/message_passing.py",
-    "matrices.py", "models/associative.py", "models/constructed.py",
+    "matrices.py", "models/memory.py", "models/constructed.py",
 }  # fmt: skip
 # And where they have as many rows as an average has nodes, or a fit has parameters.
 SMALL = {
@@ -43,7 +43,7 @@ REFUSED: dict[str, Any] = {
     "experiments/decoders.py": lambda: decode(seen()),
     "experiments/message_passing.py": lambda: decode(seen(), ("message_passing",)),
     "matrices.py": lambda: read_matrices(np.eye(400), whiten=True),
-    "models/associative.py": lambda: recall_many([
+    "models/memory.py": lambda: recall_many([
         (Memory(items=8, dim=64, method="least-squares"), 0)]),
     "models/constructed.py": lambda: train_many([
         (Facts(subjects=8, relations=2, answers=2, dim=128, heads=5, head_dim=2, batch=1,
@@ -75,7 +75,7 @@ def test_what_does_not_fit_is_refused_before_it_is_begun(
         monkeypatch.setattr(np.linalg, name, begun)
     # Enough for the arrays of a training step, and not for a factorisation; that a matrix may be
     # too large to be read is another refusal.
-    monkeypatch.setattr("mnemoscope.matrix_files.check_fits", lambda *_: None)
+    monkeypatch.setattr("mnemoscope.models.matrix_files.check_fits", lambda *_: None)
     monkeypatch.setattr(free_memory, "free_in_host", lambda: 300_000)
     with pytest.raises(SpecError, match=r"expected a size that fits in the 300 kB free") as caught:
         REFUSED[where]()

@@ -14,7 +14,7 @@ from mnemoscope.analysis.limits import Limits, search_limits
 from mnemoscope.analysis.search import Place
 from mnemoscope.associative import draw_streams, program_of, recall_many
 from mnemoscope.cli import main
-from mnemoscope.models.associative import Full, construct, draw_pairs, least_squares, logits
+from mnemoscope.models.memory import Full, construct, draw_pairs, least_squares, logits
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.activation import apply
 from mnemoscope.theory.associative import hebbian_accuracy, hebbian_capacity, items_by_law

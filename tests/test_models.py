@@ -9,7 +9,7 @@ import pytest
 from settings import draw_pieces
 
 from mnemoscope.models import activations
-from mnemoscope.models.transformer import Frozen, Parameters, attention_scores, forward, pool
+from mnemoscope.models.retrieval import Frozen, Parameters, attention_scores, forward, pool
 from mnemoscope.spec import Activation, Retrieval
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.reference import logits

@@ -15,7 +15,7 @@ from mnemoscope.engine import device
 from mnemoscope.cli import main
 from mnemoscope.experiments.facts import Lessons, grown
 from mnemoscope.factual import _keys, program_of, train_many
-from mnemoscope.models import factual as model
+from mnemoscope.models import facts as model
 from mnemoscope.store.maintenance import verify
 from mnemoscope.store.trials import Store
 from mnemoscope.tasks.facts import Sizes, count_tokens, draw_facts, draw_sequences

@@ -16,7 +16,7 @@ from mnemoscope.engine import random
 from mnemoscope.evaluation import look_at_steps
 from mnemoscope.experiments import trials
 from mnemoscope.engine.layout import choose_layout, needed_bytes
-from mnemoscope.models.transformer import draw_frozen
+from mnemoscope.models.retrieval import draw_frozen
 from mnemoscope.engine.record import Step, Trial
 from mnemoscope.simulation import judge, passes
 from mnemoscope.tasks.retrieval import Batch

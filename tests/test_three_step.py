@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from settings import draw_pieces, specs
 
 from mnemoscope.engine.layout import Layout, choose_layout
-from mnemoscope.models.transformer import (
+from mnemoscope.models.retrieval import (
     Scores,
     attention_tied,
     hard_attention,

@@ -14,7 +14,7 @@ import numpy as np
 from mnemoscope.spec.validators import Device
 from mnemoscope.engine.free_memory import SINGULAR, check_fits
 from mnemoscope.engine.random import named_key
-from mnemoscope.models.associative import Full, least_squares
+from mnemoscope.models.memory import Full, least_squares
 from mnemoscope.engine.device import Place, Precision, find_device, forget_programs, numerics
 from mnemoscope.engine.record import Outcome
 from mnemoscope.engine.memory_budget import Room

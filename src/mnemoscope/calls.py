@@ -22,7 +22,7 @@ import numpy as np
 from mnemoscope.engine import random
 from mnemoscope.evaluation import Look, look_at_steps
 from mnemoscope.engine.layout import Layout, choose_layout, needed_bytes
-from mnemoscope.models.transformer import draw_frozen
+from mnemoscope.models.retrieval import draw_frozen
 from mnemoscope.engine.device import Place, Precision, numerics
 from mnemoscope.engine.record import Job
 from mnemoscope.engine.memory_budget import Room, plan_memory

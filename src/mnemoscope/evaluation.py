@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, UInt32
 
 from mnemoscope.engine.layout import Layout
-from mnemoscope.models.transformer import (
+from mnemoscope.models.retrieval import (
     Frozen,
     Margin,
     Scores,

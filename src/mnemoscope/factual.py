@@ -17,7 +17,7 @@ from mnemoscope.spec.validators import Device
 from mnemoscope.engine.free_memory import SINGULAR, SOLVED, check_fits
 from mnemoscope.engine.random import named_key, normal
 from mnemoscope.models.constructed import write_weights
-from mnemoscope.models.factual import Weights, attended, by_place, draw_frozen
+from mnemoscope.models.facts import Weights, attended, by_place, draw_frozen
 from mnemoscope.engine.device import Place, Precision, find_device, forget_programs, numerics
 from mnemoscope.engine.record import Outcome
 from mnemoscope.engine.memory_budget import Room

@@ -19,8 +19,8 @@ from mnemoscope.calls import Seen, call_for, run_call
 from mnemoscope.evaluation import Look, look, look_at_steps
 from mnemoscope.spec.validators import Device
 from mnemoscope.engine.layout import Layout
-from mnemoscope.models.own import make_frozen
-from mnemoscope.models.transformer import Frozen
+from mnemoscope.models.frozen import make_frozen
+from mnemoscope.models.retrieval import Frozen
 from mnemoscope.engine.device import Place, Precision, find_device, numerics
 from mnemoscope.engine.record import Job, Status, Step, Trial
 from mnemoscope.engine.memory_budget import Room, plan_memory

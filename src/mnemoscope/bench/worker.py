@@ -23,8 +23,8 @@ import numpy as np
 
 from mnemoscope.engine import random
 from mnemoscope.engine.layout import Layout
-from mnemoscope.models.own import make_frozen
-from mnemoscope.models.transformer import Frozen
+from mnemoscope.models.frozen import make_frozen
+from mnemoscope.models.retrieval import Frozen
 from mnemoscope.engine.device import find_device, numerics
 from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval

@@ -14,7 +14,7 @@ from cyclopts import Group, Parameter
 from pydantic_core import PydanticUndefined
 
 from mnemoscope.spec.validators import Device, byte_count, one_of, whole
-from mnemoscope.matrices import take_matrix
+from mnemoscope.models.matrices import take_matrix
 from mnemoscope.spec import Retrieval, Spec, SpecError, read_option, read_toml
 
 S = TypeVar("S", bound=Spec)

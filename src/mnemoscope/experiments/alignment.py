@@ -8,7 +8,7 @@ import numpy as np
 
 from mnemoscope.engine import random
 from mnemoscope.spec.validators import Device
-from mnemoscope.models.own import make_frozen
+from mnemoscope.models.frozen import make_frozen
 from mnemoscope.engine.device import find_device, forget_programs, numerics
 from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval, SpecError

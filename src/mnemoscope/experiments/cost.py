@@ -18,7 +18,7 @@ import numpy as np
 
 from mnemoscope import associative, factual
 from mnemoscope.calls import bucket
-from mnemoscope.models.factual import attended, by_place
+from mnemoscope.models.facts import attended, by_place
 from mnemoscope.engine.record import AnyJob
 from mnemoscope.simulation import passes
 from mnemoscope.spec import Facts, Flow, Memory, Retrieval, Spec

@@ -24,7 +24,7 @@ from mnemoscope.engine import random
 from mnemoscope.experiments.message_passing import message_passing
 from mnemoscope.spec.validators import Device
 from mnemoscope.engine.free_memory import SINGULAR, check_fits
-from mnemoscope.models.own import make_frozen
+from mnemoscope.models.frozen import make_frozen
 from mnemoscope.engine.device import find_device, forget_programs, numerics
 from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval, SpecError

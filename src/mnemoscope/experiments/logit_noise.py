@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, UInt32
 
 from mnemoscope.associative import draw_streams
 from mnemoscope.spec.validators import Device
-from mnemoscope.models.associative import construct, draw_pairs, logits
+from mnemoscope.models.memory import construct, draw_pairs, logits
 from mnemoscope.engine.device import find_device, forget_programs, numerics
 from mnemoscope.spec import Memory
 

@@ -12,7 +12,7 @@ from typing import Any
 from mnemoscope.analysis.geometry import Geometry, look_at
 from mnemoscope.analysis.intervals import Interval, mean_interval
 from mnemoscope.experiments.sweep import Progress, Workers, sweep
-from mnemoscope.matrices import Matrices, keep, read_matrices
+from mnemoscope.models.matrices import Matrices, keep, read_matrices
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.critical import critical_value

@@ -25,7 +25,7 @@ from jaxtyping import Array, Float
 
 from mnemoscope.associative import CHECK, draw_streams, program_of
 from mnemoscope.spec.validators import Device
-from mnemoscope.models.associative import Full, Pairs, construct
+from mnemoscope.models.memory import Full, Pairs, construct
 from mnemoscope.engine.device import find_device, forget_programs, numerics
 from mnemoscope.spec import Memory
 from mnemoscope.training.associative import accuracy_of, advance, begin

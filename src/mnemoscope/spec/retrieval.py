@@ -98,7 +98,7 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
         if not isinstance(values, dict) or is_name(values.get("embedding")):
             return values
         # By name: what keeps matrices stands after settings, which depend on nothing of it.
-        return import_module("mnemoscope.matrices").take_matrix(values)
+        return import_module("mnemoscope.models.matrices").take_matrix(values)
 
     @model_validator(mode="after")
     def _check_together(self) -> "Retrieval":

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, UInt32
 
-from mnemoscope.models.associative import (
+from mnemoscope.models.memory import (
     Pairs,
     Weights,
     construct,

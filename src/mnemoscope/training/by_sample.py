@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from mnemoscope.engine.layout import Layout
-from mnemoscope.models.transformer import Frozen, attention_scores, hidden, pool, uniform_pool
+from mnemoscope.models.retrieval import Frozen, attention_scores, hidden, pool, uniform_pool
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.streaming import (

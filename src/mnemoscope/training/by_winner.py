@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int32, UInt32
 
 from mnemoscope.engine.layout import Layout
-from mnemoscope.models.transformer import Frozen, Scores, hard_attention, token_features
+from mnemoscope.models.retrieval import Frozen, Scores, hard_attention, token_features
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.by_token import inverse

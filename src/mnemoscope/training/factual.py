@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int32, UInt32
 
-from mnemoscope.models.factual import (
+from mnemoscope.models.facts import (
     Frozen,
     Weights,
     attended,

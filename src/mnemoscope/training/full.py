@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from mnemoscope.engine.layout import Layout
-from mnemoscope.models.transformer import Frozen, Parameters, forward, margin, token_features
+from mnemoscope.models.retrieval import Frozen, Parameters, forward, margin, token_features
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.adamw import adamw

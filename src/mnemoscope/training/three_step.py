@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mnemoscope.engine.layout import Layout
-from mnemoscope.models.transformer import Frozen, Parameters
+from mnemoscope.models.retrieval import Frozen, Parameters
 from mnemoscope.spec import Retrieval
 from mnemoscope.training import by_sample, by_token, by_winner
 from mnemoscope.training.streaming import Count, Progress, Source

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, UInt32
 
-from mnemoscope import embeddings
+from mnemoscope.models import embeddings
 from mnemoscope.engine.random import normal
 from mnemoscope.models import activations
 from mnemoscope.spec.base import SpecError

@@ -4,8 +4,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, UInt32
 
 from mnemoscope.engine import random
-from mnemoscope.matrices import load
-from mnemoscope.models.transformer import Frozen, draw_frozen
+from mnemoscope.models.matrices import load
+from mnemoscope.models.retrieval import Frozen, draw_frozen
 from mnemoscope.spec import Retrieval, SpecError
 
 

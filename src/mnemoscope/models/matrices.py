@@ -19,7 +19,7 @@ import numpy as np
 from mnemoscope.spec.validators import is_name, whole
 from mnemoscope.engine.files import data_home, whole_file
 from mnemoscope.engine.free_memory import EIGENVECTORS, check_fits
-from mnemoscope.matrix_files import MOST_COLUMNS, check_numbers, check_shape, read_parts
+from mnemoscope.models.matrix_files import MOST_COLUMNS, check_numbers, check_shape, read_parts
 from mnemoscope.spec import SpecError
 
 # Whitening takes directions of less variance than this share of the largest for that much.
