@@ -11,7 +11,7 @@ from mnemoscope.engine import random
 from mnemoscope.models.retrieval import Frozen, draw_frozen
 from mnemoscope.spec import Activation, Embedding, Retrieval, Trigger
 from mnemoscope.tasks.retrieval import Batch, sample
-from mnemoscope.training.streaming import Source
+from mnemoscope.training.three_step.streaming import Source
 
 # One shape, so that compiled operations are used again.
 VOCAB, DIM, LENGTH, SAMPLES = 11, 6, 4, 100

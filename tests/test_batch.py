@@ -9,10 +9,10 @@ import jax
 import patience
 import pytest
 
-import mnemoscope.batch
+import mnemoscope.training.three_step.batch
 from mnemoscope import Retrieval, SpecError, simulate, simulate_many
-from mnemoscope.batch import batch_size
-from mnemoscope.calls import bucket, call_for, run_call
+from mnemoscope.training.three_step.batch import batch_size
+from mnemoscope.training.three_step.call import bucket, call_for, run_call
 from mnemoscope.engine.layout import Platform, choose_layout, needed_bytes
 from mnemoscope.engine.memory_budget import Room
 
@@ -55,8 +55,8 @@ def test_trials_side_by_side_are_the_same_to_rounding(
         sizes.append(call.size)
         return real(call, jobs)
 
-    monkeypatch.setattr(mnemoscope.batch, "batch_size", lambda *_: 4)
-    monkeypatch.setattr(mnemoscope.batch, "run_call", heard)
+    monkeypatch.setattr(mnemoscope.training.three_step.batch, "batch_size", lambda *_: 4)
+    monkeypatch.setattr(mnemoscope.training.three_step.batch, "run_call", heard)
     beside = simulate_many(jobs)
     assert sizes == [4]
     for one, other in zip(alone, beside, strict=True):
@@ -85,8 +85,8 @@ def test_the_budget_sets_the_batch():
 
     assert size(100, each) == 1
     assert size(100, 5 * each) == 4
-    assert size(3, 100 * each) == mnemoscope.batch.FILLED
-    assert size(1000, 10**15) == mnemoscope.batch.MOST_AT_ONCE
+    assert size(3, 100 * each) == mnemoscope.training.three_step.batch.FILLED
+    assert size(1000, 10**15) == mnemoscope.training.three_step.batch.MOST_AT_ONCE
     assert size(100, 10**15, "cpu") == 1
 
 
@@ -117,7 +117,7 @@ def test_a_gpu_compiles_few_sizes_of_batch():
 
 
 def test_out_of_memory_halves_the_batch_and_says_so_once(monkeypatch: pytest.MonkeyPatch):
-    real = mnemoscope.batch._run_batch
+    real = mnemoscope.training.three_step.batch._run_batch
     tried: list[int] = []
 
     def tight(call: Any, jobs: Any) -> Any:
@@ -126,8 +126,8 @@ def test_out_of_memory_halves_the_batch_and_says_so_once(monkeypatch: pytest.Mon
             raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of memory")
         return real(call, jobs)
 
-    monkeypatch.setattr(mnemoscope.batch, "batch_size", lambda *_: 4)
-    monkeypatch.setattr(mnemoscope.batch, "_run_batch", tight)
+    monkeypatch.setattr(mnemoscope.training.three_step.batch, "batch_size", lambda *_: 4)
+    monkeypatch.setattr(mnemoscope.training.three_step.batch, "_run_batch", tight)
     said: list[str] = []
     jobs = [(BASE, seed) for seed in range(4)]
     trials = simulate_many(jobs, say=said.append)

@@ -11,7 +11,7 @@ from mnemoscope.experiments.cluster import open_workers
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.experiments.work import batches, run_batch
 from mnemoscope.engine.record import AnyJob, Record
-from mnemoscope.simulation import simulate
+from mnemoscope.training.three_step.simulation import simulate
 from mnemoscope.spec import Facts, Memory, Retrieval
 from mnemoscope.spec.retrieval import Activation, Embedding
 from mnemoscope.store.trials import Store

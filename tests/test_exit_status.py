@@ -129,10 +129,10 @@ def test_a_wrong_request(name: str, capsys: pytest.CaptureFixture[str]):
         (["fit", *SIZES[:2], *SIZES[4:], "--range", "10:90", "--axis", "dim=8,10,12"],
          "mnemoscope.experiments.work.simulate_many"),
         (["embeddings", "own.npy", "--samples", "9"], "mnemoscope.experiments.work.simulate_many"),
-        (["memory", "--dim", "6", "--seeds", "2"], "mnemoscope.associative.recall_many"),
+        (["memory", "--dim", "6", "--seeds", "2"], "mnemoscope.training.memory_trials.recall_many"),
         (["facts", "--subjects", "4", "--relations", "4", "--answers", "4", *MODEL],
-         "mnemoscope.factual.train_many"),
-        (["facts", "--capacity", "equal", *MODEL, "--seeds", "2"], "mnemoscope.factual.train_many"),
+         "mnemoscope.training.facts_trials.train_many"),
+        (["facts", "--capacity", "equal", *MODEL, "--seeds", "2"], "mnemoscope.training.facts_trials.train_many"),
     ],
     ids=lambda one: one[0] if isinstance(one, list) else "",
 )  # fmt: skip

@@ -10,10 +10,10 @@ import pytest
 import mnemoscope
 from mnemoscope.engine import free_memory
 from mnemoscope.analysis.geometry import look_at
-from mnemoscope.associative import recall_many
+from mnemoscope.training.memory_trials import recall_many
 from mnemoscope.cli import main
 from mnemoscope.experiments.decoders import Seen, decode
-from mnemoscope.factual import train_many
+from mnemoscope.training.facts_trials import train_many
 from mnemoscope.models.matrices import read_matrices
 from mnemoscope.spec import Facts, Memory, SpecError
 from mnemoscope.theory.associative import LARGEST, hebbian_capacity

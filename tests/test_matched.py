@@ -7,7 +7,7 @@ import pytest
 
 from mnemoscope import Retrieval
 from mnemoscope.analysis.agreement import Compared, judge
-from mnemoscope.batch import simulate_many
+from mnemoscope.training.three_step.batch import simulate_many
 from mnemoscope.experiments import drawn
 from mnemoscope.experiments.validate import matched_seeds
 from mnemoscope.report.validation import section

@@ -12,11 +12,11 @@ import pytest
 
 from mnemoscope.engine import random
 from mnemoscope.analysis.geometry import look_at
-from mnemoscope.batch import simulate_many
+from mnemoscope.training.three_step.batch import simulate_many
 from mnemoscope.cli import main
 from mnemoscope.models.matrices import Matrices, keep, load, read_matrices
 from mnemoscope.models.frozen import make_frozen
-from mnemoscope.simulation import simulate
+from mnemoscope.training.three_step.simulation import simulate
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.theory.predict import predict
 

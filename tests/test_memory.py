@@ -12,7 +12,7 @@ import pytest
 from mnemoscope import Memory, SpecError, capacity, capacity_many
 from mnemoscope.analysis.limits import Limits, search_limits
 from mnemoscope.analysis.search import Place
-from mnemoscope.associative import draw_streams, program_of, recall_many
+from mnemoscope.training.memory_trials import draw_streams, program_of, recall_many
 from mnemoscope.cli import main
 from mnemoscope.models.memory import Full, construct, draw_pairs, least_squares, logits
 from mnemoscope.store.trials import Store

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mnemoscope.batch import simulate_many
+from mnemoscope.training.three_step.batch import simulate_many
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.activation import apply
 from mnemoscope.theory.attention import attention_terms

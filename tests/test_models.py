@@ -12,7 +12,7 @@ from mnemoscope.models import activations
 from mnemoscope.models.retrieval import Frozen, Parameters, attention_scores, forward, pool
 from mnemoscope.spec import Activation, Retrieval
 from mnemoscope.tasks.retrieval import Batch
-from mnemoscope.training.reference import logits
+from mnemoscope.training.three_step.reference import logits
 
 EXAMPLES = {"relu": 2.0, "gelu": 1.954, "tanh": 0.964, "linear": 2.0, "hermite2": 2.121,
             "hermite3": 0.816}  # fmt: skip

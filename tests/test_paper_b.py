@@ -14,12 +14,12 @@ from mnemoscope import Facts, SpecError, learn_facts
 from mnemoscope.engine import device
 from mnemoscope.cli import main
 from mnemoscope.experiments.facts import Lessons, grown
-from mnemoscope.factual import _keys, program_of, train_many
+from mnemoscope.training.facts_trials import _keys, program_of, train_many
 from mnemoscope.models import facts as model
 from mnemoscope.store.maintenance import verify
 from mnemoscope.store.trials import Store
 from mnemoscope.tasks.facts import Sizes, count_tokens, draw_facts, draw_sequences
-from mnemoscope.training.factual import Extent, Info, World, advance, begin, cross_entropy
+from mnemoscope.training.facts import Extent, Info, World, advance, begin, cross_entropy
 
 SMALL = Facts(
     subjects=4, relations=3, answers=2, dim=16, heads=2, head_dim=4, width=8, length=8, batch=64,
@@ -196,7 +196,7 @@ def test_a_loss_that_overflows_is_divergence(monkeypatch: pytest.MonkeyPatch):
         _, _, _, state, _ = words
         return state, Info(*(jnp.full(1, math.nan) for _ in Info._fields))
 
-    monkeypatch.setattr("mnemoscope.factual.advance", overflow)
+    monkeypatch.setattr("mnemoscope.training.facts_trials.advance", overflow)
     (told,) = train_many([(SMALL.replace(max_steps=64), 0)])
     assert (told.status, told.accuracy) == ("diverged", None)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from mnemoscope.analysis.plan import map_bits, plan_budget, plan_job
-from mnemoscope.batch import simulate_many
+from mnemoscope.training.three_step.batch import simulate_many
 from mnemoscope.cli import main
 from mnemoscope.engine.record import Step, Trial
 from mnemoscope.report.trade_off import make_figure
-from mnemoscope.simulation import simulate
+from mnemoscope.training.three_step.simulation import simulate
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.bound import coverage_samples

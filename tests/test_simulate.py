@@ -13,15 +13,15 @@ import pytest
 import mnemoscope.engine.memory_budget
 from mnemoscope import Retrieval, SpecError, run, simulate
 from mnemoscope.engine import random
-from mnemoscope.evaluation import look_at_steps
+from mnemoscope.training.three_step.evaluation import look_at_steps
 from mnemoscope.experiments import trials
 from mnemoscope.engine.layout import choose_layout, needed_bytes
 from mnemoscope.models.retrieval import draw_frozen
 from mnemoscope.engine.record import Step, Trial
-from mnemoscope.simulation import judge, passes
+from mnemoscope.training.three_step.simulation import judge, passes
 from mnemoscope.tasks.retrieval import Batch
-from mnemoscope.training.streaming import Count, Source, Span, fold
-from mnemoscope.training.three_step import Rates, three_steps
+from mnemoscope.training.three_step.streaming import Count, Source, Span, fold
+from mnemoscope.training.three_step.algorithm import Rates, three_steps
 
 SPEC = Retrieval(vocab=32, dim=24, length=4, samples=2000, test_samples=500)
 

@@ -11,17 +11,19 @@ from typing import Any
 import patience
 import pytest
 
-from mnemoscope import Trial, batch, simulation
+from mnemoscope import Trial
+from mnemoscope.training.three_step.algorithm import batch
+from mnemoscope.training.three_step.algorithm import simulation
 from mnemoscope.engine import interrupts
 from mnemoscope.engine import early_stopping
-from mnemoscope.batch import simulate_many
-from mnemoscope.calls import Call
+from mnemoscope.training.three_step.batch import simulate_many
+from mnemoscope.training.three_step.call import Call
 from mnemoscope.experiments.sweep import ThisProcess, sweep
 from mnemoscope.engine.record import Job
 from mnemoscope.spec import Facts, Retrieval
 from mnemoscope.engine.interrupts import Interrupted, handing_on, interrupts_held, stop_if_asked
 from mnemoscope.store.trials import Store
-from mnemoscope.training import streaming
+from mnemoscope.training.three_step.algorithm import streaming
 
 LONG = Retrieval(vocab=16, dim=12, length=4, samples=1000, then="adamw", steps=10**6)
 FACTS = Facts(

@@ -21,9 +21,9 @@ from mnemoscope.models.retrieval import (
 )
 from mnemoscope.engine.device import Precision, numerics
 from mnemoscope.spec import Retrieval
-from mnemoscope.training import by_token
-from mnemoscope.training.reference import logits, train_by_autodiff
-from mnemoscope.training.three_step import ThreeSteps, train_three_steps
+from mnemoscope.training.three_step.algorithm import by_token
+from mnemoscope.training.three_step.reference import logits, train_by_autodiff
+from mnemoscope.training.three_step.algorithm import ThreeSteps, train_three_steps
 
 CPU = jax.devices("cpu")[0]
 

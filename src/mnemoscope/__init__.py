@@ -9,7 +9,7 @@ from mnemoscope.theory.critical import critical_value
 from mnemoscope.theory.predict import Prediction, predict
 
 if TYPE_CHECKING:
-    from mnemoscope.batch import simulate_many
+    from mnemoscope.training.three_step.batch import simulate_many
     from mnemoscope.experiments.capacity import Capacities, Capacity, capacity, capacity_many
     from mnemoscope.experiments.critical import Critical, critical, critical_many
     from mnemoscope.experiments.dynamics import Dynamics, dynamics
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mnemoscope.experiments.phase import PhaseDiagram, phase_diagram, predicted_diagram
     from mnemoscope.experiments.trials import Run, run
     from mnemoscope.engine.record import Step, Trial
-    from mnemoscope.simulation import simulate
+    from mnemoscope.training.three_step.simulation import simulate
     from mnemoscope.store.trials import Store
 
 __all__ = [
@@ -78,8 +78,8 @@ _SIMULATOR = {
     "phase_diagram": "experiments.phase",
     "predicted_diagram": "experiments.phase",
     "run": "experiments.trials",
-    "simulate": "simulation",
-    "simulate_many": "batch",
+    "simulate": "training.three_step.simulation",
+    "simulate_many": "training.three_step.batch",
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from mnemoscope.cli import program
 from mnemoscope.experiments import shared_batches, sweep, trials, work
 from mnemoscope.engine.record import AnyJob, Record
-from mnemoscope.simulation import simulate
+from mnemoscope.training.three_step.simulation import simulate
 
 LOG = os.open(os.environ["COMPUTED"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.batch import simulate_many
+from mnemoscope.training.three_step.batch import simulate_many
 from mnemoscope.spec.validators import Device
 from mnemoscope.engine.record import Job
 from mnemoscope.spec import Retrieval

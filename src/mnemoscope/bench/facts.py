@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from mnemoscope.factual import train_many
+from mnemoscope.training.facts_trials import train_many
 from mnemoscope.spec.validators import Device
 from mnemoscope.engine.record import Outcome
 from mnemoscope.spec import Facts

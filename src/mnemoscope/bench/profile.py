@@ -24,8 +24,9 @@ from mnemoscope.engine.device import find_device, numerics
 from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.tasks.retrieval import sample
-from mnemoscope.training import by_token, by_winner
-from mnemoscope.training.streaming import Count, Source
+from mnemoscope.training.three_step.algorithm import by_token
+from mnemoscope.training.three_step.algorithm import by_winner
+from mnemoscope.training.three_step.streaming import Count, Source
 
 REPEATS = 9
 

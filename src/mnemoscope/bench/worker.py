@@ -29,9 +29,9 @@ from mnemoscope.engine.device import find_device, numerics
 from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import sample
-from mnemoscope.training.reference import train_by_autodiff
-from mnemoscope.training.streaming import Source
-from mnemoscope.training.three_step import ThreeSteps, train_three_steps
+from mnemoscope.training.three_step.reference import train_by_autodiff
+from mnemoscope.training.three_step.streaming import Source
+from mnemoscope.training.three_step.algorithm import ThreeSteps, train_three_steps
 
 SEED = 0
 

@@ -23,7 +23,7 @@ from mnemoscope.cli.setting import (
     read_seeds,
 )
 from mnemoscope.cli.sweeping import STORE, open_tools
-from mnemoscope.evaluation import UNIFORM_SAMPLES
+from mnemoscope.training.three_step.evaluation import UNIFORM_SAMPLES
 from mnemoscope.experiments.forecast import jobs_ahead
 from mnemoscope.experiments.sweep import OneByOne, sweep
 from mnemoscope.experiments.trials import Run

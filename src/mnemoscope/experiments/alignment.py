@@ -12,8 +12,8 @@ from mnemoscope.models.frozen import make_frozen
 from mnemoscope.engine.device import find_device, forget_programs, numerics
 from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval, SpecError
-from mnemoscope.training.streaming import Source
-from mnemoscope.training.three_step import train_three_steps
+from mnemoscope.training.three_step.streaming import Source
+from mnemoscope.training.three_step.algorithm import train_three_steps
 
 
 def trigger_cosine(spec: Retrieval, seed: int, device: Device = "auto") -> float:

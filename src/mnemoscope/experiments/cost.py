@@ -16,11 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mnemoscope import associative, factual
-from mnemoscope.calls import bucket
+from mnemoscope.training import memory_trials
+from mnemoscope.training import facts_trials
+from mnemoscope.training.three_step.call import bucket
 from mnemoscope.models.facts import attended, by_place
 from mnemoscope.engine.record import AnyJob
-from mnemoscope.simulation import passes
+from mnemoscope.training.three_step.simulation import passes
 from mnemoscope.spec import Facts, Flow, Memory, Retrieval, Spec
 
 # Seconds of the probe on the cores on which the rates below were measured: a product of matrices
@@ -129,11 +130,11 @@ def job_seconds(spec: Spec, platform: str) -> float:
     if isinstance(spec, Retrieval):
         return _retrieval(spec, rates)
     if isinstance(spec, Facts):
-        return _facts(factual.program_of(spec, platform), rates) * (
+        return _facts(facts_trials.program_of(spec, platform), rates) * (
             spec.max_steps if spec.method == "trained" else 1
         )
     if isinstance(spec, Memory):
-        return _memory(associative.program_of(spec, platform), rates) * (
+        return _memory(memory_trials.program_of(spec, platform), rates) * (
             spec.most_steps if spec.method == "trained" else 1
         )
     assert isinstance(spec, Flow)
@@ -195,9 +196,9 @@ def _program(spec: Spec, platform: str) -> str:
     if isinstance(spec, Retrieval):
         return f"{spec.embedding} {spec.then} {bucket(spec).canonical()}"
     if isinstance(spec, Facts):
-        return factual.program_of(spec, platform).canonical()
+        return facts_trials.program_of(spec, platform).canonical()
     if isinstance(spec, Memory):
-        return associative.program_of(spec, platform).canonical()
+        return memory_trials.program_of(spec, platform).canonical()
     return spec.canonical()
 
 

@@ -28,8 +28,8 @@ from mnemoscope.models.frozen import make_frozen
 from mnemoscope.engine.device import find_device, forget_programs, numerics
 from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval, SpecError
-from mnemoscope.training.streaming import Count, Source
-from mnemoscope.training.three_step import first_gradient
+from mnemoscope.training.three_step.streaming import Count, Source
+from mnemoscope.training.three_step.algorithm import first_gradient
 
 # An assignment takes about V^3 steps: above this it is left out.
 MOST_ASSIGNED = 2048

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, UInt32
 
-from mnemoscope.associative import draw_streams
+from mnemoscope.training.memory_trials import draw_streams
 from mnemoscope.spec.validators import Device
 from mnemoscope.models.memory import construct, draw_pairs, logits
 from mnemoscope.engine.device import find_device, forget_programs, numerics

@@ -28,8 +28,8 @@ from mnemoscope.models.retrieval import Frozen
 from mnemoscope.engine.device import find_device, forget_programs, numerics
 from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval, SpecError
-from mnemoscope.training.by_token import count_pairs, inverse, spread_means
-from mnemoscope.training.streaming import Count, Source
+from mnemoscope.training.three_step.by_token import count_pairs, inverse, spread_means
+from mnemoscope.training.three_step.streaming import Count, Source
 
 NAMES = ("mean_bias", "label_noise", "gradient_noise", "count_noise")
 

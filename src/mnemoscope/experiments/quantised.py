@@ -23,12 +23,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mnemoscope.associative import CHECK, draw_streams, program_of
+from mnemoscope.training.memory_trials import CHECK, draw_streams, program_of
 from mnemoscope.spec.validators import Device
 from mnemoscope.models.memory import Full, Pairs, construct
 from mnemoscope.engine.device import find_device, forget_programs, numerics
 from mnemoscope.spec import Memory
-from mnemoscope.training.associative import accuracy_of, advance, begin
+from mnemoscope.training.memory import accuracy_of, advance, begin
 
 # Where levels end, in units of the weights' root mean square.
 ENDS = (0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)

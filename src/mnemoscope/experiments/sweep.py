@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
-from mnemoscope.batch import shares
+from mnemoscope.training.three_step.batch import shares
 from mnemoscope.experiments.cost import job_seconds, stops_early
 from mnemoscope.experiments.trials import Report, run_trials
 from mnemoscope.experiments.work import MOST_IN_A_BATCH, batches, run_batch

@@ -8,7 +8,7 @@ from mnemoscope.analysis.intervals import Interval, mean_interval
 from mnemoscope.spec.validators import Device
 from mnemoscope.engine.device import Precision, find_device
 from mnemoscope.engine.record import Trial
-from mnemoscope.simulation import simulate
+from mnemoscope.training.three_step.simulation import simulate
 from mnemoscope.spec import Retrieval, SpecError
 
 Report = Callable[[int, float], None]

@@ -10,7 +10,7 @@ import numpy as np
 
 from mnemoscope.analysis.agreement import OUTSIDE, Compared
 from mnemoscope.analysis.search import Found, Search, search_crossing
-from mnemoscope.batch import simulate_many
+from mnemoscope.training.three_step.batch import simulate_many
 from mnemoscope.experiments import drawn
 from mnemoscope.experiments.critical import critical_many
 from mnemoscope.experiments.decoders import decode, see

@@ -7,9 +7,10 @@ not for every task.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from mnemoscope import associative, factual
-from mnemoscope.batch import simulate_many
-from mnemoscope.calls import bucket
+from mnemoscope.training import memory_trials
+from mnemoscope.training import facts_trials
+from mnemoscope.training.three_step.batch import simulate_many
+from mnemoscope.training.three_step.call import bucket
 from mnemoscope.spec.validators import Device
 from mnemoscope.engine.device import find_device
 from mnemoscope.engine.record import AnyJob, Outcome, Record, Trial
@@ -55,10 +56,10 @@ def _run_together(
     """Jobs of one kind, as that kind is run."""
     facts = [(spec, seed) for spec, seed in jobs if isinstance(spec, Facts)]
     if facts:
-        return list(factual.train_many(facts, device=device, hear=hear))
+        return list(facts_trials.train_many(facts, device=device, hear=hear))
     memories = [(spec, seed) for spec, seed in jobs if isinstance(spec, Memory)]
     if memories:
-        return list(associative.recall_many(memories, device=device, hear=hear))
+        return list(memory_trials.recall_many(memories, device=device, hear=hear))
     trials = [(spec, seed) for spec, seed in jobs if isinstance(spec, Retrieval)]
     return list(simulate_many(trials, device=device, budget=budget, hear=hear))
 
@@ -110,9 +111,9 @@ def _rank(spec: Spec) -> _Rank:
         return _Rank(program, tokens, tokens / TOKENS_IN_A_BATCH)
     if isinstance(spec, Facts):
         # Those that are about as hard come together, and end together.
-        program = factual.program_of(spec, "gpu")
+        program = facts_trials.program_of(spec, "gpu")
         hard = spec.facts / spec.parameters
-        return _Rank(program.canonical(), hard, 1 / factual.enough_rows(program))
+        return _Rank(program.canonical(), hard, 1 / facts_trials.enough_rows(program))
     if isinstance(spec, Memory):  # gains from running side by side: not cut
-        return _Rank(associative.program_of(spec, "gpu").canonical(), float(spec.items), 0.0)
+        return _Rank(memory_trials.program_of(spec, "gpu").canonical(), float(spec.items), 0.0)
     return _Rank(spec.kind, 0.0, 0.0)

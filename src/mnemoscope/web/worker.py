@@ -77,7 +77,7 @@ def work_on(order: Order, line: Connection, store: Path, device: Device) -> int:
     from mnemoscope.experiments.cost import estimate_seconds
     from mnemoscope.experiments.sweep import OneByOne, Tally, sweep
     from mnemoscope.engine.device import find_device
-    from mnemoscope.simulation import passes
+    from mnemoscope.training.three_step.simulation import passes
     from mnemoscope.store.trials import Store
 
     whole, part = 0, 0.0

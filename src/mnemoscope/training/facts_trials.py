@@ -34,7 +34,7 @@ from mnemoscope.engine.early_stopping import (
     most_rows,
     train_together,
 )
-from mnemoscope.training.factual import (
+from mnemoscope.training.facts import (
     Extent,
     World,
     advance,
@@ -55,7 +55,7 @@ BUSY, SOME = 2**31, 16
 LEAST = {"subjects": 32, "relations": 32, "answers": 8, "noise": 64, "width": 128}
 # Steps of at most so many sequences x tokens x dimensions are cheap beside a compilation.
 SMALL = 2**17
-# A compilation for a GPU tries out kernels (training/factual.py), and takes about so long.
+# A compilation for a GPU tries out kernels (training/facts.py), and takes about so long.
 TRYING_SECONDS = 12.0
 
 

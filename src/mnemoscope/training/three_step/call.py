@@ -20,15 +20,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from mnemoscope.engine import random
-from mnemoscope.evaluation import Look, look_at_steps
+from mnemoscope.training.three_step.evaluation import Look, look_at_steps
 from mnemoscope.engine.layout import Layout, choose_layout, needed_bytes
 from mnemoscope.models.retrieval import draw_frozen
 from mnemoscope.engine.device import Place, Precision, numerics
 from mnemoscope.engine.record import Job
 from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval
-from mnemoscope.training.streaming import Count, Source
-from mnemoscope.training.three_step import Rates, three_steps, train_in_one_call
+from mnemoscope.training.three_step.streaming import Count, Source
+from mnemoscope.training.three_step.algorithm import Rates, three_steps, train_in_one_call
 
 _compiling: dict[Any, threading.Lock] = {}
 

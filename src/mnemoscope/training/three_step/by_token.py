@@ -24,7 +24,7 @@ from mnemoscope.engine.layout import Layout
 from mnemoscope.models.retrieval import Frozen
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
-from mnemoscope.training.streaming import (
+from mnemoscope.training.three_step.streaming import (
     Count,
     Progress,
     Source,

@@ -19,8 +19,8 @@ from mnemoscope.engine.layout import Layout
 from mnemoscope.models.retrieval import Frozen, Scores, hard_attention, token_features
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
-from mnemoscope.training.by_token import inverse
-from mnemoscope.training.streaming import (
+from mnemoscope.training.three_step.by_token import inverse
+from mnemoscope.training.three_step.streaming import (
     Count,
     Progress,
     Source,

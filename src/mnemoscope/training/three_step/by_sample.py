@@ -19,7 +19,7 @@ from mnemoscope.engine.layout import Layout
 from mnemoscope.models.retrieval import Frozen, attention_scores, hidden, pool, uniform_pool
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
-from mnemoscope.training.streaming import (
+from mnemoscope.training.three_step.streaming import (
     Count,
     Progress,
     Source,

@@ -26,8 +26,8 @@ from mnemoscope.models.retrieval import Frozen, Parameters, forward, margin, tok
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.adamw import adamw
-from mnemoscope.training.streaming import Source, Span, fold
-from mnemoscope.training.three_step import ThreeSteps, parameters_of
+from mnemoscope.training.three_step.streaming import Source, Span, fold
+from mnemoscope.training.three_step.algorithm import ThreeSteps, parameters_of
 
 
 class State(NamedTuple):

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 
 from mnemoscope.engine import random
-from mnemoscope.calls import Seen, call_for, run_call
-from mnemoscope.evaluation import Look, look, look_at_steps
+from mnemoscope.training.three_step.call import Seen, call_for, run_call
+from mnemoscope.training.three_step.evaluation import Look, look, look_at_steps
 from mnemoscope.spec.validators import Device
 from mnemoscope.engine.layout import Layout
 from mnemoscope.models.frozen import make_frozen
@@ -26,9 +26,10 @@ from mnemoscope.engine.record import Job, Status, Step, Trial
 from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval
 from mnemoscope.engine.interrupts import stop_if_asked
-from mnemoscope.training import full, three_step
-from mnemoscope.training.streaming import Count, Progress, Source
-from mnemoscope.training.three_step import Rates, ThreeSteps, train_three_steps
+from mnemoscope.training import full_batch
+from mnemoscope.training.three_step.algorithm import algorithm
+from mnemoscope.training.three_step.streaming import Count, Progress, Source
+from mnemoscope.training.three_step.algorithm import Rates, ThreeSteps, train_three_steps
 
 # Measurements taken during training that goes on after the three steps.
 CHECKPOINTS = 10
@@ -108,7 +109,7 @@ def _trial(
 
 def passes(spec: Retrieval) -> int:
     """How often the training samples are gone through, for a progress bar."""
-    return three_step.passes(spec) + spec.steps
+    return algorithm.passes(spec) + spec.steps
 
 
 def _train_on(
@@ -121,11 +122,11 @@ def _train_on(
     progress: Progress | None,
 ) -> Iterator[Step]:
     """Further training, looked at about CHECKPOINTS times, first where it starts from."""
-    state = full.start(spec, frozen, learned)
+    state = full_batch.start(spec, frozen, learned)
     every = -(-spec.steps // CHECKPOINTS)
     for taken in range(spec.steps + 1):
         # The loss belongs to the parameters before the step, so the last look needs one step more.
-        after, info = full.step(
+        after, info = full_batch.step(
             spec.program(), layout, spec.then, frozen, train, state,
             jnp.uint32(spec.samples), jnp.asarray(spec.learning_rate, frozen.Z.dtype),
         )  # fmt: skip

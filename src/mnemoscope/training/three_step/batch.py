@@ -13,16 +13,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import jax
 
-from mnemoscope.calls import Call, call_for, compiled, forget_calls, run_call
+from mnemoscope.training.three_step.call import Call, call_for, compiled, forget_calls, run_call
 from mnemoscope.spec.validators import Device
 from mnemoscope.engine.layout import Layout, needed_bytes
 from mnemoscope.engine.device import Precision, find_device, forget_programs, programs_crowd
 from mnemoscope.engine.record import Job, Trial
 from mnemoscope.engine.memory_budget import Room
-from mnemoscope.simulation import passes, read_seen, simulate
+from mnemoscope.training.three_step.simulation import passes, read_seen, simulate
 from mnemoscope.spec import Retrieval
 from mnemoscope.engine.interrupts import handing_on, stop_if_asked
-from mnemoscope.training.streaming import Progress
+from mnemoscope.training.three_step.streaming import Progress
 
 Message = Callable[[str], None]
 Hear = Callable[[Retrieval, int, float], None]

@@ -32,7 +32,7 @@ from mnemoscope.engine.early_stopping import (
     round_up,
     train_together,
 )
-from mnemoscope.training.associative import accuracy_of, advance, begin, constructed_accuracy
+from mnemoscope.training.memory import accuracy_of, advance, begin, constructed_accuracy
 
 MemoryJob = tuple[Memory, int]
 # Steps between two looks at accuracy, as in the authors' experiments.

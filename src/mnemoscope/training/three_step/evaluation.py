@@ -39,8 +39,8 @@ from mnemoscope.models.retrieval import (
 )
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
-from mnemoscope.training.streaming import Count, Source, Span, fold
-from mnemoscope.training.three_step import Rates, ThreeSteps, query_scale
+from mnemoscope.training.three_step.streaming import Count, Source, Span, fold
+from mnemoscope.training.three_step.algorithm import Rates, ThreeSteps, query_scale
 
 Attend = Literal["uniform", "softmax", "argmax", "locked"]
 

@@ -19,7 +19,7 @@ from mnemoscope.models.activations import named
 from mnemoscope.models.retrieval import Frozen
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
-from mnemoscope.training.three_step import ThreeSteps
+from mnemoscope.training.three_step.algorithm import ThreeSteps
 
 
 def logits(
