@@ -12,7 +12,7 @@ from mnemoscope.experiments.fit import Scaling
 from mnemoscope.experiments.phase import PhaseDiagram, predicted_diagram
 from mnemoscope.engine.extras import EXTRAS
 from mnemoscope.spec import Retrieval, SpecError
-from mnemoscope.store.table import open_array, open_frame
+from mnemoscope.store.query import open_array, open_frame
 from mnemoscope.store.trials import Store
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"

@@ -20,7 +20,7 @@ from mnemoscope.bench.explorer import time_explorer
 from mnemoscope.experiments.critical import critical_many, range_about
 from mnemoscope.experiments.drawn import for_critical
 from mnemoscope.experiments.sweep import ThisProcess, sweep
-from mnemoscope.store.table import list_settings
+from mnemoscope.store.query import list_settings
 from mnemoscope.store.trials import Store
 
 DRIVER = Path(__file__).with_name("sweep_driver.py")

@@ -22,7 +22,7 @@ from mnemoscope.store import schema
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.rows import TRIAL, as_checked
 from mnemoscope.store.schema import FORMAT, default_path, transaction
-from mnemoscope.store.table import condition, list_settings, open_array, open_frame
+from mnemoscope.store.query import condition, list_settings, open_array, open_frame
 from mnemoscope.store.trials import Store
 
 SPEC = Retrieval(vocab=64, dim=32, length=4, samples=500)

@@ -19,7 +19,7 @@ from mnemoscope.store.claims import Claims
 from mnemoscope.store.maintenance import repair, verify
 from mnemoscope.store.salvage import salvage
 from mnemoscope.store.schema import FORMAT, DamagedStore
-from mnemoscope.store.table import list_settings
+from mnemoscope.store.query import list_settings
 from mnemoscope.store.trials import Store
 
 FORMAT_1 = Path(__file__).parent / "files" / "store_format_1.db"

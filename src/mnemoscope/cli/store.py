@@ -19,7 +19,7 @@ from mnemoscope.cli.sweeping import STORE
 from mnemoscope.spec import LETTERS
 from mnemoscope.store.maintenance import Repair, export, prune, repair, verify
 from mnemoscope.store.schema import NOWHERE, default_path
-from mnemoscope.store.table import list_settings
+from mnemoscope.store.query import list_settings
 from mnemoscope.store.trials import Store
 
 store = cyclopts.App(

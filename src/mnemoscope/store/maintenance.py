@@ -25,7 +25,7 @@ from mnemoscope.store.schema import (
     told,
     transaction,
 )
-from mnemoscope.store.table import condition, open_frame
+from mnemoscope.store.query import condition, open_frame
 from mnemoscope.store.trials import Store
 
 FORMS = (".parquet", ".csv")
