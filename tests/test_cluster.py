@@ -15,8 +15,8 @@ from sweep_driver import jobs, table
 
 from mnemoscope import SpecError
 from mnemoscope.cli import main
-from mnemoscope.experiments import cluster
-from mnemoscope.experiments.cluster import FarWorkers, open_workers, run_far
+from mnemoscope.experiments.workers import cluster
+from mnemoscope.experiments.workers.cluster import FarWorkers, open_workers, run_far
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
 from mnemoscope.engine.record import AnyJob, Trial
 from mnemoscope.store.trials import Store

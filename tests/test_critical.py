@@ -11,8 +11,8 @@ import pytest
 from fake_workers import FakeWorkers
 
 from mnemoscope import Retrieval, Step, Trial
-from mnemoscope.analysis.search import search_crossing
-from mnemoscope.analysis.threshold import find_crossing
+from mnemoscope.experiments.estimate.search import search_crossing
+from mnemoscope.experiments.estimate.threshold import find_crossing
 from mnemoscope.cli import main
 from mnemoscope.experiments.critical import Critical, critical, critical_many
 from mnemoscope.store.trials import Store

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mnemoscope import Flow, SpecError, dynamics
-from mnemoscope.analysis.stages import find_stages
+from mnemoscope.experiments.estimate.plateaus import find_stages
 from mnemoscope.cli import main
 from mnemoscope.training.flow import Weights, _loss, _population, _sequences
 

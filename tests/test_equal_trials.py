@@ -7,9 +7,9 @@ from typing import Any, get_args
 
 import pytest
 
-from mnemoscope.experiments.cluster import open_workers
+from mnemoscope.experiments.workers.cluster import open_workers
 from mnemoscope.experiments.sweep import sweep
-from mnemoscope.experiments.work import batches, run_batch
+from mnemoscope.experiments.workers.batches import batches, run_batch
 from mnemoscope.engine.record import AnyJob, Record
 from mnemoscope.training.three_step.simulation import simulate
 from mnemoscope.spec import Facts, Memory, Retrieval

@@ -14,7 +14,7 @@ import pytest
 from mnemoscope import Retrieval
 from mnemoscope.cli import COMMANDS, main, validate
 from mnemoscope.experiments.forecast import of_settings
-from mnemoscope.experiments.validate import compare_accuracy
+from mnemoscope.experiments.validation.validate import compare_accuracy
 
 SIZES = ["--vocab", "16", "--dim", "12", "--length", "4"]
 TESTS = ["--test-samples", "64"]
@@ -122,13 +122,13 @@ def test_a_wrong_request(name: str, capsys: pytest.CaptureFixture[str]):
     ("words", "where"),
     [
         (["run", *SIZES, "--samples", "9", "--seeds", "2"],
-         "mnemoscope.experiments.trials.simulate"),
-        (["critical", *SIZES, "--range", "10:90"], "mnemoscope.experiments.work.simulate_many"),
+         "mnemoscope.experiments.run.simulate"),
+        (["critical", *SIZES, "--range", "10:90"], "mnemoscope.experiments.workers.batches.simulate_many"),
         (["phase", *SIZES[:2], *SIZES[4:], "--x", "dim=8,12", "--y", "samples=10,20"],
-         "mnemoscope.experiments.work.simulate_many"),
+         "mnemoscope.experiments.workers.batches.simulate_many"),
         (["fit", *SIZES[:2], *SIZES[4:], "--range", "10:90", "--axis", "dim=8,10,12"],
-         "mnemoscope.experiments.work.simulate_many"),
-        (["embeddings", "own.npy", "--samples", "9"], "mnemoscope.experiments.work.simulate_many"),
+         "mnemoscope.experiments.workers.batches.simulate_many"),
+        (["embeddings", "own.npy", "--samples", "9"], "mnemoscope.experiments.workers.batches.simulate_many"),
         (["memory", "--dim", "6", "--seeds", "2"], "mnemoscope.training.memory_trials.recall_many"),
         (["facts", "--subjects", "4", "--relations", "4", "--answers", "4", *MODEL],
          "mnemoscope.training.facts_trials.train_many"),

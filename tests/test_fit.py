@@ -9,7 +9,7 @@ import pytest
 from fake_workers import FakeWorkers
 
 from mnemoscope import Retrieval, Step, Trial
-from mnemoscope.analysis.power_law import (
+from mnemoscope.experiments.estimate.power_law import (
     Points,
     compare_forms,
     condition_number,

@@ -20,7 +20,7 @@ from mnemoscope.experiments import forecast, sweep
 from mnemoscope.experiments.capacity import Question, memory_questions
 from mnemoscope.experiments.cost import RATES, estimate_seconds, job_seconds
 from mnemoscope.experiments.sweep import Tally, ThisProcess
-from mnemoscope.experiments.validate import compare_accuracy
+from mnemoscope.experiments.validation.validate import compare_accuracy
 from mnemoscope.engine.pace import duration, time_left
 from mnemoscope.engine.record import AnyJob
 from mnemoscope.spec import Flow, Memory

@@ -9,7 +9,7 @@ import pytest
 
 import mnemoscope
 from mnemoscope.engine import free_memory
-from mnemoscope.analysis.geometry import look_at
+from mnemoscope.experiments.estimate.geometry import look_at
 from mnemoscope.training.memory_trials import recall_many
 from mnemoscope.cli import main
 from mnemoscope.experiments.decoders import Seen, decode
@@ -23,12 +23,12 @@ FACTORISATIONS = {
 }  # fmt: skip
 # Where matrices are factorised whose size a user decides: each has its place in REFUSED below.
 BY_SIZE = {
-    "analysis/geometry.py", "experiments/decoders.py", "experiments/message_passing.py",
+    "experiments/estimate/geometry.py", "experiments/decoders.py", "experiments/message_passing.py",
     "matrices.py", "models/memory.py", "models/constructed.py",
 }  # fmt: skip
 # And where they have as many rows as an average has nodes, or a fit has parameters.
 SMALL = {
-    "analysis/power_law.py", "analysis/threshold.py", "studies/b_hebbian.py",
+    "experiments/estimate/power_law.py", "experiments/estimate/threshold.py", "studies/b_hebbian.py",
     "theory/quadrature.py",
 }  # fmt: skip
 
@@ -39,7 +39,7 @@ def seen() -> Seen:
 
 
 REFUSED: dict[str, Any] = {
-    "analysis/geometry.py": lambda: look_at(np.eye(400)),
+    "experiments/estimate/geometry.py": lambda: look_at(np.eye(400)),
     "experiments/decoders.py": lambda: decode(seen()),
     "experiments/message_passing.py": lambda: decode(seen(), ("message_passing",)),
     "matrices.py": lambda: read_matrices(np.eye(400), whiten=True),

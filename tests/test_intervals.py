@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mnemoscope.analysis.intervals import mean_interval, wilson
+from mnemoscope.experiments.estimate.intervals import mean_interval, wilson
 
 
 def test_wilson_gives_textbook_values():

@@ -12,7 +12,7 @@ import pytest
 from test_studies import points
 
 from mnemoscope.cli import main
-from mnemoscope.experiments.shared_batches import Desk
+from mnemoscope.experiments.workers.shared_batches import Desk
 from mnemoscope.experiments.sweep import ThisProcess, sweep
 from mnemoscope.spec import Memory, Retrieval, SpecError
 from mnemoscope.store.trials import Store

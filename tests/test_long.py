@@ -18,7 +18,7 @@ from test_store import SPEC, made, repeat_trials
 
 from mnemoscope.bench.explorer import time_explorer
 from mnemoscope.experiments.critical import critical_many, range_about
-from mnemoscope.experiments.drawn import for_critical
+from mnemoscope.experiments.validation.drawn_settings import for_critical
 from mnemoscope.experiments.sweep import ThisProcess, sweep
 from mnemoscope.store.query import list_settings
 from mnemoscope.store.trials import Store

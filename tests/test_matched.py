@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from mnemoscope import Retrieval
-from mnemoscope.analysis.agreement import Compared, judge
+from mnemoscope.experiments.estimate.agreement import Compared, judge
 from mnemoscope.training.three_step.batch import simulate_many
-from mnemoscope.experiments import drawn
-from mnemoscope.experiments.validate import matched_seeds
+from mnemoscope.experiments.validation import drawn_settings
+from mnemoscope.experiments.validation.validate import matched_seeds
 from mnemoscope.report.validation import section
 from mnemoscope.theory.critical import critical_value
 from mnemoscope.theory.matched_filter import matched_filter_accuracy, matched_filter_doubt
@@ -48,8 +48,8 @@ def test_the_law_is_what_is_simulated(V: int, d: int, L: int, N: int, law: str, 
 
 
 def test_drawn_settings_are_in_the_domain_and_simulate_as_predicted():
-    some = drawn.for_matched(12)
-    assert some == drawn.for_matched(12)
+    some = drawn_settings.for_matched(12)
+    assert some == drawn_settings.for_matched(12)
     assert {spec.embedding for spec in some} == {"gaussian", "sphere"}
     for at, spec in enumerate(some):
         assert not matched_filter_doubt(spec)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mnemoscope.engine import random
-from mnemoscope.analysis.geometry import look_at
+from mnemoscope.experiments.estimate.geometry import look_at
 from mnemoscope.training.three_step.batch import simulate_many
 from mnemoscope.cli import main
 from mnemoscope.models.matrices import Matrices, keep, load, read_matrices

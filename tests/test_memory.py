@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mnemoscope import Memory, SpecError, capacity, capacity_many
-from mnemoscope.analysis.limits import Limits, search_limits
-from mnemoscope.analysis.search import Place
+from mnemoscope.experiments.estimate.limits import Limits, search_limits
+from mnemoscope.experiments.estimate.search import Place
 from mnemoscope.training.memory_trials import draw_streams, program_of, recall_many
 from mnemoscope.cli import main
 from mnemoscope.models.memory import Full, construct, draw_pairs, least_squares, logits

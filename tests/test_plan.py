@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mnemoscope.analysis.plan import map_bits, plan_budget, plan_job
+from mnemoscope.experiments.plan import map_bits, plan_budget, plan_job
 from mnemoscope.training.three_step.batch import simulate_many
 from mnemoscope.cli import main
 from mnemoscope.engine.record import Step, Trial

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from mnemoscope.analysis.agreement import OUTSIDE, Compared, judge
-from mnemoscope.experiments import drawn
-from mnemoscope.experiments.validate import compare_spread
+from mnemoscope.experiments.estimate.agreement import OUTSIDE, Compared, judge
+from mnemoscope.experiments.validation import drawn_settings
+from mnemoscope.experiments.validation.validate import compare_spread
 from mnemoscope.report.validation import section
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.common import common_overlap
@@ -44,7 +44,7 @@ def coverage() -> dict[str, Compared]:
     return {row.spec.id: row for row in compare_spread(CASES, SEEDS, "cpu", lambda done: None)}
 
 
-@pytest.mark.parametrize("spec", CASES, ids=lambda spec: drawn.spread_law(spec))
+@pytest.mark.parametrize("spec", CASES, ids=lambda spec: drawn_settings.spread_law(spec))
 def test_the_interval_holds_most_seeds(spec: Retrieval, coverage: dict[str, Compared]):
     """At least 0.9 of them, but for three standard errors of a share of so many seeds."""
     found = coverage[spec.id]
@@ -128,10 +128,10 @@ def test_what_all_queries_find():
 
 
 def test_settings_of_every_law_are_drawn_within_their_ranges():
-    some = drawn.for_spread(78)
-    assert some == drawn.for_spread(78)
-    laws = list(drawn.SPREAD_LAWS)
-    assert [drawn.spread_law(spec) for spec in some] == [laws[k % len(laws)] for k in range(78)]
+    some = drawn_settings.for_spread(78)
+    assert some == drawn_settings.for_spread(78)
+    laws = list(drawn_settings.SPREAD_LAWS)
+    assert [drawn_settings.spread_law(spec) for spec in some] == [laws[k % len(laws)] for k in range(78)]
     for spec in some:
         assert 64 <= spec.vocab <= 512
         assert 4 <= spec.length <= 64

@@ -9,10 +9,10 @@ import patience
 import pytest
 
 from mnemoscope import Retrieval, SpecError, Trial
-from mnemoscope.experiments import shared_batches
-from mnemoscope.experiments.shared_batches import Common, Desk
+from mnemoscope.experiments.workers import shared_batches
+from mnemoscope.experiments.workers.shared_batches import Common, Desk
 from mnemoscope.experiments.sweep import ThisProcess, Workers, sweep
-from mnemoscope.experiments.work import run_batch
+from mnemoscope.experiments.workers.batches import run_batch
 from mnemoscope.engine.record import AnyJob, Record
 from mnemoscope.store.trials import Store
 

@@ -14,7 +14,7 @@ import mnemoscope.engine.memory_budget
 from mnemoscope import Retrieval, SpecError, run, simulate
 from mnemoscope.engine import random
 from mnemoscope.training.three_step.evaluation import look_at_steps
-from mnemoscope.experiments import trials
+from mnemoscope.experiments import run
 from mnemoscope.engine.layout import choose_layout, needed_bytes
 from mnemoscope.models.retrieval import draw_frozen
 from mnemoscope.engine.record import Step, Trial
@@ -101,7 +101,7 @@ def test_a_crash_is_called_a_crash(monkeypatch: pytest.MonkeyPatch):
     def fail(*_: object, **__: object) -> Trial:
         raise MemoryError("no more\nof it")
 
-    monkeypatch.setattr(trials, "simulate", fail)
+    monkeypatch.setattr(run, "simulate", fail)
     done = run(SPEC, 2)
     assert [trial.status for trial in done.trials] == ["crashed"] * 2
     assert done.trials[0].message == "MemoryError: no more"

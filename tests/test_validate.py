@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from mnemoscope import Retrieval, predict
-from mnemoscope.analysis.agreement import Compared, judge
+from mnemoscope.experiments.estimate.agreement import Compared, judge
 from mnemoscope.cli import main
-from mnemoscope.experiments import drawn
+from mnemoscope.experiments.validation import drawn_settings
 from mnemoscope.experiments.collapse import settings
 from mnemoscope.report.validation import section
 from mnemoscope.theory.bound import collapse, coverage_samples
@@ -18,24 +18,24 @@ SPEC = Retrieval(vocab=128, dim=40, length=8, samples=2000)
 
 
 def test_settings_are_drawn_within_their_ranges_and_always_the_same():
-    some = drawn.for_terms(20)
-    assert some == drawn.for_terms(20)
+    some = drawn_settings.for_terms(20)
+    assert some == drawn_settings.for_terms(20)
     for one in some:
         assert 128 <= one.vocab <= 2048
         assert 16 <= one.dim <= one.vocab / 2
         assert 8 <= one.length <= 1024
         assert 500 <= one.samples <= 100_000
         assert one.samples * one.length <= 3e7
-    mlp = drawn.for_mlp(30)
+    mlp = drawn_settings.for_mlp(30)
     kinds = {(one.activation, one.embedding, one.trigger) for one in mlp}
     assert len(kinds) == 5 * 3 * 2
-    assert all(one.samples * one.width * one.dim <= drawn.MOST_HIDDEN_WORK for one in mlp)
-    assert len({one.id for one in drawn.for_bound(30)}) == 30
+    assert all(one.samples * one.width * one.dim <= drawn_settings.MOST_HIDDEN_WORK for one in mlp)
+    assert len({one.id for one in drawn_settings.for_bound(30)}) == 30
 
 
 def test_accuracy_settings_meet_every_regime_and_both_triggers(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(drawn, "DRAWS", 400)
-    some = drawn.for_accuracy(40)
+    monkeypatch.setattr(drawn_settings, "DRAWS", 400)
+    some = drawn_settings.for_accuracy(40)
     regimes = {predict(one).regime for one in some}
     assert regimes >= {"recall", "interference", "mean_bias", "unseen"}
     assert {one.trigger for one in some} == {"keys", "additive"}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mnemoscope.experiments.facts import Lessons, learn_facts
     from mnemoscope.experiments.fit import Scaling, fit
     from mnemoscope.experiments.phase import PhaseDiagram, phase_diagram, predicted_diagram
-    from mnemoscope.experiments.trials import Run, run
+    from mnemoscope.experiments.run import Run, run
     from mnemoscope.engine.record import Step, Trial
     from mnemoscope.training.three_step.simulation import simulate
     from mnemoscope.store.trials import Store
@@ -65,7 +65,7 @@ _SIMULATOR = {
     "Dynamics": "experiments.dynamics",
     "Lessons": "experiments.facts",
     "PhaseDiagram": "experiments.phase",
-    "Run": "experiments.trials",
+    "Run": "experiments.run",
     "Scaling": "experiments.fit",
     "Step": "engine.record",
     "Store": "store.trials",
@@ -77,7 +77,7 @@ _SIMULATOR = {
     "learn_facts": "experiments.facts",
     "phase_diagram": "experiments.phase",
     "predicted_diagram": "experiments.phase",
-    "run": "experiments.trials",
+    "run": "experiments.run",
     "simulate": "training.three_step.simulation",
     "simulate_many": "training.three_step.batch",
 }

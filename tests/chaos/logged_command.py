@@ -10,7 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from mnemoscope.cli import program
-from mnemoscope.experiments import shared_batches, sweep, trials, work
+from mnemoscope.experiments import sweep
+from mnemoscope.experiments.workers import shared_batches
+from mnemoscope.experiments import run
+from mnemoscope.experiments.workers import batches
 from mnemoscope.engine.record import AnyJob, Record
 from mnemoscope.training.three_step.simulation import simulate
 
@@ -22,7 +25,7 @@ def write(spec: Any, seed: int) -> None:
 
 
 def run_batch(jobs: Sequence[AnyJob], *more: Any) -> list[Record]:
-    made = work.run_batch(jobs, *more)
+    made = batches.run_batch(jobs, *more)
     for job in jobs:
         write(*job)
     return made

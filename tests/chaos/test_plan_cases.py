@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mnemoscope.analysis.plan import MOST_FACTS, Option, plan_budget, plan_job
+from mnemoscope.experiments.plan import MOST_FACTS, Option, plan_budget, plan_job
 
 pytestmark = pytest.mark.chaos
 

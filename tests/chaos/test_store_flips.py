@@ -18,7 +18,7 @@ from hang_guard import no_hang
 
 from mnemoscope.cli import main
 from mnemoscope.experiments import sweep as sweeping
-from mnemoscope.experiments.work import run_batch
+from mnemoscope.experiments.workers.batches import run_batch
 from mnemoscope.engine.record import AnyJob
 from mnemoscope.spec import Retrieval
 from mnemoscope.store.salvage import salvage

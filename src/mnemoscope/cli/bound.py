@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from mnemoscope.analysis.intervals import Interval, mean_interval
+from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
 from mnemoscope.cli.asking import YES, ask_first
 from mnemoscope.cli.output import Watch, bar, number, print_json
 from mnemoscope.cli.setting import (

@@ -15,7 +15,7 @@ from mnemoscope.cli.output import print_json
 from mnemoscope.cli.setting import DEVICE, FIRST_SEED, JSON, read_device, read_whole
 from mnemoscope.cli.sweeping import STORE, check_store, open_tools
 from mnemoscope.experiments.forecast import jobs_ahead
-from mnemoscope.experiments.own_embeddings import Way, compare_ways, prepare_ways
+from mnemoscope.experiments.compare_embeddings import Way, compare_ways, prepare_ways
 from mnemoscope.report.canvas import check_form
 from mnemoscope.report.spectrum import draw_spectra
 from mnemoscope.spec import SpecError

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-from mnemoscope.analysis.plan import Option, Plan, plan_budget, plan_job
+from mnemoscope.experiments.plan import Option, Plan, plan_budget, plan_job
 from mnemoscope.cli.output import number, print_json
 from mnemoscope.cli.setting import JSON, read_whole
 from mnemoscope.spec.validators import between

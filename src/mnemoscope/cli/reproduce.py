@@ -13,7 +13,7 @@ from mnemoscope.cli.asking import YES, ask_first, say
 from mnemoscope.cli.output import Watch, print_json
 from mnemoscope.cli.setting import DEVICE, JSON, read_device, read_whole
 from mnemoscope.cli.sweeping import CLUSTER, STORE, check_store, open_tools
-from mnemoscope.experiments.cluster import check_cluster
+from mnemoscope.experiments.workers.cluster import check_cluster
 from mnemoscope.experiments.sweep import Tally
 from mnemoscope.engine.files import check_folder
 from mnemoscope.report.canvas import check_form

@@ -26,7 +26,7 @@ from mnemoscope.cli.sweeping import STORE, open_tools
 from mnemoscope.training.three_step.evaluation import UNIFORM_SAMPLES
 from mnemoscope.experiments.forecast import jobs_ahead
 from mnemoscope.experiments.sweep import OneByOne, sweep
-from mnemoscope.experiments.trials import Run
+from mnemoscope.experiments.run import Run
 from mnemoscope.models.activations import hermite_parts
 from mnemoscope.engine.device import find_device
 from mnemoscope.engine.record import Step, Trial

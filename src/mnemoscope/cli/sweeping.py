@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from mnemoscope.cli.asking import ask_first, say
 from mnemoscope.cli.output import Display, Standing
-from mnemoscope.experiments.cluster import check_cluster, open_workers
+from mnemoscope.experiments.workers.cluster import check_cluster, open_workers
 from mnemoscope.experiments.forecast import Ahead, counted
 from mnemoscope.experiments.sweep import Tally, Workers
 from mnemoscope.spec.validators import Device, Measure, one_of, whole

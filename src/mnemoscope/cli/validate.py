@@ -10,11 +10,11 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.markdown import Markdown
 
-from mnemoscope.analysis.agreement import Agreement, Compared, judge
+from mnemoscope.experiments.estimate.agreement import Agreement, Compared, judge
 from mnemoscope.cli.asking import YES, ask_first
 from mnemoscope.cli.output import Watch, print_json
 from mnemoscope.cli.setting import DEVICE, JSON, read_device, read_whole
-from mnemoscope.experiments import drawn
+from mnemoscope.experiments.validation import drawn_settings
 from mnemoscope.experiments.forecast import (
     Forecast,
     of_filtering,
@@ -24,7 +24,7 @@ from mnemoscope.experiments.forecast import (
     of_terms,
     of_theory,
 )
-from mnemoscope.experiments.validate import (
+from mnemoscope.experiments.validation.validate import (
     compare_accuracy,
     compare_bound,
     compare_critical,
@@ -68,15 +68,15 @@ def _of_matched(specs: Sequence[Retrieval], seeds: int, platform: str) -> Foreca
 
 
 PARTS = {
-    "terms": Part(drawn.for_terms, 48, 4, compare_terms, of_terms, times=4),
-    "accuracy": Part(drawn.for_accuracy, 210, 12, compare_accuracy, of_settings, draws=drawn.DRAWS),
-    "mlp": Part(drawn.for_mlp, 120, 6, compare_accuracy, of_settings),
-    "critical": Part(drawn.for_critical, 44, 4, compare_critical, of_open_crossings),
-    "bound": Part(drawn.for_bound, 40, 3, compare_bound, of_open_decoding),
+    "terms": Part(drawn_settings.for_terms, 48, 4, compare_terms, of_terms, times=4),
+    "accuracy": Part(drawn_settings.for_accuracy, 210, 12, compare_accuracy, of_settings, draws=drawn_settings.DRAWS),
+    "mlp": Part(drawn_settings.for_mlp, 120, 6, compare_accuracy, of_settings),
+    "critical": Part(drawn_settings.for_critical, 44, 4, compare_critical, of_open_crossings),
+    "bound": Part(drawn_settings.for_bound, 40, 3, compare_bound, of_open_decoding),
     "matched": Part(
-        drawn.for_matched, 84, 4, compare_matched, _of_matched, draws=drawn.MATCHED_DRAWS
+        drawn_settings.for_matched, 84, 4, compare_matched, _of_matched, draws=drawn_settings.MATCHED_DRAWS
     ),
-    "spread": Part(drawn.for_spread, 78, 13, compare_spread, of_settings, times=2),
+    "spread": Part(drawn_settings.for_spread, 78, 13, compare_spread, of_settings, times=2),
 }
 
 

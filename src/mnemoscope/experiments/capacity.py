@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mnemoscope.analysis.limits import Limits, LimitSearch, search_limits
-from mnemoscope.analysis.search import Place, Status
+from mnemoscope.experiments.estimate.limits import Limits, LimitSearch, search_limits
+from mnemoscope.experiments.estimate.search import Place, Status
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
 from mnemoscope.engine.record import AnyJob, Outcome
 from mnemoscope.spec import Memory, Spec, SpecError

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from mnemoscope.analysis.intervals import Interval, mean_interval
+from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
 from mnemoscope.experiments.decoders import decode, see
 from mnemoscope.spec.validators import Device
 from mnemoscope.spec import Retrieval

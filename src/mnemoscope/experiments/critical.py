@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
-from mnemoscope.analysis.search import Found, Place, Search, Status, search_crossing
+from mnemoscope.experiments.estimate.search import Found, Place, Search, Status, search_crossing
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
 from mnemoscope.spec.validators import Measure
 from mnemoscope.engine.record import Job, Trial

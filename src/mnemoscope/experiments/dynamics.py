@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mnemoscope.analysis.stages import Stage, find_stages
+from mnemoscope.experiments.estimate.plateaus import Stage, find_stages
 from mnemoscope.engine.record import finite
 from mnemoscope.spec import Flow
 from mnemoscope.training.flow import Course, run_flow

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from mnemoscope.analysis.intervals import Interval, mean_interval
-from mnemoscope.analysis.limits import Limits
+from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
+from mnemoscope.experiments.estimate.limits import Limits
 from mnemoscope.experiments.capacity import BEYOND, Question, find_limits
 from mnemoscope.experiments.sweep import Progress, ThisProcess, Workers, sweep
 from mnemoscope.engine.record import Outcome

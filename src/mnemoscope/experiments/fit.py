@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from mnemoscope.analysis.power_law import (
+from mnemoscope.experiments.estimate.power_law import (
     Beyond,
     Points,
     PowerLaw,

@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mnemoscope.analysis.limits import search_limits
-from mnemoscope.analysis.search import FEW_SEEDS, NARROW, Place
+from mnemoscope.experiments.estimate.limits import search_limits
+from mnemoscope.experiments.estimate.search import FEW_SEEDS, NARROW, Place
 from mnemoscope.experiments.capacity import Question
 from mnemoscope.experiments.cost import (
     THEORY_SECONDS,

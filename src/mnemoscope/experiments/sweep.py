@@ -14,8 +14,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from mnemoscope.training.three_step.batch import shares
 from mnemoscope.experiments.cost import job_seconds, stops_early
-from mnemoscope.experiments.trials import Report, run_trials
-from mnemoscope.experiments.work import MOST_IN_A_BATCH, batches, run_batch
+from mnemoscope.experiments.run import Report, run_trials
+from mnemoscope.experiments.workers.batches import MOST_IN_A_BATCH, batches, run_batch
 from mnemoscope.spec.validators import Device
 from mnemoscope.engine.device import find_device
 from mnemoscope.engine.pace import duration, time_left

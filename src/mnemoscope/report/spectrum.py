@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mnemoscope.experiments.own_embeddings import Way
+from mnemoscope.experiments.compare_embeddings import Way
 from mnemoscope.report.canvas import open_canvas, save
 
 

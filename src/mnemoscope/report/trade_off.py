@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from mnemoscope.analysis.plan import Plan
+from mnemoscope.experiments.plan import Plan
 from mnemoscope.report.canvas import open_canvas, plain_log_ticks, save
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from mnemoscope.analysis.agreement import Agreement, Compared, amplitude_off
+from mnemoscope.experiments.estimate.agreement import Agreement, Compared, amplitude_off
 from mnemoscope.spec import Retrieval
 
 TITLES = {

@@ -16,8 +16,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from mnemoscope.analysis.power_law import compare_forms, fit_power_law, points_of
-from mnemoscope.analysis.threshold import find_crossing
+from mnemoscope.experiments.estimate.power_law import compare_forms, fit_power_law, points_of
+from mnemoscope.experiments.estimate.threshold import find_crossing
 from mnemoscope.experiments.noisy_decoding import NAMES, allowed_share, name_labels
 from mnemoscope.report.canvas import plain_log_ticks
 from mnemoscope.spec import LETTERS, Retrieval

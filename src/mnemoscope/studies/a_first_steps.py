@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mnemoscope.analysis.intervals import wilson
+from mnemoscope.experiments.estimate.intervals import wilson
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
 from mnemoscope.studies.means import run_settings

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mnemoscope.experiments.cost import scaled
 from mnemoscope.experiments.forecast import Forecast
-from mnemoscope.experiments.shared_batches import Common, Desk
+from mnemoscope.experiments.workers.shared_batches import Common, Desk
 from mnemoscope.experiments.sweep import Tally, ThisProcess
 from mnemoscope.spec.validators import Device
 from mnemoscope.engine.device import compile_soon, find_device, keep_compiled_programs, share_gpu

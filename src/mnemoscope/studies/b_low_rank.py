@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.analysis.power_law import Points, fit_power_law
+from mnemoscope.experiments.estimate.power_law import Points, fit_power_law
 from mnemoscope.experiments.capacity import capacity_many
 from mnemoscope.report.canvas import plain_log_ticks, ticks_at
 from mnemoscope.spec import Memory

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.analysis.power_law import Points, fit_power_law
+from mnemoscope.experiments.estimate.power_law import Points, fit_power_law
 from mnemoscope.experiments.dynamics import dynamics
 from mnemoscope.engine.device import find_device, numerics
 from mnemoscope.report.canvas import plain_log_ticks, ticks_at

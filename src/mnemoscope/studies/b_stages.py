@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.analysis.stages import NEAR
+from mnemoscope.experiments.estimate.plateaus import NEAR
 from mnemoscope.experiments.dynamics import Dynamics, dynamics
 from mnemoscope.engine.device import find_device, numerics
 from mnemoscope.spec import Flow

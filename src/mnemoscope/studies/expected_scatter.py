@@ -8,7 +8,7 @@ over its seeds.
 import math
 from dataclasses import dataclass
 
-from mnemoscope.analysis.search import FEW_SEEDS
+from mnemoscope.experiments.estimate.search import FEW_SEEDS
 from mnemoscope.spec.validators import Measure
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.matched_filter import matched_filter_accuracy

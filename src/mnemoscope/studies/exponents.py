@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.analysis.power_law import (
+from mnemoscope.experiments.estimate.power_law import (
     Points,
     condition_number,
     fit_power_law,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mnemoscope.analysis.power_law import DECISIVE
+from mnemoscope.experiments.estimate.power_law import DECISIVE
 from mnemoscope.experiments.axes import Axis
 from mnemoscope.experiments.fit import settings
 from mnemoscope.spec.validators import Measure

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.analysis.power_law import DECISIVE, Points, fit_power_law
+from mnemoscope.experiments.estimate.power_law import DECISIVE, Points, fit_power_law
 from mnemoscope.studies.base import Verdict, within
 
 LOGS = (0.0, 1.0, 1.5, 2.0)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from mnemoscope.analysis.intervals import mean_interval
+from mnemoscope.experiments.estimate.intervals import mean_interval
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.engine.record import Trial
 from mnemoscope.spec import Retrieval

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from mnemoscope.analysis.power_law import fit_power_law, points_of
+from mnemoscope.experiments.estimate.power_law import fit_power_law, points_of
 from mnemoscope.report.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study

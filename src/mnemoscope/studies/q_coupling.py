@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mnemoscope.analysis.power_law import DECISIVE
+from mnemoscope.experiments.estimate.power_law import DECISIVE
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study
 from mnemoscope.studies.drawn_grids import as_theory, draw_grid, say_draw, sum_of_powers
 from mnemoscope.studies.exponents import (

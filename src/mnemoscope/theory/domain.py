@@ -135,7 +135,7 @@ TOKENS = Limit("V", low=64, why="fewer than 64 tokens: averages over the vocabul
 DIMENSIONS = Limit("d", low=12, why="fewer than 12 dimensions: overlaps are far from normal")
 SAMPLES = Limit("N", low=200, why="fewer than 200 samples: counts are far from their means")
 USUAL = (TOKENS, DIMENSIONS, SAMPLES)
-# The ranges of `for_accuracy`, `for_spread` and `for_mlp` in experiments/drawn.py.
+# The ranges of `for_accuracy`, `for_spread` and `for_mlp` in experiments/validation/drawn_settings.py.
 RUN = {"V": (128, 1024), "d": (12, 512), "L": (8, 256), "N/V": (0.7, 150)}
 FRAME_RUN = {"V": (64, 512), "L": (4, 64), "N/V": (0.7, 60)}
 MLP_RUN = {"V": (64, 384), "d": (16, 192), "L": (4, 32), "N/V": (2, 80), "m": (64, 2048)}

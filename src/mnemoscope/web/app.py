@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from mnemoscope.analysis.plan import plan_budget, plan_job
+from mnemoscope.experiments.plan import plan_budget, plan_job
 from mnemoscope.spec.validators import Device, between, one_of, whole
 from mnemoscope.engine.record import versions
 from mnemoscope.spec import SpecError, read_option

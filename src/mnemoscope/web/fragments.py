@@ -6,7 +6,7 @@ from functools import lru_cache
 from html import escape
 from typing import Any
 
-from mnemoscope.analysis.plan import Option, Plan
+from mnemoscope.experiments.plan import Option, Plan
 from mnemoscope.report.interactive import as_plotly
 from mnemoscope.report.trade_off import make_figure
 from mnemoscope.spec import SpecError

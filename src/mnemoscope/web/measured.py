@@ -4,7 +4,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from mnemoscope.analysis.intervals import mean_interval
+from mnemoscope.experiments.estimate.intervals import mean_interval
 from mnemoscope.spec import Retrieval
 from mnemoscope.store.schema import NOWHERE
 from mnemoscope.store.trials import Store

@@ -12,7 +12,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Literal
 
-from mnemoscope.analysis.intervals import Interval
+from mnemoscope.experiments.estimate.intervals import Interval
 from mnemoscope.spec.validators import Device
 from mnemoscope.spec import SpecError
 from mnemoscope.web.measured import measured_points

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from mnemoscope.experiments.work import MOST_IN_A_BATCH, batches, run_batch
+from mnemoscope.experiments.workers.batches import MOST_IN_A_BATCH, batches, run_batch
 from mnemoscope.spec.validators import Device
 from mnemoscope.engine.record import AnyJob, Record
 

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mnemoscope.experiments.sweep import ThisProcess, Workers
-from mnemoscope.experiments.work import MOST_IN_A_BATCH, crashed, run_batch
+from mnemoscope.experiments.workers.batches import MOST_IN_A_BATCH, crashed, run_batch
 from mnemoscope.engine.extras import need
 from mnemoscope.spec.validators import Device
 from mnemoscope.engine.device import keep_compiled_programs, share_gpu

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from mnemoscope.analysis.intervals import Interval, mean_interval
+from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.bound import coverage_samples, first_gradient_samples

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mnemoscope.analysis.geometry import Geometry, look_at
-from mnemoscope.analysis.intervals import Interval, mean_interval
+from mnemoscope.experiments.estimate.geometry import Geometry, look_at
+from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
 from mnemoscope.experiments.sweep import Progress, Workers, sweep
 from mnemoscope.models.matrices import Matrices, keep, read_matrices
 from mnemoscope.spec import Retrieval, SpecError

@@ -19,7 +19,7 @@ from typing import Literal
 
 from scipy.special import stdtrit
 
-from mnemoscope.analysis.search import LARGEST, Place, Status
+from mnemoscope.experiments.estimate.search import LARGEST, Place, Status
 
 SEEDS_AT_FIRST = 4
 # How far the first steps from the guess go; after these, a factor of four each.

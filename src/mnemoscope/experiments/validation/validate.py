@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from mnemoscope.analysis.agreement import OUTSIDE, Compared
-from mnemoscope.analysis.search import Found, Search, search_crossing
+from mnemoscope.experiments.estimate.agreement import OUTSIDE, Compared
+from mnemoscope.experiments.estimate.search import Found, Search, search_crossing
 from mnemoscope.training.three_step.batch import simulate_many
-from mnemoscope.experiments import drawn
+from mnemoscope.experiments.validation import drawn_settings
 from mnemoscope.experiments.critical import critical_many
 from mnemoscope.experiments.decoders import decode, see
 from mnemoscope.experiments.noise_terms import measure_terms
@@ -81,7 +81,7 @@ def compare_spread(
         error = math.sqrt(LEVEL * (1 - LEVEL) / len(found))
         seen = f"{told.accuracy:.3f} [{told.low:.3f}, {told.high:.3f}]; "
         seen += f"{np.mean(found):.3f} ± {np.std(found, ddof=1):.3f}"
-        note = drawn.spread_law(spec) + ("" if told.valid else OUTSIDE)
+        note = drawn_settings.spread_law(spec) + ("" if told.valid else OUTSIDE)
         yield Compared(spec, seen, LEVEL, inside, error, note)
 
 

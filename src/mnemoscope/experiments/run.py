@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from mnemoscope.analysis.intervals import Interval, mean_interval
+from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
 from mnemoscope.spec.validators import Device
 from mnemoscope.engine.device import Precision, find_device
 from mnemoscope.engine.record import Trial

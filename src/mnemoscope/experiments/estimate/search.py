@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from mnemoscope.analysis.threshold import Crossing, find_crossing
+from mnemoscope.experiments.estimate.threshold import Crossing, find_crossing
 
 Status = Literal["found", "below-range", "above-range", "unresolved"]
 # A place is a value on the axis and the number of a seed, from 0 on.

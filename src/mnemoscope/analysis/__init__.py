@@ -1,1 +1,0 @@
-"""What results mean: estimates with their uncertainty."""

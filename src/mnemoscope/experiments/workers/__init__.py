@@ -1,0 +1,1 @@
+"""Where batches of trials run: this process, other processes, a cluster."""
