@@ -16,13 +16,14 @@ from mnemoscope.experiments.workers.shared_batches import Desk
 from mnemoscope.experiments.sweep import ThisProcess, sweep
 from mnemoscope.spec import Memory, Retrieval, SpecError
 from mnemoscope.store.trials import Store
-from mnemoscope.studies import at_once, b_stages
-from mnemoscope.studies.at_once import pieces_left
+from mnemoscope.studies import b_stages
+from mnemoscope.studies import parallel
+from mnemoscope.studies.parallel import pieces_left
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study
 from mnemoscope.studies.catalogue import load_all
 from mnemoscope.studies.fingerprints import REVISIONS
 from mnemoscope.studies.ledger import Claim, Entry, Ledger, run_studies
-from mnemoscope.studies.means import run_settings
+from mnemoscope.studies.seed_means import run_settings
 from mnemoscope.studies.trials import trials_of
 
 
@@ -168,19 +169,19 @@ def refuse(*words: object) -> None:
 
 
 def test_what_a_process_refuses_is_told_as_it_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(at_once, "_run", refuse)
-    pieces: list[at_once.Piece] = [("b-fig5", "quick", (0,))]
+    monkeypatch.setattr(parallel, "_run", refuse)
+    pieces: list[parallel.Piece] = [("b-fig5", "quick", (0,))]
     with pytest.raises(SpecError, match="expected another one") as caught:
-        list(at_once.run_at_once(pieces, 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
+        list(parallel.run_at_once(pieces, 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
     assert caught.value.field == "device"
 
 
-def note(piece: at_once.Piece, *words: object) -> float:
+def note(piece: parallel.Piece, *words: object) -> float:
     """Run in a process of its own: which piece it was, and how it stands."""
     _, _, ledger, _, ahead = words
     if not ahead:
-        at_once._stand_back()
-        at_once._stand_back()  # as for a second piece in the same process
+        parallel._stand_back()
+        parallel._stand_back()  # as for a second piece in the same process
     ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     told = [os.nice(0), os.environ.get("CUDA_MPS_CLIENT_PRIORITY"), ignored]
     Path(str(ledger)).with_name(piece[0]).write_text(json.dumps(told))
@@ -189,16 +190,16 @@ def note(piece: at_once.Piece, *words: object) -> float:
 
 def test_searches_go_ahead_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """And Ctrl-C, which reaches them all, is left to the process that started them."""
-    monkeypatch.setattr(at_once, "_run", note)
+    monkeypatch.setattr(parallel, "_run", note)
     names = ["b-fig1-right", "b-fig4-left", "b-fig4-right", "b-fig5"]
     studies = load_all(names[::-1])
     pieces = pieces_left(studies, "full", 1, Ledger(tmp_path / "none"), side_by_side=True)
     assert [name for name, _, _ in pieces] == names  # searches, then the longest
-    list(at_once.run_at_once(pieces, 4, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
+    list(parallel.run_at_once(pieces, 4, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
     own = os.nice(0)
     told = [json.loads((tmp_path / name).read_text()) for name in names]
     assert told == [[own, None, True]] * 2 + [[max(own, 10), "1", True]] * 2
-    list(at_once.run_at_once(pieces[2:], 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
+    list(parallel.run_at_once(pieces[2:], 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
     assert json.loads((tmp_path / names[2]).read_text()) == [own, None, True]
 
 
@@ -211,10 +212,10 @@ def test_one_base_seed_that_fails_leaves_the_others_theirs(
         assert isinstance(bench.workers, Desk)
         return Entry(study.id, size, base, study.revision, {})
 
-    monkeypatch.setattr(at_once, "measure_one", measure)
+    monkeypatch.setattr(parallel, "measure_one", measure)
     book = tmp_path / "l.json"
     with pytest.raises(SpecError, match="expected more of it"):
-        at_once._run(("b-fig5", "quick", (0, 1, 2)), "cpu", tmp_path / "s.db", book, True, True)
+        parallel._run(("b-fig5", "quick", (0, 1, 2)), "cpu", tmp_path / "s.db", book, True, True)
     kept = Ledger(book)
     found = [kept.find(b_stages.STUDY, "quick", base) is not None for base in range(3)]
     assert found == [False, True, True]
@@ -258,7 +259,7 @@ def die(*words: object) -> None:
 
 
 def test_a_process_that_dies_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(at_once, "_run", die)
-    pieces: list[at_once.Piece] = [("b-fig5", "quick", (0,))]
+    monkeypatch.setattr(parallel, "_run", die)
+    pieces: list[parallel.Piece] = [("b-fig5", "quick", (0,))]
     with pytest.raises(SpecError, match="what was finished is kept"):
-        list(at_once.run_at_once(pieces, 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
+        list(parallel.run_at_once(pieces, 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))

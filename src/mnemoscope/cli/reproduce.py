@@ -20,7 +20,7 @@ from mnemoscope.report.canvas import check_form
 from mnemoscope.report.study import draw_study
 from mnemoscope.spec import SpecError
 from mnemoscope.store.schema import default_path
-from mnemoscope.studies.at_once import (
+from mnemoscope.studies.parallel import (
     minutes_of,
     of_pieces,
     on_gpu,

@@ -4,7 +4,7 @@ from typing import Any
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
-from mnemoscope.studies.means import difference, draw_bars, run_settings, show, told
+from mnemoscope.studies.seed_means import difference, draw_bars, run_settings, show, told
 
 BASE: dict[Size, Retrieval] = {
     "quick": Retrieval(vocab=128, dim=16, length=8, samples=4000),

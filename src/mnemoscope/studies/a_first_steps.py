@@ -6,7 +6,7 @@ from typing import Any
 from mnemoscope.experiments.estimate.intervals import wilson
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
-from mnemoscope.studies.means import run_settings
+from mnemoscope.studies.seed_means import run_settings
 
 # Where some seeds lock and others do not.
 BASE: dict[Size, Retrieval] = {

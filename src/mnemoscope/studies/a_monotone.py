@@ -6,7 +6,7 @@ from typing import Any
 
 from mnemoscope.spec import LETTERS, Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
-from mnemoscope.studies.means import draw_curve, run_settings, spread
+from mnemoscope.studies.seed_means import draw_curve, run_settings, spread
 
 BASE: dict[Size, Retrieval] = {
     "quick": Retrieval(vocab=128, dim=40, length=8, samples=500),

@@ -12,7 +12,7 @@ from typing import Any
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study, agreed
-from mnemoscope.studies.means import draw_bars, run_settings, spread
+from mnemoscope.studies.seed_means import draw_bars, run_settings, spread
 from mnemoscope.theory.predict import predict
 
 REGIONS: dict[Size, dict[str, Retrieval]] = {

@@ -6,7 +6,7 @@ from typing import Any
 from mnemoscope.report.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
-from mnemoscope.studies.means import draw_curve, run_settings, spread
+from mnemoscope.studies.seed_means import draw_curve, run_settings, spread
 
 DIM: dict[Size, int] = {"quick": 64, "full": 256}
 # V over d; orthonormal embeddings have at most 1.

@@ -4,7 +4,7 @@ from typing import Any
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
-from mnemoscope.studies.means import draw_bars, run_settings, show, told
+from mnemoscope.studies.seed_means import draw_bars, run_settings, show, told
 
 SETTING: dict[Size, Retrieval] = {
     "quick": Retrieval(vocab=256, dim=96, length=16, samples=8000),

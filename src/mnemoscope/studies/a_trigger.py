@@ -9,7 +9,7 @@ from mnemoscope.report.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.engine.interrupts import stop_if_asked
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
-from mnemoscope.studies.means import draw_curve, show, spread
+from mnemoscope.studies.seed_means import draw_curve, show, spread
 
 BASE: dict[Size, Retrieval] = {
     "quick": Retrieval(vocab=128, dim=64, length=32, samples=2),

@@ -10,7 +10,7 @@ from mnemoscope.experiments.logit_noise import expected_variance, own_variances
 from mnemoscope.report.canvas import ticks_at
 from mnemoscope.spec import Memory
 from mnemoscope.studies.base import BASES, Bench, Judgement, Numbers, Power, Size, Study, within
-from mnemoscope.studies.means import spread
+from mnemoscope.studies.seed_means import spread
 from mnemoscope.studies.power import rehearse
 from mnemoscope.studies.scaling_fit import draw_points, fit_growth
 from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits

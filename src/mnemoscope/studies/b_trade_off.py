@@ -8,7 +8,7 @@ import numpy as np
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.spec import Facts
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
-from mnemoscope.studies.means import show, spread
+from mnemoscope.studies.seed_means import show, spread
 
 BASE: dict[Size, dict[str, int]] = {
     "quick": {"subjects": 8, "relations": 8, "answers": 8, "dim": 12, "head_dim": 4,

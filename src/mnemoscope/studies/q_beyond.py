@@ -5,7 +5,7 @@ from typing import Any
 from mnemoscope.report.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
-from mnemoscope.studies.means import draw_curve, run_settings, show, spread, told
+from mnemoscope.studies.seed_means import draw_curve, run_settings, show, spread, told
 
 # The settings of a-first-steps, whose trials the store may have, and one of more samples.
 BASE: dict[Size, Retrieval] = {

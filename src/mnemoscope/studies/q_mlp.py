@@ -4,7 +4,7 @@ from typing import Any
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
-from mnemoscope.studies.means import difference, draw_curve, run_settings
+from mnemoscope.studies.seed_means import difference, draw_curve, run_settings
 
 BASE: dict[Size, dict[str, int]] = {
     "quick": {"vocab": 96, "length": 16, "samples": 3000},
