@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 import patience
 import uvicorn
 
-from mnemoscope.web.app import Explorer
-from mnemoscope.web.measurements import Measurement
+from mnemoscope.ui.explorer.app import Explorer
+from mnemoscope.ui.explorer.measurements import Measurement
 
 
 class Running:

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from mnemoscope.bench import compare, diagram
-from mnemoscope.bench import facts as bench_facts
-from mnemoscope.bench.explorer import time_explorer
-from mnemoscope.cli import main
+from mnemoscope.ui.bench import compare, diagram
+from mnemoscope.ui.bench import facts as bench_facts
+from mnemoscope.ui.bench.explorer import time_explorer
+from mnemoscope.ui.cli import main
 from mnemoscope.spec import Retrieval
 
 SMALL = ["--vocab", "16", "--dim", "12", "--length", "4", "--samples", "500"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mnemoscope import Retrieval, simulate
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.experiments.decoders import decode, rms_entry, see
 from mnemoscope.theory.bound import (
     Limit,

@@ -14,7 +14,7 @@ import slurm_daemon
 from sweep_driver import jobs, table
 
 from mnemoscope import SpecError
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.experiments.workers import cluster
 from mnemoscope.experiments.workers.cluster import FarWorkers, open_workers, run_far
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep

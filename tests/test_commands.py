@@ -10,12 +10,12 @@ import cyclopts
 import pytest
 
 import mnemoscope
-from mnemoscope.cli import COMMANDS, main
+from mnemoscope.ui.cli import COMMANDS, main
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_says_of_itself_what_the_list_says(name: str):
-    command = getattr(import_module(f"mnemoscope.cli.{name}"), name)
+    command = getattr(import_module(f"mnemoscope.ui.cli.{name}"), name)
     told = command.help if isinstance(command, cyclopts.App) else inspect.getdoc(command)
     assert (told or "").splitlines()[0] == COMMANDS[name]
 
@@ -30,7 +30,7 @@ def test_the_list_and_a_commands_own_help(capsys: pytest.CaptureFixture[str]):
 
 def test_theory_runs_without_the_simulator():
     code = (
-        "import sys; from mnemoscope.cli import main; import mnemoscope as mn; "
+        "import sys; from mnemoscope.ui.cli import main; import mnemoscope as mn; "
         "mn.predict(mn.Retrieval(vocab=64, dim=32, length=4, samples=500)); "
         "main(['predict', '--vocab', '64', '--dim', '32', '--length', '4', '--samples', '500']); "
         "sys.exit('jax' in sys.modules)"

@@ -13,7 +13,7 @@ from fake_workers import FakeWorkers
 from mnemoscope import Retrieval, Step, Trial
 from mnemoscope.experiments.estimate.search import search_crossing
 from mnemoscope.experiments.estimate.threshold import find_crossing
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.experiments.critical import Critical, critical, critical_many
 from mnemoscope.store.trials import Store
 

@@ -9,7 +9,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.spec import Activation, Embedding, Retrieval
 from mnemoscope.spec.retrieval import Attention, Trigger
 from mnemoscope.theory.spec_grid import Cells

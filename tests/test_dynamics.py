@@ -11,7 +11,7 @@ import pytest
 
 from mnemoscope import Flow, SpecError, dynamics
 from mnemoscope.experiments.estimate.plateaus import find_stages
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.training.flow import Weights, _loss, _population, _sequences
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mnemoscope import Retrieval
-from mnemoscope.cli import COMMANDS, main, validate
+from mnemoscope.ui.cli import COMMANDS, main, validate
 from mnemoscope.experiments.forecast import of_settings
 from mnemoscope.experiments.validation.validate import compare_accuracy
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from explorer_server import Running
 
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.laws import OVERLAP, laws_for
 from mnemoscope.theory.predict import predict, regime_of
-from mnemoscope.web.fragments import told
-from mnemoscope.web.state import ACROSS, FIRST, RANGES, read_state
+from mnemoscope.ui.explorer.fragments import told
+from mnemoscope.ui.explorer.state import ACROSS, FIRST, RANGES, read_state
 
 
 def test_the_map_is_what_theory_says(server: Running):

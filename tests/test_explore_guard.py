@@ -12,10 +12,10 @@ import pytest
 from explorer_server import Running
 from starlette.responses import PlainTextResponse
 
-from mnemoscope.cli import main
-from mnemoscope.cli.explore import listen
+from mnemoscope.ui.cli import main
+from mnemoscope.ui.cli.explore import listen
 from mnemoscope.spec import SpecError
-from mnemoscope.web.guard import Guard, is_loopback, own_names
+from mnemoscope.ui.explorer.guard import Guard, is_loopback, own_names
 
 
 def test_pages_come_from_here_alone(server: Running):
@@ -27,7 +27,7 @@ def test_pages_come_from_here_alone(server: Running):
         # Whatever a page loads is an address on this server.
         for address in re.findall(r'(?:src|href|action|hx-get|hx-post)="([^"]*)"', text):
             assert re.match(r"/(?!/)|data:", address), address
-    own = resources.files("mnemoscope.web") / "assets"
+    own = resources.files("mnemoscope.ui.explorer") / "assets"
     for one in own.iterdir():
         status, headers, text = server.ask(f"/assets/{one.name}")
         assert status == 200

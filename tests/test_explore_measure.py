@@ -17,8 +17,8 @@ from explorer_server import Running, running
 from patience import wait_until
 
 from mnemoscope.store.trials import Store
-from mnemoscope.web.measurements import MOST_WAITING
-from mnemoscope.web.state import read_state
+from mnemoscope.ui.explorer.measurements import MOST_WAITING
+from mnemoscope.ui.explorer.state import read_state
 
 # Small enough to be measured in a moment.
 SMALL = {"vocab": 64, "dim": 32, "length": 4, "samples": 300}

@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Page, Route
 
 from mnemoscope.engine.record import Step, Trial
 from mnemoscope.store.trials import Store
-from mnemoscope.web.state import read_state
+from mnemoscope.ui.explorer.state import read_state
 
 ARTEFACTS = Path(__file__).parent / "artefacts"
 SMALL = "vocab=64&dim=32&length=4&samples=300"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.experiments.fit import Scaling
 from mnemoscope.experiments.phase import PhaseDiagram, predicted_diagram
 from mnemoscope.engine.extras import EXTRAS

@@ -17,7 +17,7 @@ from mnemoscope.experiments.estimate.power_law import (
     fit_power_law,
     points_of,
 )
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.experiments.fit import fit
 from mnemoscope.store.trials import Store
 

@@ -13,9 +13,9 @@ import pytest
 from fake_workers import FakeWorkers
 
 from mnemoscope import Facts, Retrieval, Trial
-from mnemoscope.cli import COMMANDS, asking, main, output
-from mnemoscope.cli.output import Standing, Watch
-from mnemoscope.cli.sweeping import SweepWatch
+from mnemoscope.ui.cli import COMMANDS, asking, main, output
+from mnemoscope.ui.cli.output import Standing, Watch
+from mnemoscope.ui.cli.sweeping import SweepWatch
 from mnemoscope.experiments import forecast, sweep
 from mnemoscope.experiments.capacity import Question, memory_questions
 from mnemoscope.experiments.cost import RATES, estimate_seconds, job_seconds
@@ -67,7 +67,7 @@ def all_commands() -> dict[str, Any]:
     """Every command there is, those of a group by both words."""
     found: dict[str, Any] = {}
     for name in COMMANDS:
-        made = getattr(import_module(f"mnemoscope.cli.{name}"), name)
+        made = getattr(import_module(f"mnemoscope.ui.cli.{name}"), name)
         if isinstance(made, cyclopts.App):
             parts = [one for one in made if not one.startswith("-")]
             found |= {f"{name} {part}": made[part].default_command for part in parts}

@@ -11,7 +11,7 @@ import mnemoscope
 from mnemoscope.engine import free_memory
 from mnemoscope.experiments.estimate.geometry import look_at
 from mnemoscope.training.memory_trials import recall_many
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.experiments.decoders import Seen, decode
 from mnemoscope.training.facts_trials import train_many
 from mnemoscope.models.matrices import read_matrices

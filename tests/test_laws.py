@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import attention_terms
 from mnemoscope.theory.laws import LAWS, OVERLAP, Axis, Law, laws_for, regime_map

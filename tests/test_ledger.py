@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from test_studies import points
 
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.experiments.workers.shared_batches import Desk
 from mnemoscope.experiments.sweep import ThisProcess, sweep
 from mnemoscope.spec import Memory, Retrieval, SpecError

@@ -16,7 +16,7 @@ from sweep_driver import jobs, table
 from test_critical import bisection_tokens, covered
 from test_store import SPEC, made, repeat_trials
 
-from mnemoscope.bench.explorer import time_explorer
+from mnemoscope.ui.bench.explorer import time_explorer
 from mnemoscope.experiments.critical import critical_many, range_about
 from mnemoscope.experiments.validation.drawn_settings import for_critical
 from mnemoscope.experiments.sweep import ThisProcess, sweep

@@ -10,7 +10,7 @@ from mnemoscope.experiments.estimate.agreement import Compared, judge
 from mnemoscope.training.three_step.batch import simulate_many
 from mnemoscope.experiments.validation import drawn_settings
 from mnemoscope.experiments.validation.validate import matched_seeds
-from mnemoscope.report.validation import section
+from mnemoscope.ui.figures.validation import section
 from mnemoscope.theory.critical import critical_value
 from mnemoscope.theory.matched_filter import matched_filter_accuracy, matched_filter_doubt
 

@@ -13,7 +13,7 @@ import pytest
 from mnemoscope.engine import random
 from mnemoscope.experiments.estimate.geometry import look_at
 from mnemoscope.training.three_step.batch import simulate_many
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.models.matrices import Matrices, keep, load, read_matrices
 from mnemoscope.models.frozen import make_frozen
 from mnemoscope.training.three_step.simulation import simulate

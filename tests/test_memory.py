@@ -13,7 +13,7 @@ from mnemoscope import Memory, SpecError, capacity, capacity_many
 from mnemoscope.experiments.estimate.limits import Limits, search_limits
 from mnemoscope.experiments.estimate.search import Place
 from mnemoscope.training.memory_trials import draw_streams, program_of, recall_many
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.models.memory import Full, construct, draw_pairs, least_squares, logits
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.activation import apply

@@ -87,7 +87,7 @@ def test_added_as_the_document_says_it_runs_and_nothing_is_claimed(tmp_path: Pat
     assert "hermite3, cube" in shown
     # The explorer offers it, leaves its map empty, and says why.
     code = (
-        "from mnemoscope.web import diagram, fragments, state\n"
+        "from mnemoscope.ui.explorer import diagram, fragments, state\n"
         "now = state.read_state({'embedding': 'rademacher'})\n"
         "print(diagram.as_json(now, moving=True).decode(), fragments.told(now))"
     )

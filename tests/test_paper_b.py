@@ -12,7 +12,7 @@ import pytest
 
 from mnemoscope import Facts, SpecError, learn_facts
 from mnemoscope.engine import device
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.experiments.facts import Lessons, grown
 from mnemoscope.training.facts_trials import _keys, program_of, train_many
 from mnemoscope.models import facts as model

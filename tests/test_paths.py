@@ -12,8 +12,8 @@ import cyclopts
 import pytest
 from hang_guard import no_hang
 
-from mnemoscope.cli import COMMANDS, main
-from mnemoscope.cli.setting import Setting
+from mnemoscope.ui.cli import COMMANDS, main
+from mnemoscope.ui.cli.setting import Setting
 
 SIZES = ["--vocab", "16", "--dim", "8", "--length", "2", "--samples", "50"]
 GRID = ["--axis", "vocab=16,32", "--axis", "dim=8,12", "--length", "2"]
@@ -45,7 +45,7 @@ READ = ("--spec", "store list --store", "store export --store", "store verify --
 
 def functions() -> Iterator[tuple[str, Any]]:
     for name in COMMANDS:
-        command = getattr(import_module(f"mnemoscope.cli.{name}"), name)
+        command = getattr(import_module(f"mnemoscope.ui.cli.{name}"), name)
         if isinstance(command, cyclopts.App):
             for under in ("list", "export", "verify", "repair", "prune"):
                 yield f"{name} {under}", command[under].default_command

@@ -10,7 +10,7 @@ import pytest
 from fake_workers import FakeWorkers
 
 from mnemoscope import PhaseDiagram, Retrieval, Step, Trial
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.experiments.axes import read_axis
 from mnemoscope.experiments.phase import crossing_in_column, phase_diagram
 from mnemoscope.store.trials import Store

@@ -9,9 +9,9 @@ import pytest
 
 from mnemoscope.experiments.plan import map_bits, plan_budget, plan_job
 from mnemoscope.training.three_step.batch import simulate_many
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.engine.record import Step, Trial
-from mnemoscope.report.trade_off import make_figure
+from mnemoscope.ui.figures.trade_off import make_figure
 from mnemoscope.training.three_step.simulation import simulate
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store

@@ -14,11 +14,11 @@ import pytest
 from browser import Watched, open_browser, open_page
 from matplotlib.figure import Figure
 
-from mnemoscope.cli import main
-from mnemoscope.cli.report import show_all
-from mnemoscope.report.canvas import plain_log_ticks
-from mnemoscope.report.interactive import as_plotly
-from mnemoscope.report.page import Exhibit, make_page, write_page
+from mnemoscope.ui.cli import main
+from mnemoscope.ui.cli.report import show_all
+from mnemoscope.ui.figures.canvas import plain_log_ticks
+from mnemoscope.ui.figures.interactive import as_plotly
+from mnemoscope.ui.pages.report import Exhibit, make_page, write_page
 from mnemoscope.studies.catalogue import MODULES, load, load_all
 from mnemoscope.studies.ledger import Entry, Ledger, is_current
 

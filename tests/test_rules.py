@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies import (
     a_first_gradient,

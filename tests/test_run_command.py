@@ -12,7 +12,7 @@ import patience
 import pytest
 from patience import wait_until
 
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.spec import Retrieval
 from mnemoscope.store.trials import Store
 
@@ -225,7 +225,7 @@ def test_a_size_that_cannot_fit_says_how_much_it_needs(capsys: pytest.CaptureFix
 def test_ctrl_c_keeps_what_was_finished(tmp_path: Path):
     # Whoever runs the tests in the background may have had the interrupt ignored.
     script = (
-        "import signal, sys; from mnemoscope.cli import main; "
+        "import signal, sys; from mnemoscope.ui.cli import main; "
         "signal.signal(signal.SIGINT, signal.default_int_handler); sys.exit(main(sys.argv[1:]))"
     )
     store = tmp_path / "s.db"

@@ -10,7 +10,7 @@ from scipy.stats import multivariate_normal
 from mnemoscope.experiments.estimate.agreement import OUTSIDE, Compared, judge
 from mnemoscope.experiments.validation import drawn_settings
 from mnemoscope.experiments.validation.validate import compare_spread
-from mnemoscope.report.validation import section
+from mnemoscope.ui.figures.validation import section
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.common import common_overlap
 from mnemoscope.theory.frame import by_largest_count, named_in_frame

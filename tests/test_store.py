@@ -15,7 +15,7 @@ import pandas
 import pytest
 
 from mnemoscope import Retrieval, SpecError, Step, Trial
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.engine.record import Outcome
 from mnemoscope.spec import Facts, Memory
 from mnemoscope.store import schema

@@ -11,7 +11,7 @@ import pytest
 from test_store import SPEC, made
 
 from mnemoscope import Retrieval, SpecError
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.engine.record import NUMERICS_VERSION, AnyJob, Outcome, Record
 from mnemoscope.spec import Facts, Memory

@@ -13,7 +13,7 @@ from test_store import SPEC, made
 from test_store_damage import Recorded, change, path, read_all
 
 from mnemoscope import SpecError
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.engine.record import NUMERICS_VERSION
 from mnemoscope.store import pages, schema

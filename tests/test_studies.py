@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 from matplotlib.figure import Figure
 
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.spec import SpecError
 from mnemoscope.studies import (
     a_activations,

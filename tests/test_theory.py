@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mnemoscope import Retrieval, SpecError, critical_value, predict, simulate, simulate_many
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.experiments.noise_terms import measure_terms
 from mnemoscope.models.activations import named
 from mnemoscope.spec import Activation

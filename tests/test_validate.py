@@ -8,10 +8,10 @@ import pytest
 
 from mnemoscope import Retrieval, predict
 from mnemoscope.experiments.estimate.agreement import Compared, judge
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.experiments.validation import drawn_settings
 from mnemoscope.experiments.collapse import settings
-from mnemoscope.report.validation import section
+from mnemoscope.ui.figures.validation import section
 from mnemoscope.theory.bound import collapse, coverage_samples
 
 SPEC = Retrieval(vocab=128, dim=40, length=8, samples=2000)
@@ -78,7 +78,7 @@ def test_the_command(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     small = [SPEC, SPEC.replace(dim=32)]
-    from mnemoscope.cli import validate
+    from mnemoscope.ui.cli import validate
 
     part = validate.PARTS["accuracy"]._replace(settings=lambda count: small[:count], quick=2)
     monkeypatch.setitem(validate.PARTS, "accuracy", part)

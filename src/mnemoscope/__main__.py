@@ -2,6 +2,6 @@
 
 import sys
 
-from mnemoscope.cli import program
+from mnemoscope.ui.cli import program
 
 sys.exit(program())

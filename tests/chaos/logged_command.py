@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from mnemoscope.cli import program
+from mnemoscope.ui.cli import program
 from mnemoscope.experiments import sweep
 from mnemoscope.experiments.workers import shared_batches
 from mnemoscope.experiments import run

@@ -21,7 +21,7 @@ from urllib.parse import quote, urlencode
 import patience
 import pytest
 
-from mnemoscope.web.state import ACROSS, CHOICES, RANGES
+from mnemoscope.ui.explorer.state import ACROSS, CHOICES, RANGES
 
 pytestmark = [
     pytest.mark.chaos,

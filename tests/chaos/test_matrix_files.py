@@ -14,8 +14,8 @@ import pytest
 from hang_guard import no_hang
 
 from chaos.malformed_files import npy, write_all
-from mnemoscope.cli import embeddings as _  # noqa: F401 - loaded before memory is watched
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import embeddings as _  # noqa: F401 - loaded before memory is watched
+from mnemoscope.ui.cli import main
 
 pytestmark = pytest.mark.chaos
 

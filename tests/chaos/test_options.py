@@ -23,8 +23,8 @@ import numpy as np
 import pytest
 import uvicorn
 
-from mnemoscope.cli import COMMANDS, main, make_app
-from mnemoscope.cli.setting import Setting
+from mnemoscope.ui.cli import COMMANDS, main, make_app
+from mnemoscope.ui.cli.setting import Setting
 from mnemoscope.store.trials import Store
 
 pytestmark = pytest.mark.chaos

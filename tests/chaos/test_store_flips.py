@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from hang_guard import no_hang
 
-from mnemoscope.cli import main
+from mnemoscope.ui.cli import main
 from mnemoscope.experiments import sweep as sweeping
 from mnemoscope.experiments.workers.batches import run_batch
 from mnemoscope.engine.record import AnyJob
@@ -24,7 +24,7 @@ from mnemoscope.spec import Retrieval
 from mnemoscope.store.salvage import salvage
 from mnemoscope.store.schema import DamagedStore
 from mnemoscope.store.trials import Store
-from mnemoscope.web.measured import measured_points
+from mnemoscope.ui.explorer.measured import measured_points
 
 SMALL = "--vocab 24 --length 4 --test-samples 64"
 # Commands that use what is kept, and compute what is missing.

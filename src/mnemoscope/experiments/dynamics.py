@@ -57,7 +57,7 @@ class Dynamics:
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw loss and accuracies into a file; without one, a matplotlib figure."""
         # By name: figures are made from results, and nothing here depends on them.
-        report = import_module("mnemoscope.report.dynamics")
+        report = import_module("mnemoscope.ui.figures.dynamics")
         if path is None:
             return report.make_figure(self)
         return report.draw_dynamics(self, Path(path))

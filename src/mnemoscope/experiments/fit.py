@@ -109,7 +109,7 @@ class Scaling:
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw points and exponents into a file; without one, a matplotlib figure."""
         # By name: figures are made from results, and nothing here depends on them.
-        report = import_module("mnemoscope.report.scaling")
+        report = import_module("mnemoscope.ui.figures.scaling")
         if path is None:
             return report.make_figure(self)
         return report.draw_scaling(self, Path(path))

@@ -70,7 +70,7 @@ class PhaseDiagram:
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw it into a file (.png, .svg, .pdf, .html); without one, a matplotlib figure."""
         # By name: figures are made from results, and nothing here depends on them.
-        report = import_module("mnemoscope.report.phase")
+        report = import_module("mnemoscope.ui.figures.phase")
         if path is None:
             return report.make_figure(self)
         return report.draw_phase(self, Path(path))

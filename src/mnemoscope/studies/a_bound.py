@@ -19,7 +19,7 @@ from typing import Any
 from mnemoscope.experiments.estimate.power_law import compare_forms, fit_power_law, points_of
 from mnemoscope.experiments.estimate.threshold import find_crossing
 from mnemoscope.experiments.noisy_decoding import NAMES, allowed_share, name_labels
-from mnemoscope.report.canvas import plain_log_ticks
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.spec import LETTERS, Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
 from mnemoscope.studies.pooling import pool_points

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mnemoscope.report.canvas import plain_log_ticks
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
 from mnemoscope.studies.exponents import (
     Axes,

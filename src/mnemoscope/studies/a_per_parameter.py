@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.experiments.estimate.power_law import Exponent, fit_power_law, points_of
-from mnemoscope.report.canvas import plain_log_ticks
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study
 from mnemoscope.studies.critical_dims import critical_dims, draw_dims, say_drawn

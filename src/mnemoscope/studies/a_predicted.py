@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mnemoscope.report.canvas import plain_log_ticks
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
 from mnemoscope.studies.exponents import critical_points

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mnemoscope.experiments.alignment import trigger_cosine
-from mnemoscope.report.canvas import plain_log_ticks
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.engine.interrupts import stop_if_asked
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.experiments.critical import critical_many
-from mnemoscope.report.canvas import plain_log_ticks
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study
 from mnemoscope.studies.boxes import judge_powers, say_rule

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.report.canvas import plain_log_ticks
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.spec import Memory
 from mnemoscope.studies.base import BASES, Bench, Earlier, Judgement, Numbers, Power, Size, Study
 from mnemoscope.studies.log_forms import (

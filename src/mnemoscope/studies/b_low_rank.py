@@ -8,7 +8,7 @@ import numpy as np
 
 from mnemoscope.experiments.estimate.power_law import Points, fit_power_law
 from mnemoscope.experiments.capacity import capacity_many
-from mnemoscope.report.canvas import plain_log_ticks, ticks_at
+from mnemoscope.ui.figures.canvas import plain_log_ticks, ticks_at
 from mnemoscope.spec import Memory
 from mnemoscope.studies.base import (
     BASES,

@@ -9,7 +9,7 @@ import numpy as np
 from mnemoscope.experiments.estimate.power_law import Points, fit_power_law
 from mnemoscope.experiments.dynamics import dynamics
 from mnemoscope.engine.device import find_device, numerics
-from mnemoscope.report.canvas import plain_log_ticks, ticks_at
+from mnemoscope.ui.figures.canvas import plain_log_ticks, ticks_at
 from mnemoscope.spec import Flow
 from mnemoscope.studies.base import (
     BASES,

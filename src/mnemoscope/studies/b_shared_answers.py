@@ -7,7 +7,7 @@ import numpy as np
 
 from mnemoscope.experiments.capacity import capacity_many
 from mnemoscope.experiments.logit_noise import expected_variance, own_variances
-from mnemoscope.report.canvas import ticks_at
+from mnemoscope.ui.figures.canvas import ticks_at
 from mnemoscope.spec import Memory
 from mnemoscope.studies.base import BASES, Bench, Judgement, Numbers, Power, Size, Study, within
 from mnemoscope.studies.seed_means import spread

@@ -17,7 +17,7 @@ from mnemoscope.experiments.estimate.power_law import (
 from mnemoscope.experiments.critical import critical_many
 from mnemoscope.experiments.fit import fit
 from mnemoscope.spec.validators import Measure
-from mnemoscope.report.canvas import plain_log_ticks
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.spec import LETTERS, Retrieval
 from mnemoscope.studies.base import Bench, Numbers
 from mnemoscope.studies.boxes import say_powers

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mnemoscope.experiments.estimate.power_law import fit_power_law, points_of
-from mnemoscope.report.canvas import plain_log_ticks
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study
 from mnemoscope.studies.boxes import judge_powers, say_powers

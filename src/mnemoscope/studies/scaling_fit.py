@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.experiments.estimate.power_law import Points, fit_power_law
-from mnemoscope.report.canvas import plain_log_ticks
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.studies.power import scattered
 

@@ -1,1 +1,0 @@
-"""Figures and pages, made from theory, store and analysis."""

@@ -1,0 +1,1 @@
+"""What people see: commands, figures, pages, the explorer, benchmarks."""

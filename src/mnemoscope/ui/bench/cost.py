@@ -1,0 +1,61 @@
+"""How long the measurements of `bench` take, said before they are made."""
+
+from mnemoscope.ui.bench.diagram import DIAGRAMS, diagram_jobs
+from mnemoscope.ui.bench.facts import RATES, SEEDS, SETTING
+from mnemoscope.ui.bench.growth import AXES
+from mnemoscope.ui.bench.profile import REPEATS
+from mnemoscope.experiments.cost import (
+    autodiff_seconds,
+    compile_seconds,
+    scaled,
+    training_seconds,
+)
+from mnemoscope.experiments.forecast import Forecast, counted, of_jobs
+from mnemoscope.spec import Retrieval
+
+# A process that starts, and makes its samples.
+START_SECONDS = 4.0
+# The stages of a profile, each compiled alone.
+STAGES = 8
+
+
+def of_case(
+    spec: Retrieval, repeats: int, platform: str, *, with_autodiff: bool = True
+) -> Forecast:
+    """Both sides of a case, or ours alone."""
+    start = START_SECONDS + compile_seconds(spec, platform)
+    seconds = start + (repeats + 1) * training_seconds(spec, platform)
+    if with_autodiff:
+        seconds += start + (min(3, repeats) + 1) * autodiff_seconds(spec, platform)
+    seconds = scaled(seconds, platform)
+    return Forecast(seconds, seconds, "a case")
+
+
+def of_growth(base: Retrieval, doublings: int, repeats: int, platform: str) -> Forecast:
+    """Ours along every axis."""
+    told = [
+        of_case(base.replace(**{axis: getattr(base, axis) * 2**k}), repeats, platform,
+                with_autodiff=False).usual
+        for axis in AXES
+        for k in range(doublings + 1)
+    ]  # fmt: skip
+    return Forecast(sum(told), sum(told), f"{counted(len(told), 'size')} along its axes")
+
+
+def of_diagram(platform: str) -> Forecast:
+    """The standing diagram."""
+    return of_jobs(diagram_jobs(**DIAGRAMS["cpu" if platform == "cpu" else "gpu"]), platform)
+
+
+def of_trainings(platform: str) -> Forecast:
+    """Trainings side by side and the longest alone, both twice."""
+    jobs = [(SETTING.replace(lr=rate), seed) for rate in RATES for seed in range(SEEDS)]
+    told = of_jobs([*jobs, jobs[0]], platform)
+    return Forecast(2 * told.usual, 2 * told.most, f"{told.what}, twice")
+
+
+def of_stages(spec: Retrieval, platform: str) -> Forecast:
+    """Every stage of the steps alone."""
+    seconds = (REPEATS + 1) * 2 * training_seconds(spec, platform)
+    seconds = scaled(seconds + STAGES * compile_seconds(spec, platform) / 3, platform)
+    return Forecast(seconds, seconds, counted(STAGES, "stage"))

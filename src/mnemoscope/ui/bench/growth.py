@@ -1,0 +1,38 @@
+"""How time grows: the exponent of seconds in N, L, V and d, fitted over doublings."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mnemoscope.ui.bench.compare import run_case
+from mnemoscope.spec import Retrieval
+
+AXES = ("samples", "length", "vocab", "dim")
+
+
+def growth_exponents(
+    base: Retrieval, device: str, doublings: int, repeats: int, budget: int | None = None,
+    report: Callable[[float], None] | None = None,
+) -> dict[str, float]:  # fmt: skip
+    """For each axis, the slope of log seconds over log size, with all else held at `base`.
+
+    `report` hears what share of the axes is done.
+    """
+    found = {}
+    for axis in AXES:
+        found[axis] = _exponent(base, axis, device, doublings, repeats, budget)
+        if report is not None:
+            report(1 / len(AXES))
+    return found
+
+
+def _exponent(
+    base: Retrieval, axis: str, device: str, doublings: int, repeats: int, budget: int | None
+) -> float:
+    sizes = [getattr(base, axis) * 2**k for k in range(doublings + 1)]
+    seconds = [
+        run_case(spec, 1.0, device, with_autodiff=False, repeats=repeats, budget=budget).seconds
+        for spec in (base.replace(**{axis: size}) for size in sizes)
+    ]
+    slope, _ = np.polyfit(np.log(sizes), np.log(seconds), 1)
+    return float(slope)

@@ -1,0 +1,183 @@
+"""`mnemoscope bound`: what can be known of the first gradient, and what decoders get out of it."""
+
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
+from mnemoscope.ui.cli.asking import YES, ask_first
+from mnemoscope.ui.cli.output import Watch, bar, number, print_json
+from mnemoscope.ui.cli.setting import (
+    DEVICE,
+    FIRST_SEED,
+    JSON,
+    Setting,
+    read_device,
+    read_seeds,
+    read_whole,
+)
+from mnemoscope.experiments.collapse import measure_collapse, settings
+from mnemoscope.experiments.decoders import decode, see
+from mnemoscope.experiments.forecast import of_decoding
+from mnemoscope.spec.validators import Device, between, whole
+from mnemoscope.engine.device import find_device
+from mnemoscope.ui.figures.canvas import check_form
+from mnemoscope.ui.figures.collapse import draw_collapse
+from mnemoscope.engine.memory_budget import Room, plan_memory
+from mnemoscope.spec import Retrieval, SpecError, read_option
+from mnemoscope.theory.bound import collapse, limits, needed_nats
+
+NAMES = {
+    "matched_filter": "matched filter",
+    "least_squares": "least squares",
+    "message_passing": "message passing",
+    "matched_assignment": "matched filter, every label once",
+    "squares_assignment": "least squares, every label once",
+    "message_assignment": "message passing, every label once",
+}
+
+
+def bound(
+    setting: Annotated[Setting | None, Parameter(name="*")] = None,
+    *,
+    target: Annotated[str, Parameter(help="the share of labels that is to be named")] = "0.5",
+    seeds: Annotated[str, Parameter(help="how many seeds to run")] = "8",
+    seed: Annotated[str, FIRST_SEED] = "0",
+    device: Annotated[str, DEVICE] = "auto",
+    bits: Annotated[
+        str | None, Parameter(help="also bound whoever sees it in so many bits an entry")
+    ] = None,
+    noise: Annotated[
+        str | None,
+        Parameter(
+            help="also bound whoever sees it through normal noise, so many times the root mean "
+            "square of its entries"
+        ),
+    ] = None,
+    yes: Annotated[bool, YES] = False,
+    collapse_to: Annotated[
+        Path | None,
+        Parameter(
+            name="--collapse",
+            help="instead, draw the decoders of many settings against N d^2 / (L V^2 ln V) into "
+            "this file (.png, .svg or .pdf)",
+        ),
+    ] = None,
+    json: Annotated[bool, JSON] = False,
+) -> int:
+    """Bound what the first gradient tells: seen exactly, through noise, or in a few bits.
+
+    Beside the bounds: decoders of the first gradient on the samples of several seeds, through the
+    same noise and in the same bits. Example:
+
+    `mnemoscope bound --vocab 256 --dim 128 --length 16 --samples 4000 --noise 1`
+    """
+    depth = None if bits is None else read_option("bits", whole(1, 64), bits)
+    blur = None if noise is None else read_option("noise", between(1e-9, 1e9), noise)
+    if collapse_to is not None:
+        for option, value in (("bits", bits), ("noise", noise)):
+            if value is not None:
+                raise SpecError(option, f"expected none with --collapse, got {value!r}")
+        many = read_whole("seeds", seeds, 2, 10**6)
+        return draw(collapse_to, many, read_device(device), yes, json)
+    spec = (setting or Setting()).read()
+    share = read_option("target", between(0.001, 1.0), target)
+    count, first = read_seeds(seeds, seed)
+    where = read_device(device)
+    plan_memory(spec, "float32", Room.of(find_device(where)))
+    ask_first(of_decoding([spec], count), "cpu", yes)
+    shares: list[dict[str, float]] = []
+    with Watch("seeds", count) as watch:
+        for number_of in range(first, first + count):
+            shares.append(decode(see(spec, number_of, where, noise=blur, bits=depth)))
+            watch.advance(1)
+    found = {
+        name: mean_interval([trial[name] for trial in shares], float(spec.vocab))
+        for name in shares[0]
+    }
+    bounds = [limit.as_dict() for limit in limits(spec, share, bits=depth, noise=blur)]
+    by_name = {limit["name"]: limit for limit in bounds}
+    surrogate = by_name["gaussian_surrogate"]
+    told: dict[str, Any] = {
+        "spec": spec.model_dump(),
+        "any_learner_samples": by_name["any_learner"]["samples"] if share < 1 else None,
+        "target": share,
+        "bits": depth,
+        "noise": blur,
+        "bounds": bounds,
+        # The Gaussian surrogate's, under the names that these have always had.
+        "information_bound_samples": surrogate["samples"],
+        "bound_accuracy": surrogate["accuracy"],
+        "known_nats": surrogate["nats"],
+        "needed_nats": needed_nats(spec.vocab, share),
+        "collapse": {"x": collapse(spec).x, "formula": collapse(spec).formula},
+        **{name: interval.as_dict() for name, interval in found.items()},
+    }
+    if json:
+        print_json(told)
+    else:
+        show(spec, told, found)
+    return 0
+
+
+def draw(path: Path, seeds: int, device: Device, agreed: bool, json: bool) -> int:
+    """The collapse of many settings, measured and drawn."""
+    check_form(path, option="collapse")
+    specs = settings()
+    ask_first(of_decoding(specs, seeds), "cpu", agreed)
+    with Watch("settings", len(specs)) as watch:
+        points = measure_collapse(specs, seeds, device, watch.advance)
+    draw_collapse(points, path)
+    told = [
+        {"spec": one.spec.model_dump(exclude_defaults=True), "x": one.x,
+         **{name: share.as_dict() for name, share in one.shares.items()}}
+        for one in points
+    ]  # fmt: skip
+    if json:
+        print_json({"points": told, "path": str(path)})
+    else:
+        Console(highlight=False).print(f"drawn: {path}, {len(points)} settings, {seeds} seeds each")
+    return 0
+
+
+def show(spec: Retrieval, told: dict[str, Any], found: dict[str, Interval]) -> None:
+    """The bounds and the decoders for people."""
+    console = Console(highlight=False)
+    console.print(
+        f"V={spec.vocab:,} d={spec.dim:,} L={spec.length:,} N={spec.samples:,}", style="bold"
+    )
+    console.print(
+        f"to name {told['target']:g} of the labels takes {told['needed_nats']:,.0f} nats\n"
+        f"{told['collapse']['formula']} = {told['collapse']['x']:.3g}"
+    )
+    proved = [limit for limit in told["bounds"] if limit["proved"]]
+    surrogates = [limit for limit in told["bounds"] if not limit["proved"]]
+    console.print(_table("Proved: no one does better who", proved, told["target"]))
+    console.print(_table("Binds no one who looks for whole counts", surrogates, told["target"]))
+    through = [f"noise of {told['noise']:g}"] if told["noise"] is not None else []
+    through += [f"{told['bits']} bit(s) an entry"] if told["bits"] is not None else []
+    console.print(f"Decoders{', through ' if through else ''}{' and '.join(through)}")
+    for name, interval in found.items():
+        console.print(f"  {NAMES[name]:34} {number(interval.mean)}  {bar(interval.mean or 0.0)}")
+
+
+def _table(title: str, bounds: list[dict[str, Any]], target: float) -> Table:
+    """Whom each bound holds, what they can know and name here, and the N they need."""
+    table = Table(box=box.SIMPLE, title=title, title_justify="left")
+    table.add_column("")
+    for head in ("nats", "names at most", f"N for {target:g}"):
+        table.add_column(head, justify="right")
+    for limit in bounds:
+        nats, samples = limit["nats"], limit["samples"]
+        table.add_row(
+            limit["what"],
+            "–" if nats is None else f"{nats:,.3g}" if nats < 100 else f"{nats:,.0f}",
+            number(limit["accuracy"]),
+            "never" if samples is None else f"{math.ceil(samples):,}",
+        )
+    return table

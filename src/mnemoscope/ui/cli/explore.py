@@ -1,0 +1,142 @@
+"""`mnemoscope explore`: theory that can be touched, in a browser."""
+
+import errno
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.console import Console
+
+from mnemoscope.ui.cli.setting import DEVICE, read_whole
+from mnemoscope.engine.extras import need
+from mnemoscope.spec.validators import Device, one_of
+from mnemoscope.spec import SpecError, read_option
+from mnemoscope.store.schema import NOWHERE, connect, default_path
+
+USUAL_PORT = 8717
+
+
+def explore(
+    *,
+    port: Annotated[
+        str | None,
+        Parameter(help=f"port to listen on [default: {USUAL_PORT}, or a free one]"),
+    ] = None,
+    host: Annotated[
+        str,
+        Parameter(help="address to listen on; any but this machine's own opens it to others"),
+    ] = "127.0.0.1",
+    no_browser: Annotated[
+        bool, Parameter(negative="", help="print the address and open nothing")
+    ] = False,
+    device: Annotated[str, DEVICE] = "auto",
+    store: Annotated[
+        Path | None, Parameter(help="the store's file [default: the user's own]")
+    ] = None,
+) -> int:
+    """Open the explorer: a phase diagram under sliders, and a planner, in a browser.
+
+    Predictions are theory's and come at once. What you measure there is kept in the same store as
+    what the commands measure. Ctrl-C stops it. Example:
+
+    `mnemoscope explore`
+    """
+    need("web")
+    name = read_option("device", one_of("auto", "cpu", "gpu"), device)
+    where: Device = "cpu" if name == "cpu" else "gpu" if name == "gpu" else "auto"
+    wanted = None if port is None else read_whole("port", port, 0, 65535)
+    place = store or default_path()
+    if place == NOWHERE:
+        raise SpecError("store", "expected a file, which measurements go to, got 'none'")
+    connect(place, writing=True).close()  # a store that cannot be written is refused now
+    if where == "gpu":
+        _look_for_gpu()
+    serve(host, wanted, place, where, browser=not no_browser)
+    return 0
+
+
+def _look_for_gpu() -> None:
+    """Refuse a GPU that is not there. Looked for here, it would be taken from who measures."""
+    look = (
+        "from mnemoscope.engine.device import find_device\n"
+        "from mnemoscope.spec import SpecError\n"
+        "try: find_device('gpu')\n"
+        "except SpecError as error: print(error.message)"
+    )
+    words = [sys.executable, "-c", look]
+    said = subprocess.run(words, capture_output=True, text=True, check=False)
+    if said.stdout:
+        raise SpecError("device", said.stdout.strip())
+    if said.returncode:
+        why = said.stderr.strip().splitlines()[-1:]
+        raise SpecError("device", f"expected a GPU that JAX can use, got none: {' '.join(why)}")
+
+
+def listen(host: str, port: int | None) -> socket.socket:
+    """A socket there; without a port, the usual one or any that is free."""
+    try:
+        family = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][0]
+    except (OSError, UnicodeError):  # unknown, or nothing that could be a name
+        raise SpecError("host", f"expected an address of this machine, got {host!r}") from None
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, USUAL_PORT if port is None else port))
+        made.listen(256)  # who comes before the first page is ready waits
+    except OSError as error:
+        made.close()
+        if port is None and error.errno == errno.EADDRINUSE:
+            return listen(host, 0)
+        option = "host" if error.errno == errno.EADDRNOTAVAIL else "port"
+        place = f"{host}:{port or USUAL_PORT}"
+        raise SpecError(
+            option, f"expected a free place to listen on, got {place} ({error.strerror})"
+        ) from None
+    return made
+
+
+def serve(host: str, port: int | None, store: Path, device: Device, *, browser: bool) -> None:
+    """Answer requests until it is stopped."""
+    import uvicorn
+
+    from mnemoscope.ui.explorer.app import Explorer
+    from mnemoscope.ui.explorer.diagram import warm_up
+    from mnemoscope.ui.explorer.guard import EVERYWHERE, is_loopback
+
+    ours = listen(host, port)
+    at = int(ours.getsockname()[1])
+    explorer = Explorer(store, device)
+    config = uvicorn.Config(
+        explorer.app(host, at), log_level="warning", access_log=False, lifespan="off",
+        server_header=False, timeout_graceful_shutdown=2, h11_max_incomplete_event_size=16384,
+    )  # fmt: skip
+    named = socket.gethostname() if host in EVERYWHERE else host
+    shown = f"[{named}]" if ":" in named else named
+    address = f"http://{shown}:{at}/"
+    console = Console(highlight=False)
+    if not is_loopback(host):
+        print(
+            f"mnemoscope: warning: {host} can be reached by others, who may then measure and read "
+            "on this machine; only --host 127.0.0.1 keeps it to yourself",
+            file=sys.stderr,
+        )
+    warm_up()
+    console.print(f"Mnemoscope is at {address}\nCtrl-C stops it. Measurements go to {store}")
+    if browser:
+        threading.Timer(0.3, webbrowser.open, [address]).start()
+    # The server hands a signal on when it has stopped; to be ended politely is no reason to leave
+    # the worker behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        uvicorn.Server(config).run(sockets=[ours])
+    finally:
+        left = explorer.measurements.close()
+        if left:
+            print(f"{left} measurement{'s' * (left > 1)} not finished; what was done is kept",
+                  file=sys.stderr)  # fmt: skip

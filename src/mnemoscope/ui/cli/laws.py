@@ -1,0 +1,82 @@
+"""`mnemoscope laws`: how each noise scales, and which one binds where."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from mnemoscope.ui.cli.output import print_json
+from mnemoscope.ui.cli.setting import JSON, read_whole
+from mnemoscope.spec.validators import between, one_of
+from mnemoscope.ui.figures.regimes import draw_regimes
+from mnemoscope.spec import read_option
+from mnemoscope.theory.laws import OVERLAP, regime_map
+
+
+def laws(
+    *,
+    length_power: Annotated[str, Parameter(help="c in L = V^c, from 0 to 1")] = "0.5",
+    trigger: Annotated[str, Parameter(help="keys or additive")] = "keys",
+    width_power: Annotated[
+        str | None, Parameter(help="w in m = V^w, for the attention-MLP model [default: no MLP]")
+    ] = None,
+    order: Annotated[
+        str,
+        Parameter(help="lowest Hermite order of the MLP's activation: 1 for relu, 3 for hermite3"),
+    ] = "1",
+    out: Annotated[
+        Path | None, Parameter(help="also draw the map into this file (.png, .svg or .pdf)")
+    ] = None,
+    json: Annotated[bool, JSON] = False,
+) -> int:
+    """Show the scaling laws, and the map of which one binds.
+
+    The map's plane is (log_V d, log_V N) for sequences of length V^c: leading powers alone, no
+    constants and no logarithms. `predict` has those.
+    """
+    c = read_option("length_power", between(0, 1), length_power)
+    where = read_option("trigger", one_of("keys", "additive"), trigger)
+    w = None if width_power is None else read_option("width_power", between(0, 3), width_power)
+    k = read_whole("order", order, 1, 20)
+    made = regime_map(c, trigger=where, width=w, order=k)
+    known = (*made.laws, OVERLAP)
+    if out is not None:
+        fine = regime_map(c, trigger=where, width=w, order=k, columns=801, rows=601)
+        draw_regimes(fine, out)
+    if json:
+        print_json(
+            {
+                "laws": [
+                    {"name": law.name, "powers": law.powers, "samples": law.critical("samples"),
+                     "dim": law.critical("dim"), "words": law.words}
+                    for law in known
+                ],
+                "length_power": c,
+                "width_power": w,
+                "dim": made.dim.tolist(),
+                "samples": made.samples.tolist(),
+                "binding": [
+                    ["recall" if at < 0 else made.laws[at].name for at in row]
+                    for row in made.binding
+                ],
+                "path": None if out is None else str(out),
+            }
+        )  # fmt: skip
+        return 0
+    console = Console(highlight=False)
+    table = Table(title="Noise over signal", box=box.SIMPLE, title_justify="left")
+    for name in ("law", "on the map", "V", "d", "L", "N", "m", "recall needs"):
+        table.add_column(name, justify="left" if name in ("law", "recall needs") else "right")
+    for law in known:
+        axes = ("vocab", "dim", "length", "samples", "width")
+        powers = (f"{law.powers[axis]:g}" if axis in law.powers else "" for axis in axes)
+        table.add_row(law.name, law.letter if law in made.laws else "", *powers, law.words)
+    console.print(table)
+    model = "" if w is None else f", m = V^{w:g}"
+    console.print(f"Which one binds, L = V^{c:g}{model} (a dot: none, recall)\n\n{made.text()}")
+    if out is not None:
+        console.print(f"\ndrawn: {out}")
+    return 0

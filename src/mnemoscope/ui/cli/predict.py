@@ -1,0 +1,112 @@
+"""`mnemoscope predict`: theory for a setting, no simulation."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.table import Table
+
+from mnemoscope.ui.cli.output import bar, number, print_json
+from mnemoscope.ui.cli.setting import JSON, Setting
+from mnemoscope.spec.validators import between
+from mnemoscope.spec import Retrieval, read_option
+from mnemoscope.theory.critical import SEARCH, Axis, critical_value
+from mnemoscope.theory.domain import domains_with
+from mnemoscope.theory.predict import REGIMES, Prediction
+from mnemoscope.theory.predict import predict as predict_spec
+
+WORDS = {
+    "samples": "the least N that reaches it",
+    "dim": "the least d that reaches it",
+    "length": "the largest L that keeps it",
+}
+
+
+def predict(
+    setting: Annotated[Setting | None, Parameter(name="*")] = None,
+    *,
+    target: Annotated[
+        str, Parameter(help="the accuracy for which critical N, d and L are given")
+    ] = "0.5",
+    domain: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            help="print where each law was held against simulation; options of the setting, as "
+            "many as are given, choose the laws that are valid there",
+        ),
+    ] = False,
+    json: Annotated[bool, JSON] = False,
+) -> int:
+    """Predict one setting's accuracy from theory, without simulating it.
+
+    No number in it is fitted. It also says which noise limits recall, and which N, d or L would
+    reach a target accuracy with everything else held. Example:
+
+    `mnemoscope predict --vocab 512 --dim 128 --length 16 --samples 16000`
+    """
+    if domain:
+        return show_domains(setting or Setting(), json)
+    spec = (setting or Setting()).read()
+    aim = read_option("target", between(0.001, 0.999), target)
+    told = predict_spec(spec)
+    axes: tuple[Axis, ...] = tuple(SEARCH)
+    critical: dict[Axis, int | None] = {}
+    for axis in axes:
+        critical[axis] = critical_value(spec, axis, aim)
+    if json:
+        print_json({**told.as_dict(), "target": aim, "critical": critical})
+    else:
+        show(told, aim, critical)
+    return 0
+
+
+# Sizes of a setting that a question about domains leaves open.
+OPEN = {"vocab": 512, "dim": 512, "length": 16, "samples": 16_000}
+
+
+def show_domains(setting: Setting, as_json: bool) -> int:
+    """The laws whose domains hold what is given of a setting; all where nothing is."""
+    given = setting.given()
+    # An orthonormal law asks for as many dimensions as tokens, whichever of them is given.
+    size = given.get("vocab", given.get("dim", OPEN["vocab"]))
+    spec = Retrieval.read({**OPEN, "vocab": size, "dim": size, **given})
+    rows = domains_with(spec, given)
+    if as_json:
+        print_json({"domains": [row.as_dict() for row in rows]})
+        return 0
+    table = Table("law", "measure", "valid where", "validated by", box=None, pad_edge=False)
+    for row in rows:
+        where = row.doubt or ", ".join(map(str, row.limits))
+        table.add_row(row.law, row.measure, f"nowhere: {where}" if row.doubt else where,
+                      row.validated or "–")  # fmt: skip
+    Console(highlight=False).print(table)
+    return 0
+
+
+def show(told: Prediction, aim: float, critical: dict[Axis, int | None]) -> None:
+    """The prediction for people."""
+    console = Console(highlight=False)
+    spec = told.spec
+    console.print(
+        f"V={spec.vocab:,} d={spec.dim:,} L={spec.length:,} N={spec.samples:,}, theory",
+        style="bold",
+    )
+    for note in told.notes:
+        console.print(f"outside the derivation: {note}")
+    if told.accuracy is None:
+        return
+    console.print(
+        f"accuracy            [bold]{number(told.accuracy)}[/bold] "
+        f"\\[{number(told.low)}, {number(told.high)}]  95 % of seeds\n"
+        f"attention accuracy  {number(told.attention_accuracy)}\n"
+        f"regime              {told.regime}: {REGIMES[told.regime]}"
+    )
+    console.print("\nNoise over signal")
+    for name, size in sorted(told.terms.items(), key=lambda item: -item[1]):
+        console.print(f"  {name:16} {number(size):>7}  {bar(min(1.0, size))}")
+    console.print(f"\nFor accuracy {aim:g}, all else held")
+    for axis, value in critical.items():
+        here = f"{getattr(spec, axis):,}"
+        found = f"{value:,}" if value is not None else "none does"
+        console.print(f"  {axis:8} {found:>14}  (here {here}): {WORDS[axis]}")

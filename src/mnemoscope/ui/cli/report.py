@@ -1,0 +1,140 @@
+"""`mnemoscope report`: what `reproduce` found, as one page, and as figures for a paper."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+from rich.console import Console
+
+from mnemoscope.ui.cli.output import print_json
+from mnemoscope.ui.cli.setting import JSON
+from mnemoscope.engine.extras import need
+from mnemoscope.engine.files import check_folder, check_place
+from mnemoscope.ui.figures.canvas import check_form
+from mnemoscope.ui.pages.report import Exhibit, write_page
+from mnemoscope.ui.figures.study import both_forms, draw_study
+from mnemoscope.spec import SpecError
+from mnemoscope.studies.catalogue import load_all
+from mnemoscope.studies.ledger import Claim, Ledger
+
+
+def report(
+    *ids: Annotated[str, Parameter(help="studies to show [default: all that were run]")],
+    out: Annotated[Path, Parameter(help="the page, a file ending in .html")] = Path("report.html"),
+    figures: Annotated[
+        Path | None, Parameter(help="a folder for the figures alone, one file a study")
+    ] = None,
+    form: Annotated[
+        Literal["pdf", "svg", "png"], Parameter(help="what kind of file those are")
+    ] = "pdf",
+    ledger: Annotated[
+        Path | None, Parameter(help="what `reproduce` kept [default: beside the store]")
+    ] = None,
+    json: Annotated[bool, JSON] = False,
+) -> int:
+    """Show what `reproduce` found: one HTML file that needs no network.
+
+    Verdicts first, then each claim with its figure, numbers, rule, command, and trials to download.
+    Nothing is run. With --figures only the figures are written. Example:
+
+    `mnemoscope reproduce --quick && mnemoscope report --out claims.html`
+    """
+    studies = load_all(ids)
+    if ledger is not None:
+        check_place(ledger, "ledger")
+    if ledger is not None and not ledger.exists():
+        raise SpecError("ledger", f"expected a ledger that is there, got {str(ledger)!r}")
+    book = Ledger(ledger)
+    claims = book.claims(studies)
+    console = Console(highlight=False)
+    if not claims:
+        if json:
+            print_json({"path": None, "bytes": 0, "claims": [], "files": []})
+        else:
+            console.print("nothing to show: `mnemoscope reproduce` has not run any of these yet")
+        return 0
+    if figures is not None:
+        check_folder(figures, "figures")
+        files = {claim.study.id: figures / f"{claim.study.id}.{form}" for claim in claims}
+        for path in files.values():
+            check_form(path, option="figures")
+        for claim in claims:
+            with _of_the_study(claim):
+                draw_study(claim.study.draw, claim.entries[0].numbers, files[claim.study.id])
+        if json:
+            print_json({"path": str(figures), "files": [str(path) for path in files.values()]})
+        else:
+            console.print(f"{len(files)} figures in {figures}")
+        return 0
+    if out.suffix != ".html":
+        raise SpecError("out", f"expected a file ending in .html, got {str(out)!r}")
+    check_form(out, (".html",))
+    need("figures")  # the page holds pictures of both kinds
+    exhibits, left_out = show_all(claims)
+    size = write_page(exhibits, out, left_out)
+    if json:
+        print_json({
+            "path": str(out), "bytes": size, "left_out": left_out,
+            "claims": [
+                {"id": exhibit.told["id"], "verdict": exhibit.told["verdict"],
+                 "stale": exhibit.stale} for exhibit in exhibits
+            ],
+        })  # fmt: skip
+    else:
+        console.print(f"{len(exhibits)} claims in {out} ({size / 1e6:.1f} MB)")
+        for name in left_out:
+            console.print(f"{name} is not on it: the study has changed since it was run")
+    return 0
+
+
+@contextmanager
+def _of_the_study(claim: Claim) -> Iterator[None]:
+    """Say so where a study cannot make anything of numbers that an older one left."""
+    try:
+        yield
+    except SpecError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        raise SpecError(
+            "ledger", f"expected numbers of {claim.study.id} as it is now, got others: run "
+            f"`mnemoscope reproduce {claim.study.id} --{claim.size}` again",
+        ) from None  # fmt: skip
+
+
+def show_all(claims: Sequence[Claim]) -> tuple[list[Exhibit], list[str]]:
+    """What can be shown, and studies that changed so much that their old numbers say nothing.
+
+    Where nothing can be shown, the first of them says why.
+    """
+    exhibits, left_out = [], {}
+    for claim in claims:
+        try:
+            exhibits.append(show(claim))
+        except SpecError as error:
+            if not claim.stale:
+                raise
+            left_out[claim.study.id] = error
+    if not exhibits:
+        raise next(iter(left_out.values()))
+    return exhibits, list(left_out)
+
+
+def show(claim: Claim) -> Exhibit:
+    """A claim with its figure in both forms and the records it rests on.
+
+    What was run for a rule that has been replaced is shown as that rule had it.
+    """
+    study, earlier = claim.study, claim.earlier
+    svg, plotly = None, {}
+    try:
+        with _of_the_study(claim):
+            svg, plotly = both_forms(study.draw, claim.entries[0].numbers, study.id)
+    except SpecError:
+        if earlier is None:
+            raise
+    with _of_the_study(claim):
+        told = claim.as_dict() if earlier is None else claim.as_earlier(earlier)
+    records = {"study": study.id, "entries": [entry.as_dict() for entry in claim.entries]}
+    return Exhibit(told, svg, plotly, records, claim.stale)

@@ -1,0 +1,163 @@
+"""The predicted diagram and the curve beside it, as the page draws them.
+
+Theory's own words come with it: what each regime means, and its law.
+"""
+
+import json
+import re
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mnemoscope.spec import LETTERS
+from mnemoscope.theory.derived import missing
+from mnemoscope.theory.laws import law_of
+from mnemoscope.theory.predict import REGIMES
+from mnemoscope.theory.fast_predict import COARSE, FINER, Surface, surface
+from mnemoscope.ui.explorer.state import RANGES, State, read_state
+
+# Cells across and upwards: while a slider moves, and once it rests.
+MOVING, RESTING = (17, 13), (29, 23)
+CURVE = 41
+# Diagrams that are kept, a few kilobytes each.
+KEPT = 2048
+
+
+class Drawn(NamedTuple):
+    """A grid of settings row by row, and what theory says of each; and the curve at one setting."""
+
+    x: np.ndarray
+    y: np.ndarray
+    told: Surface
+    samples: np.ndarray
+    accuracy: np.ndarray
+
+
+def draw(state: State, *, moving: bool) -> Drawn:
+    """The diagram over the range of what lies across, and accuracy along N where the cross is."""
+    columns, rows = MOVING if moving else RESTING
+    x, y, samples = _steps(state.x, columns), _steps("samples", rows), _steps("samples", CURVE)
+    across, up = (part.ravel() for part in np.meshgrid(x, y))
+    here = state.values[state.x]
+    grain = COARSE if moving else FINER
+    if here:  # both in one go, which is cheaper
+        across = np.concatenate([across, np.full(len(samples), float(here))])
+        up = np.concatenate([up, samples])
+    told = surface(state.cells(**{state.x: across, "samples": up}), grain)
+    cells = len(x) * len(y)
+    parts = (told.accuracy, told.attention_accuracy, told.regime, told.valid)
+    grid = Surface(*(part[:cells] for part in parts))
+    # Where widths lie across, the cross may be where there is no MLP.
+    own = told.accuracy[cells:] if here else surface(state.cells(samples=samples), grain).accuracy
+    return Drawn(x, y, grid, samples, own)
+
+
+def crossing(samples: np.ndarray, accuracy: np.ndarray, target: float) -> float | None:
+    """The first N at which accuracy reaches the target, straight in ln N between neighbours."""
+    above = np.flatnonzero(accuracy >= target)
+    if not len(above):
+        return None
+    at = int(above[0])
+    if at == 0:
+        return float(samples[0])
+    a, b = accuracy[at - 1], accuracy[at]
+    share = (target - a) / (b - a)
+    return float(samples[at - 1] * (samples[at] / samples[at - 1]) ** share)
+
+
+def as_json(state: State, *, moving: bool) -> bytes:
+    """What the page draws, in one piece."""
+    # N under the cross changes nothing that is drawn.
+    values = {**state.values, "samples": RANGES["samples"][0]}
+    return _packed(tuple(values.items()), state.target, state.x, moving)
+
+
+@lru_cache(maxsize=KEPT)
+def _packed(values: tuple[tuple[str, Any], ...], target: float, x: str, moving: bool) -> bytes:
+    state = State(dict(values), target, x)
+    made = draw(state, moving=moving)
+    names = list(dict.fromkeys(made.told.regime.tolist()))
+    rows = len(made.y)
+    found = crossing(made.samples, made.accuracy, target)
+    told = {
+        "x": {"field": x, "label": _label(x), "values": made.x.tolist()},
+        "y": {"field": "samples", "label": _label("samples"), "values": made.y.tolist()},
+        "accuracy": _rounded(made.told.accuracy.reshape(rows, -1)),
+        "names": names,
+        "regimes": [
+            [names.index(name) for name in row]
+            for row in made.told.regime.reshape(rows, -1).tolist()
+        ],
+        "laws": {name: _law(state, name) for name in names},
+        "target": target,
+        "curve": {
+            "samples": made.samples.tolist(),
+            "accuracy": _rounded(made.accuracy[None])[0],
+        },
+        "crossing": None if found is None else round(found),
+    }
+    return json.dumps(told, allow_nan=False, separators=(",", ":")).encode()
+
+
+def as_table(state: State) -> str:
+    """The resting diagram as comma-separated values."""
+    made = draw(state, moving=False)
+    lines = [",".join([*state.values, "accuracy", "attention_accuracy", "regime", "valid"])]
+    told = made.told
+    places = [(x, y) for y in made.y for x in made.x]
+    for (x, y), accuracy, attention, regime, valid in zip(
+        places, told.accuracy, told.attention_accuracy, told.regime, told.valid, strict=True
+    ):
+        setting = {**state.values, state.x: round(x), "samples": round(y)}
+        numbers = ["" if np.isnan(one) else f"{one:.4f}" for one in (accuracy, attention)]
+        words = [*numbers, regime, "true" if valid else "false"]
+        lines.append(",".join([*map(str, setting.values()), *words]))
+    return "\n".join(lines) + "\n"
+
+
+def formula(state: State, regime: str, width: float) -> str:
+    """A regime's law in HTML with so many hidden units, or nothing where it has none."""
+    law = law_of(regime, state.values["trigger"], width, state.values["activation"])
+    text = "" if law is None else law.words.replace(">>", "≫")
+    return re.sub(r"([A-Za-z])\^([0-9.]+)", lambda m: f"{m[1]}<sup>{m[2]}</sup>", text)
+
+
+def _law(state: State, name: str) -> dict[str, str]:
+    unknown = missing(
+        state.values["embedding"], state.values["activation"], _width_on_map(state) > 0
+    )
+    if name == "none" and unknown:
+        return {"name": "not derived", "words": unknown, "formula": ""}
+    if name == "none":  # what a diagram leaves empty
+        words = "orthonormal embeddings need at least as many dimensions as tokens"
+        return {"name": "no such setting", "words": words, "formula": ""}
+    told = formula(state, name, _width_on_map(state))
+    return {"name": name.replace("_", " "), "words": REGIMES[name], "formula": told}
+
+
+def _width_on_map(state: State) -> int:
+    """Where widths lie across, every cell has an MLP, also when the cross has none."""
+    return RANGES["width"][0] if state.x == "width" else state.values["width"]
+
+
+@lru_cache(maxsize=32)
+def _steps(name: str, count: int) -> np.ndarray:
+    """Whole numbers over a size's range, even in the logarithm."""
+    low, high = RANGES[name]
+    return np.unique(np.geomspace(low, high, count).round())
+
+
+def _label(name: str) -> str:
+    return f"{LETTERS[name]}, {name}"
+
+
+def _rounded(values: np.ndarray) -> list[list[float | None]]:
+    rows = np.round(values, 3).tolist()
+    return [[None if one != one else one for one in row] for row in rows]
+
+
+def warm_up() -> None:
+    """Fill the tables that the first redraw would otherwise wait for."""
+    as_json(read_state({}), moving=True)
+    as_json(read_state({"width": 512}), moving=True)

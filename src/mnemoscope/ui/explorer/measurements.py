@@ -1,0 +1,188 @@
+"""Measurements that pages ask for: one runs, others wait, any can be cancelled, none is lost.
+
+A thread hands orders to the worker process and notes what it says. Pages look at the notes.
+"""
+
+import itertools
+import multiprocessing
+import threading
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Literal
+
+from mnemoscope.experiments.estimate.intervals import Interval
+from mnemoscope.spec.validators import Device
+from mnemoscope.spec import SpecError
+from mnemoscope.ui.explorer.measured import measured_points
+from mnemoscope.ui.explorer.worker import Order, serve
+
+Stage = Literal["waiting", "running", "done", "cancelled", "failed"]
+# How many may wait, and how many that are over are still shown.
+MOST_WAITING, SHOWN = 20, 8
+SECONDS_BETWEEN_LOOKS = 0.1
+
+
+@dataclass
+class Measurement:
+    """One order, and how it stands."""
+
+    number: int
+    words: str
+    order: Order
+    stage: Stage = "waiting"
+    done: float = 0.0
+    message: str = ""
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def share(self) -> float:
+        """From 0 to 1."""
+        return self.done / max(1, self.order.trials)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will come of it."""
+        return self.stage not in ("waiting", "running")
+
+
+class Measurements:
+    """All orders of one server, on one store."""
+
+    def __init__(self, store: Path, device: Device = "auto") -> None:
+        self.store, self.device = store, device
+        self._all: list[Measurement] = []
+        self._numbers = itertools.count(1)
+        self._changed = threading.Condition()
+        self._closing = False
+        self._worker: tuple[BaseProcess, Connection] | None = None
+        self._thread = threading.Thread(target=self._work, name="measurements", daemon=True)
+        self._thread.start()
+
+    def add(self, words: str, order: Order) -> Measurement:
+        """Take an order on, or refuse one too many. The worker refuses what would take too long."""
+        with self._changed:
+            if sum(one.stage == "waiting" for one in self._all) >= MOST_WAITING:
+                raise SpecError("", f"expected at most {MOST_WAITING} waiting: cancel some first")
+            made = Measurement(next(self._numbers), words, order)
+            self._all.append(made)
+            over = [one for one in self._all if one.over]
+            for old in over[: max(0, len(over) - SHOWN)]:
+                self._all.remove(old)
+            self._changed.notify_all()
+        return made
+
+    def cancel(self, number: int) -> None:
+        """Stop one; what it has finished is kept."""
+        with self._changed:
+            for one in self._all:
+                if one.number == number and not one.over:
+                    one.stop.set()
+                    if one.stage == "waiting":
+                        one.stage = "cancelled"
+                    self._changed.notify_all()
+
+    def notes(self) -> list[Measurement]:
+        """All that are known, the latest first."""
+        with self._changed:
+            return self._all[::-1]
+
+    @property
+    def version(self) -> str:
+        """Another word whenever one comes, goes, or changes its stage."""
+        with self._changed:
+            return "-".join(f"{one.number}.{one.stage}" for one in self._all)
+
+    @property
+    def finished(self) -> int:
+        """How many trials the store has got by now; another number when there is more to show."""
+        with self._changed:
+            return sum(int(one.done) for one in self._all)
+
+    def close(self) -> int:
+        """Stop the worker; how many orders were not finished."""
+        with self._changed:
+            self._closing = True
+            left = [one for one in self._all if not one.over]
+            for one in left:
+                one.stop.set()
+            self._changed.notify_all()
+        self._thread.join(timeout=10)
+        return len(left)
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                waiting = [one for one in self._all if one.stage == "waiting"]
+                while not waiting and not self._closing:
+                    self._changed.wait()
+                    waiting = [one for one in self._all if one.stage == "waiting"]
+                if self._closing:
+                    break
+                now = waiting[0]
+                now.stage = "running"
+            try:
+                self._run(now)
+            except Exception as error:  # the worker is gone, as for want of memory
+                self._end_worker()
+                gone = isinstance(error, OSError | EOFError)
+                now.message = "the measuring process ended by itself" if gone else str(error)
+                now.stage = "failed"
+        self._end_worker()
+
+    def _run(self, now: Measurement) -> None:
+        line = self._start_worker()
+        line.send(now.order)
+        while True:
+            if now.stop.is_set():
+                # At once: a long trial would not hear of it. What it had finished is kept.
+                self._end_worker()
+                now.stage = "cancelled"
+                return
+            if not line.poll(SECONDS_BETWEEN_LOOKS):
+                continue
+            kind, value = line.recv()
+            if kind == "at":
+                now.done = max(now.done, float(value))
+            elif kind == "refused":
+                now.stage, now.message = "failed", str(value)
+                return
+            else:
+                now.done = float(now.order.trials)
+                now.message = f"{value} trials crashed" if value else self._result(now.order)
+                now.stage = "failed" if value else "done"
+                return
+
+    def _result(self, order: Order) -> str:
+        """What a single setting came to."""
+        spec = order.specs[0]
+        if len(order.specs) > 1:
+            return f"{order.trials} trials on the curve, kept in the store"
+        found = [one for one in measured_points(spec, self.store) if one["samples"] == spec.samples]
+        told = Interval(*(found[0][name] for name in ("mean", "low", "high")))
+        return f"accuracy {told} over {found[0]['seeds']} seeds, kept in the store"
+
+    def _start_worker(self) -> Connection:
+        if self._worker is None or not self._worker[0].is_alive():
+            context = multiprocessing.get_context("spawn")
+            ours, theirs = context.Pipe()
+            process = context.Process(
+                target=serve, args=(theirs, self.store, self.device), daemon=True
+            )
+            process.start()
+            theirs.close()
+            self._worker = (process, ours)
+        return self._worker[1]
+
+    def _end_worker(self) -> None:
+        if self._worker is None:
+            return
+        process, line = self._worker
+        self._worker = None
+        line.close()
+        process.terminate()
+        process.join(timeout=5)
+        if process.is_alive():
+            process.kill()
+            process.join()

@@ -1,0 +1,36 @@
+"""The collapse as a picture: settings of many sizes on one curve."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mnemoscope.experiments.collapse import Point
+from mnemoscope.ui.figures.canvas import open_canvas, save
+
+TITLES = {"matched_filter": "matched filter", "message_assignment": "message passing"}
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
+MARKS = ("o", "s", "^", "D", "v", "x")
+
+
+def draw_collapse(points: Sequence[Point], path: Path) -> None:
+    """Write the figure into a file; its suffix says in which form."""
+    figure, axes = open_canvas(path, width=8.4, height=3.6, columns=len(TITLES))
+    shapes = list(dict.fromkeys((one.spec.vocab, one.spec.dim) for one in points))
+    lengths = list(dict.fromkeys(one.spec.length for one in points))
+    for panel, (name, title) in zip(axes, TITLES.items(), strict=True):
+        for row, (V, d) in enumerate(shapes):
+            for column, L in enumerate(lengths):
+                some = [p for p in points
+                        if (p.spec.vocab, p.spec.dim, p.spec.length) == (V, d, L)]  # fmt: skip
+                panel.plot(
+                    [one.x for one in some], [one.shares[name].mean for one in some],
+                    color=COLOURS[row % len(COLOURS)], marker=MARKS[column % len(MARKS)],
+                    markersize=4, linewidth=0.8, label=f"V={V} d={d} L={L}",
+                )  # fmt: skip
+        panel.set_xscale("log")
+        panel.set_ylim(-0.02, 1.02)
+        panel.set_title(title, fontsize=10)
+        panel.set_xlabel(r"$N d^2 / (L V^2 \ln V)$")
+        panel.grid(visible=True, linewidth=0.3)
+    axes[0].set_ylabel("share of labels named")
+    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=7, loc="outside right upper")
+    save(figure, path)

@@ -1,0 +1,38 @@
+"""Gradient flow as a picture: the loss with its levels, and what is named right."""
+
+from pathlib import Path
+from typing import Any
+
+from mnemoscope.experiments.dynamics import Dynamics
+from mnemoscope.ui.figures.canvas import open_canvas, save
+
+
+def draw_dynamics(made: Dynamics, path: Path) -> None:
+    """Write the figure into a .png, .svg or .pdf file."""
+    save(make_figure(made, path), path)
+
+
+def make_figure(made: Dynamics, path: Path | None = None) -> Any:
+    """The run as a matplotlib figure."""
+    figure, (left, right) = open_canvas(path, width=9.0, height=3.8, columns=2, share=False)
+    course = made.course
+    left.plot(course.loss, linewidth=1.2)
+    names = ("ln(RD)", "ln D", "0")
+    for name, stage in zip(names, made.stages, strict=True):
+        left.axhline(stage.level, color="black", linewidth=0.6, linestyle=":")
+        left.annotate(name, (1, stage.level), (3, 0), ("axes fraction", "data"), "offset points",
+                      va="center", fontsize=8)  # fmt: skip
+        if stage.first is not None and stage.last is not None:
+            left.axvspan(stage.first, stage.last, alpha=0.12, color="C1")
+            middle = (stage.first + stage.last) / 2
+            above = stage.level < 1  # the curve comes down: there is room over its end alone
+            height = stage.level + (0.15 if above else -0.25)
+            left.text(middle, height, stage.name, ha="center", fontsize=8)
+    left.set_xlabel("step")
+    left.set_ylabel("loss")
+    right.plot(course.relation_mass, label="the relation's answers")
+    right.plot(course.answer_mass, label="the answer")
+    right.set_xlabel("step")
+    right.set_ylabel("mean probability")
+    right.legend(fontsize=8)
+    return figure

@@ -1,0 +1,198 @@
+"""A phase diagram as a picture: measured cells, both contours, and where regimes meet."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mnemoscope.experiments.phase import PhaseDiagram
+from mnemoscope.engine.extras import need
+from mnemoscope.engine.files import whole_file
+from mnemoscope.ui.figures.canvas import open_canvas, plain, save
+from mnemoscope.spec import LETTERS
+
+
+def draw_phase(made: PhaseDiagram, path: Path) -> None:
+    """Write the diagram into a file: .png, .svg or .pdf for paper, .html for a browser."""
+    if path.suffix == ".html":
+        _draw_page(made, path)
+    else:
+        save(make_figure(made, path), path)
+
+
+def make_figure(made: PhaseDiagram, path: Path | None = None) -> Any:
+    """The diagram as a matplotlib figure."""
+    figure, axes = open_canvas(path, width=6.4, height=4.8)
+    x, y = _edges(made.x.values), _edges(made.y.values)
+    shown, words = _shown(made)
+    mesh = axes.pcolormesh(x, y, shown, vmin=0, vmax=1, cmap="viridis")
+    axes.set_facecolor("#dddddd")  # where nothing was run
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    for values, style, name in (
+        (made.accuracy, "-", "measured"),
+        (made.predicted, "--", "predicted"),
+    ):
+        if not np.isnan(values).all():
+            _contour(axes, made, values, style)
+            axes.plot([], [], f"w{style}", label=name)
+    for (x0, y0), (x1, y1) in regime_edges(made):
+        axes.plot([x0, x1], [y0, y1], color="black", linewidth=0.8)
+    for name, (across, up) in regime_places(made).items():
+        axes.text(across, up, name.replace("_", " "), ha="center", va="center", fontsize=8,
+                  bbox={"facecolor": "white", "alpha": 0.6, "linewidth": 0, "pad": 1})  # fmt: skip
+    axes.set_xlim(x[0], x[-1])
+    axes.set_ylim(y[0], y[-1])
+    for name, axis, field in (("x", axes.xaxis, made.x.field), ("y", axes.yaxis, made.y.field)):
+        getattr(axes, f"set_{name}label")(
+            f"{field} ({LETTERS[field]})" if field in LETTERS else field
+        )
+        values = made.x.values if name == "x" else made.y.values
+        axis.set_ticks(values[:: -(-len(values) // 8)], minor=False)
+        axis.set_ticks([], minor=True)
+        axis.set_major_formatter(lambda value, _: plain(float(value)))
+    legend = axes.legend(fontsize=8, facecolor="#555555", labelcolor="white", loc="lower left")
+    legend.set_title(f"accuracy {made.target:g}", prop={"size": 8})
+    legend.get_title().set_color("white")
+    figure.colorbar(mesh, ax=axes, label=words)
+    return figure
+
+
+def _shown(made: PhaseDiagram) -> tuple[np.ndarray, str]:
+    """What the colours mean: what was measured, or theory where nothing was."""
+    if np.isnan(made.accuracy).all():
+        return made.predicted, "predicted accuracy"
+    return made.accuracy, "accuracy"
+
+
+def _contour(axes: Any, made: PhaseDiagram, values: np.ndarray, style: str) -> None:
+    """The contour at the target; along columns alone where cells were left out."""
+    if min(values.shape) > 1 and not np.isnan(values).any():
+        axes.contour(made.x.values, made.y.values, values, [made.target], colors="white",
+                     linestyles=style, linewidths=1.6)  # fmt: skip
+        return
+    line = replace(made, accuracy=values).contour()
+    there = [(a, b) for a, b in zip(made.x.values, line, strict=True) if b is not None]
+    if there:
+        axes.plot(*zip(*there, strict=True), f"w{style}", linewidth=1.6, marker=".")
+
+
+def predicted_contour(made: PhaseDiagram) -> list[float | None]:
+    """Where predicted accuracy crosses the target, column by column."""
+    return replace(made, accuracy=made.predicted).contour()
+
+
+def regime_edges(made: PhaseDiagram) -> list[tuple[tuple[float, float], tuple[float, float]]]:
+    """Sides of cells between which the predicted regime changes."""
+    x, y = _edges(made.x.values), _edges(made.y.values)
+    rows, columns = len(made.regimes), len(made.regimes[0])
+    lines = []
+    for r in range(rows):
+        for c in range(columns):
+            here = made.regimes[r][c]
+            if c + 1 < columns and made.regimes[r][c + 1] != here:
+                lines.append(((x[c + 1], y[r]), (x[c + 1], y[r + 1])))
+            if r + 1 < rows and made.regimes[r + 1][c] != here:
+                lines.append(((x[c], y[r + 1]), (x[c + 1], y[r + 1])))
+    return lines
+
+
+def regime_places(made: PhaseDiagram) -> dict[str, tuple[float, float]]:
+    """For every predicted regime, the cell of it that is nearest to its middle."""
+    places = {}
+    regimes = np.array(made.regimes)
+    for name in dict.fromkeys(regimes.ravel().tolist()):
+        rows, columns = np.nonzero(regimes == name)
+        away = (rows - np.median(rows)) ** 2 + (columns - np.median(columns)) ** 2
+        best = int(np.argmin(away))
+        places[name] = (made.x.values[int(columns[best])], made.y.values[int(rows[best])])
+    return places
+
+
+def _edges(values: Sequence[float]) -> list[float]:
+    """Borders of cells whose middles these are, even in the logarithm."""
+    logs = np.log(np.asarray(values, float))
+    if len(logs) == 1:
+        return [float(values[0]) / 1.2, float(values[0]) * 1.2]
+    between = (logs[1:] + logs[:-1]) / 2
+    ends = (logs[0] - (between[0] - logs[0]), logs[-1] + (logs[-1] - between[-1]))
+    return np.exp([ends[0], *between, ends[1]]).tolist()
+
+
+def _draw_page(made: PhaseDiagram, path: Path) -> None:
+    """One self-contained page: nothing is fetched when it is opened."""
+    need("pages")
+    import plotly.graph_objects as go
+
+    x, y = list(made.x.values), list(made.y.values)
+    texts = [[_hover(made, r, c) for c in range(len(x))] for r in range(len(y))]
+    values, words = _shown(made)
+    shown = [[None if np.isnan(value) else value for value in row] for row in values]
+    heat = go.Heatmap(
+        x=x, y=y, z=shown, zmin=0, zmax=1, colorscale="Viridis", hovertext=texts,
+        hoverinfo="text", colorbar={"title": words},
+    )  # fmt: skip
+    figure: Any = go.Figure(heat)
+    for line, dash, name in (
+        (made.contour(), "solid", "measured"),
+        (predicted_contour(made), "dash", "predicted"),
+    ):
+        figure.add_scatter(x=x, y=line, mode="lines", name=f"{name}, accuracy {made.target:g}",
+                           line={"dash": dash, "color": "white"})  # fmt: skip
+    edges = regime_edges(made)
+    figure.add_scatter(
+        x=[value for (x0, _), (x1, _) in edges for value in (x0, x1, None)],
+        y=[value for (_, y0), (_, y1) in edges for value in (y0, y1, None)],
+        mode="lines", name="predicted regimes", hoverinfo="skip",
+        line={"color": "black", "width": 1},
+    )  # fmt: skip
+    for name, (across, up) in regime_places(made).items():
+        # On an axis in logarithms an annotation's place is a logarithm.
+        figure.add_annotation(
+            x=float(np.log10(across)), y=float(np.log10(up)), text=name.replace("_", " "),
+            showarrow=False, bgcolor="rgba(255,255,255,0.6)", font={"size": 11},
+        )  # fmt: skip
+    for name, axis in (("xaxis", made.x), ("yaxis", made.y)):
+        ticks = list(axis.values[:: -(-len(axis.values) // 10)])
+        edges = np.log10(_edges(axis.values))
+        figure.update_layout({name: {
+            "type": "log", "title": axis.field, "tickvals": ticks,
+            "ticktext": [plain(value) for value in ticks], "range": [edges[0], edges[-1]],
+        }})  # fmt: skip
+    figure.update_layout(
+        legend={"bgcolor": "rgba(80,80,80,0.6)", "font": {"color": "white"}, "x": 0.01, "y": 0.01},
+        title=_title(made), template="plotly_white", height=680,
+    )  # fmt: skip
+    with whole_file(path) as part:
+        figure.write_html(part, include_plotlyjs=True, full_html=True)
+
+
+def _title(made: PhaseDiagram) -> str:
+    """What is held while the axes vary."""
+    if not made.trials:
+        return "Recall"
+    spec = made.trials[0].spec
+    held = [
+        f"{letter}={getattr(spec, name):,}" for name, letter in LETTERS.items()
+        if name not in (made.x.field, made.y.field) and (name != "width" or spec.width)
+    ]  # fmt: skip
+    return f"Recall at {' '.join(held)}, up to {made.seeds.max():.0f} seeds a cell"
+
+
+def _hover(made: PhaseDiagram, r: int, c: int) -> str:
+    """What a cell says of itself."""
+    return "<br>".join(
+        (
+            f"{made.x.field} {made.x.values[c]:,}",
+            f"{made.y.field} {made.y.values[r]:,}",
+            f"measured {_text(made.accuracy[r, c])} ({made.seeds[r, c]:.0f} seeds)",
+            f"predicted {_text(made.predicted[r, c])}",
+            made.regimes[r][c],
+        )
+    )
+
+
+def _text(value: float) -> str:
+    return "–" if np.isnan(value) else f"{value:.3f}"

@@ -1,0 +1,28 @@
+"""Spectra of embeddings: how much of them lies in which direction."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mnemoscope.experiments.compare_embeddings import Way
+from mnemoscope.ui.figures.canvas import open_canvas, save
+
+
+def draw_spectra(ways: Sequence[Way], path: Path) -> None:
+    """Variance by direction, largest first, over what random embeddings have in each."""
+    figure, axes = open_canvas(path, width=6.4, height=4.0)
+    known = [(one.name, one.geometry) for one in ways if one.geometry is not None]
+    for name, told in known:
+        share = np.array(told.spectrum) * told.dim
+        axes.plot(np.arange(1, len(share) + 1), share, label=f"{name} (effective dimension "
+                  f"{told.effective_dim:.0f} of {told.dim})")  # fmt: skip
+    axes.axhline(1, color="black", linewidth=0.8, linestyle=":", label="random, many rows")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    top = max(max(told.spectrum) * told.dim for _, told in known)
+    axes.set_ylim(1e-2, 2 * max(1.0, top))
+    axes.set_xlabel("direction, largest first")
+    axes.set_ylabel("variance times d")
+    axes.legend(fontsize=7)
+    save(figure, path)
