@@ -66,7 +66,7 @@ def running(folder: Path) -> Iterator[Running]:
     config = uvicorn.Config(
         explorer.app("127.0.0.1", port), log_level="error", lifespan="off",
         timeout_graceful_shutdown=1,
-    )  # fmt: skip
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [ours]}, daemon=True)
     thread.start()

@@ -11,10 +11,10 @@ import pytest
 
 import mnemoscope.training.three_step.batch
 from mnemoscope import Retrieval, SpecError, simulate, simulate_many
-from mnemoscope.training.three_step.batch import batch_size
-from mnemoscope.training.three_step.call import bucket, call_for, run_call
 from mnemoscope.engine.layout import Platform, choose_layout, needed_bytes
 from mnemoscope.engine.memory_budget import Room
+from mnemoscope.training.three_step.batch import batch_size
+from mnemoscope.training.three_step.call import bucket, call_for, run_call
 
 BASE = Retrieval(vocab=32, dim=20, length=4, samples=2000, test_samples=500)
 

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from mnemoscope.spec import Retrieval
 from mnemoscope.ui.bench import compare, diagram
 from mnemoscope.ui.bench import facts as bench_facts
 from mnemoscope.ui.bench.explorer import time_explorer
 from mnemoscope.ui.cli import main
-from mnemoscope.spec import Retrieval
 
 SMALL = ["--vocab", "16", "--dim", "12", "--length", "4", "--samples", "500"]
 SPEC = Retrieval(vocab=16, dim=12, length=4, samples=500)
@@ -33,7 +33,7 @@ def test_no_ratio_where_the_results_differ(monkeypatch: pytest.MonkeyPatch):
         off = 1.01 if side == "autodiff" else 1.0
         result = {name: np.full(3, off) for name in ("V1", "alpha", "V2")}
         told = {"seconds": 1.0, "peak_bytes": 1, "process_bytes": 2, "first_seconds": 2.0,
-                "tables": "dense"}  # fmt: skip
+                "tables": "dense"}
         return told, result
 
     monkeypatch.setattr(compare, "_ask", ask)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from mnemoscope import Retrieval, simulate
-from mnemoscope.ui.cli import main
 from mnemoscope.experiments.decoders import decode, rms_entry, see
 from mnemoscope.theory.bound import (
     Limit,
@@ -32,6 +31,7 @@ from mnemoscope.theory.bound import (
     written_nats,
     written_samples,
 )
+from mnemoscope.ui.cli import main
 
 SPEC = Retrieval(vocab=128, dim=48, length=8, samples=4000)
 # (V, L, N) small enough to go through all training sets.
@@ -337,7 +337,7 @@ def test_what_is_seen_through_noise_and_in_bits():
         assert np.corrcoef(written.gradient.ravel(), clear.gradient.ravel())[0, 1] > 0.7
     assert np.allclose(see(SPEC, 2, bits=40).gradient, np.clip(
         clear.gradient, *(3 * rms_entry(SPEC, clear.U, clear.Z, np.zeros(48)) * np.array([-1, 1]))
-    ), rtol=0, atol=1e-9)  # fmt: skip
+    ), rtol=0, atol=1e-9)
 
 
 def test_the_matched_filter_is_the_map_after_the_first_step():

@@ -14,12 +14,12 @@ import slurm_daemon
 from sweep_driver import jobs, table
 
 from mnemoscope import SpecError
-from mnemoscope.ui.cli import main
+from mnemoscope.engine.record import AnyJob, Trial
+from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
 from mnemoscope.experiments.workers import cluster
 from mnemoscope.experiments.workers.cluster import FarWorkers, open_workers, run_far
-from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
-from mnemoscope.engine.record import AnyJob, Trial
 from mnemoscope.store.trials import Store
+from mnemoscope.ui.cli import main
 
 COUNT = 120
 

@@ -11,11 +11,11 @@ import pytest
 from fake_workers import FakeWorkers
 
 from mnemoscope import Retrieval, Step, Trial
+from mnemoscope.experiments.critical import Critical, critical, critical_many
 from mnemoscope.experiments.estimate.search import search_crossing
 from mnemoscope.experiments.estimate.threshold import find_crossing
-from mnemoscope.ui.cli import main
-from mnemoscope.experiments.critical import Critical, critical, critical_many
 from mnemoscope.store.trials import Store
+from mnemoscope.ui.cli import main
 
 SPEC = Retrieval(vocab=256, dim=100, length=32, samples=256)
 

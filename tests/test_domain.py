@@ -9,14 +9,14 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from mnemoscope.ui.cli import main
 from mnemoscope.spec import Activation, Embedding, Retrieval
 from mnemoscope.spec.retrieval import Attention, Trigger
-from mnemoscope.theory.spec_grid import Cells
 from mnemoscope.theory.domain import DOMAINS, QUANTITIES, Domain, Limit, domain_of, doubts
+from mnemoscope.theory.fast_predict import surface
 from mnemoscope.theory.matched_filter import matched_filter_doubt
 from mnemoscope.theory.predict import predict
-from mnemoscope.theory.fast_predict import surface
+from mnemoscope.theory.spec_grid import Cells
+from mnemoscope.ui.cli import main
 
 SIZES = {"vocab": 256, "dim": 300, "length": 8, "samples": 4000}
 WIDTH = 1024
@@ -112,7 +112,7 @@ def test_every_limit_decides_on_both_sides_of_its_edge():
     assert seen == sum(
         int(np.isfinite(limit.low)) + int(np.isfinite(limit.high))
         for row in DOMAINS for limit in row.limits
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("row", [row for row in DOMAINS if row.measure == "accuracy"])
@@ -122,13 +122,13 @@ def test_maps_and_predictions_agree_on_what_is_valid(row: Domain):
         pytest.skip("the explorer's maps have learned attention")
     sizes = [spec.replace(**change) for change in (
         {}, {"samples": 199}, {"samples": 200}, {"vocab": 63}, {"vocab": 64},
-    )]  # fmt: skip
+    )]
     if spec.embedding != "orthonormal":
         sizes += [spec.replace(dim=11), spec.replace(dim=12)]
     cells = Cells.of(spec.model_dump(), **{
         name: np.array([getattr(one, name) for one in sizes])
         for name in ("vocab", "dim", "length", "samples", "width")
-    })  # fmt: skip
+    })
     assert surface(cells).valid.tolist() == [predict(one).valid for one in sizes]
 
 
@@ -139,7 +139,7 @@ def test_the_command_prints_the_table(capsys: pytest.CaptureFixture[str]):
     first = told["domains"][0]
     assert first["limits"][0] == {
         "quantity": "V", "low": 64, "high": None, "why": DOMAINS[0].limits[0].why
-    }  # fmt: skip
+    }
     assert main(["predict", "--domain"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "mnemoscope validate" in shown
@@ -154,7 +154,7 @@ def laws(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
 def test_a_question_lists_the_laws_that_are_valid_there(capsys: pytest.CaptureFixture[str]):
     assert laws(capsys, "--trigger", "additive", "--width", "0") == [
         "attention-only, additive", "attention-only, orthonormal, additive",
-    ]  # fmt: skip
+    ]
     assert laws(capsys, "--vocab", "32") == ["matched filter (D4)"]
     # A ratio is asked only where both of its sizes are given.
     assert "matched filter (D4)" in laws(capsys, "--vocab", "4096")

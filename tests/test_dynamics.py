@@ -11,8 +11,8 @@ import pytest
 
 from mnemoscope import Flow, SpecError, dynamics
 from mnemoscope.experiments.estimate.plateaus import find_stages
-from mnemoscope.ui.cli import main
 from mnemoscope.training.flow import Weights, _loss, _population, _sequences
+from mnemoscope.ui.cli import main
 
 
 def test_the_population_is_the_mean_over_sequences():

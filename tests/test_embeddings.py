@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mnemoscope.models import embeddings
 from mnemoscope.engine import random
+from mnemoscope.models import embeddings
 from mnemoscope.spec import Embedding, Retrieval
 
 

@@ -7,14 +7,14 @@ from typing import Any, get_args
 
 import pytest
 
-from mnemoscope.experiments.workers.cluster import open_workers
+from mnemoscope.engine.record import AnyJob, Record
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.experiments.workers.batches import batches, run_batch
-from mnemoscope.engine.record import AnyJob, Record
-from mnemoscope.training.three_step.simulation import simulate
+from mnemoscope.experiments.workers.cluster import open_workers
 from mnemoscope.spec import Facts, Memory, Retrieval
 from mnemoscope.spec.retrieval import Activation, Embedding
 from mnemoscope.store.trials import Store
+from mnemoscope.training.three_step.simulation import simulate
 
 SHARED = 4  # settings that a number of jobs share, so that batches have something to hold
 
@@ -28,12 +28,12 @@ def draw_setting(draw: random.Random, number: int) -> Retrieval | Memory | Facts
         return Memory(
             dim=draw.choice([8, 16]), items=draw.choice([20, 40, 90]), method="trained",
             width=width, max_steps=320,
-        )  # fmt: skip
+        )
     if number % 5 == 4:
         return Facts(
             subjects=draw.choice([3, 6]), relations=2, answers=3, dim=8, heads=2, head_dim=4,
             width=draw.choice([0, 8]), max_steps=96, test_samples=256,
-        )  # fmt: skip
+        )
     law = get_args(Embedding)[number % len(get_args(Embedding))]
     limit = draw.random() < 0.6
     after = not limit and draw.random() < 0.3
@@ -45,7 +45,7 @@ def draw_setting(draw: random.Random, number: int) -> Retrieval | Memory | Facts
         width=width, activation=draw.choice(get_args(Activation)),
         trigger=draw.choice(["keys", "additive"]), eta="limit" if limit else 1.0,
         gamma="limit" if limit or draw.random() < 0.5 else 20.0, test_samples=400, **more,
-    )  # fmt: skip
+    )
 
 
 def numbers(record: Record) -> dict[str, Any]:

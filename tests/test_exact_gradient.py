@@ -72,7 +72,7 @@ def test_the_gradient_is_a_sum_over_counts():
     batch = sample(
         streams["train"], jnp.arange(SPEC.samples, dtype=jnp.uint32),
         jnp.asarray(seen.permutation), SPEC.length,
-    )  # fmt: skip
+    )
     M = count(np.asarray(batch.tokens), np.asarray(batch.label), SPEC.vocab)
     G = np.array([float(entry) for entry in exact_gradient(M, seen.U, seen.Z, DRAWS)])
     assert np.allclose(G, seen.gradient.ravel(), atol=1e-6)
@@ -87,7 +87,7 @@ def test_exact_counts_name_every_label_where_the_surrogate_allows_two_thirds(tri
     allowed = allowed_share(SPEC.vocab, surrogate_nats(SPEC))
     by_token = share_by_token(surrogate_nats(SPEC))
     print(f"\nnamed every label in {len(trials)} trials, the surrogate allows {allowed:.3f}, "
-          f"{by_token:.3f} with the first part of (D2) alone")  # fmt: skip
+          f"{by_token:.3f} with the first part of (D2) alone")
     assert allowed == pytest.approx(0.647, abs=0.001)
     assert by_token == pytest.approx(0.794, abs=0.001)
     # What is proved of the exact gradient allows it.

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from mnemoscope import Retrieval
-from mnemoscope.ui.cli import COMMANDS, main, validate
 from mnemoscope.experiments.forecast import of_settings
 from mnemoscope.experiments.validation.validate import compare_accuracy
+from mnemoscope.ui.cli import COMMANDS, main, validate
 
 SIZES = ["--vocab", "16", "--dim", "12", "--length", "4"]
 TESTS = ["--test-samples", "64"]
@@ -53,7 +53,7 @@ NOTHING: list[tuple[list[str], str, dict[str, Any]]] = [
     (["embeddings", "own.npy", "--samples", "9", "--seeds", "1"], "Recall", {}),
     (["bench", *SIZES, "--samples", "500", "--quick", "--no-growth", "--no-autodiff"], "ratio",
      {"growth": None}),
-]  # fmt: skip
+]
 # A request of each command that is wrong.
 WRONG = {
     "run": ["--vocab", "16"],
@@ -86,7 +86,7 @@ def an_empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = validate.Part(
         lambda count: [Retrieval(vocab=16, dim=12, length=4, samples=9)], 1, 1, compare_accuracy,
         of_settings,
-    )  # fmt: skip
+    )
     monkeypatch.setitem(validate.PARTS, "accuracy", small)
 
 
@@ -135,11 +135,11 @@ def test_a_wrong_request(name: str, capsys: pytest.CaptureFixture[str]):
         (["facts", "--capacity", "equal", *MODEL, "--seeds", "2"], "mnemoscope.training.facts_trials.train_many"),
     ],
     ids=lambda one: one[0] if isinstance(one, list) else "",
-)  # fmt: skip
+)
 def test_a_crash_is_neither(
     words: list[str], where: str, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-):  # fmt: skip
+):
     """The output still says what there is to say."""
 
     def fail(*_: object, **more: object) -> None:

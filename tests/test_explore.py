@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from explorer_server import Running
 
-from mnemoscope.ui.cli import main
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.laws import OVERLAP, laws_for
 from mnemoscope.theory.predict import predict, regime_of
+from mnemoscope.ui.cli import main
 from mnemoscope.ui.explorer.fragments import told
 from mnemoscope.ui.explorer.state import ACROSS, FIRST, RANGES, read_state
 
@@ -48,7 +48,7 @@ def test_the_map_is_what_theory_says(server: Running):
 def test_every_axis_and_choice_has_a_map(server: Running):
     for words in ("x=length", "x=vocab", "x=width", "x=width&width=300", "embedding=sphere",
                   "embedding=orthonormal", "embedding=orthonormal&vocab=128&width=64",
-                  "trigger=additive", "width=64&activation=tanh&trigger=additive"):  # fmt: skip
+                  "trigger=additive", "width=64&activation=tanh&trigger=additive"):
         for moving in ("", "&moving=1"):
             status, _, text = server.ask(f"/map.json?{words}{moving}")
             assert status == 200, text
@@ -89,7 +89,7 @@ def test_the_law_at_the_cross_is_that_of_its_setting():
             for trigger in ("keys", "additive"):
                 for dim, samples in ((10, 1_000_000), (128, 100), (2048, 100), (40, 20_000)):
                     values = dict(width=width, activation=activation, trigger=trigger, dim=dim,
-                                  samples=samples, vocab=2048, length=64)  # fmt: skip
+                                  samples=samples, vocab=2048, length=64)
                     regime = regime_of(Retrieval.read(values))
                     laws = laws_for(trigger, lowest if width else None)
                     words = {law.name: law.words for law in (*laws, OVERLAP)}.get(regime, "")
@@ -105,7 +105,7 @@ def test_the_law_at_the_cross_is_that_of_its_setting():
 
 def test_what_can_be_taken_along(server: Running, tmp_path: Path,
                                  capsys: pytest.CaptureFixture[str],
-                                 monkeypatch: pytest.MonkeyPatch):  # fmt: skip
+                                 monkeypatch: pytest.MonkeyPatch):
     words = "vocab=128&length=8&width=64&activation=tanh&x=dim&target=0.4"
     status, headers, table = server.ask(f"/map.csv?{words}")
     assert status == 200

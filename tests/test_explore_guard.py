@@ -12,9 +12,9 @@ import pytest
 from explorer_server import Running
 from starlette.responses import PlainTextResponse
 
+from mnemoscope.spec import SpecError
 from mnemoscope.ui.cli import main
 from mnemoscope.ui.cli.explore import listen
-from mnemoscope.spec import SpecError
 from mnemoscope.ui.explorer.guard import Guard, is_loopback, own_names
 
 
@@ -41,7 +41,7 @@ def test_foreign_names_are_refused(server: Running):
     """A name that was made to point here (DNS rebinding) reads nothing."""
     port = server.port
     for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1",
-                 f"127.0.0.1.evil.example:{port}", f"localhost.evil.example:{port}"):  # fmt: skip
+                 f"127.0.0.1.evil.example:{port}", f"localhost.evil.example:{port}"):
         for path in ("/", "/map.json", "/jobs", "/assets/explorer.js"):
             status, headers, text = server.ask(path, host=host)
             assert status == 421
@@ -61,7 +61,7 @@ def test_changes_need_the_pages_own_token(server: Running):
         {**good, "Origin": "http://["},
         {**good, "Origin": f"http://evil.example:{server.port}"},
         {**good, "Sec_Fetch_Site": "cross-site"}, {**good, "Sec_Fetch_Site": "same-site"},
-    ):  # fmt: skip
+    ):
         for path in ("/measure", "/cancel/1"):
             assert server.ask(path, method="POST", body="seeds=1", **headers)[0] == 403
     assert server.ask("/measure", method="POST", body="x" * 5000, **good)[0] == 413
@@ -79,7 +79,7 @@ def test_changes_need_the_pages_own_token(server: Running):
 def test_other_sites_have_nothing_computed(server: Running):
     """An image or a script elsewhere may not ask for work; a link elsewhere may open a page."""
     for path in ("/map.json", "/told", "/plan/answer?facts=100&length=8", "/jobs", "/map.csv",
-                 "/assets/explorer.js", "/", "/plan"):  # fmt: skip
+                 "/assets/explorer.js", "/", "/plan"):
         for site in ("cross-site", "same-site"):
             assert server.ask(path, Sec_Fetch_Site=site, Sec_Fetch_Mode="no-cors")[0] == 403
     for path in ("/", "/plan?facts=100&length=8"):
@@ -118,7 +118,7 @@ def test_sizes_are_bounded_and_files_are_never_named(server: Running, words: str
 
 def test_odd_addresses_are_refused(server: Running):
     for path in ("/assets/../app.py", "/assets/..%2fapp.py", "/assets/%2e%2e/state.py",
-                 "/assets/app.py", "/assets/", "/cancel/x", "/etc/passwd"):  # fmt: skip
+                 "/assets/app.py", "/assets/", "/cancel/x", "/etc/passwd"):
         assert server.ask(path)[0] in (404, 405), path
     assert server.ask("/map.json?vocab=" + "1" * 3000)[0] == 414
     text = server.ask("/?vocab=%3Cscript%3Ealert(1)%3C/script%3E")[2]
@@ -132,7 +132,7 @@ def test_names_under_which_it_may_be_called():
     assert f"{socket.gethostname().lower()}:9" in own_names("0.0.0.0", 9)
     assert [is_loopback(one) for one in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "a.b")] == [
         True, True, True, False, False,
-    ]  # fmt: skip
+    ]
 
 
 def test_every_address_of_this_machine():
@@ -141,7 +141,7 @@ def test_every_address_of_this_machine():
     scope: dict[str, Any] = {
         "type": "http", "method": "GET", "path": "/", "query_string": b"",
         "server": ("192.0.2.7", 8000), "headers": [(b"host", b"192.0.2.7:8000")],
-    }  # fmt: skip
+    }
     assert guard.refusal(scope) is None
     for host in (b"192.0.2.8:8000", b"evil.example:8000", b"192.0.2.7"):
         refused = guard.refusal({**scope, "headers": [(b"host", host)]})

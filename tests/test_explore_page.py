@@ -273,7 +273,7 @@ def test_keys_alone_will_do(server: Running, seen: Watched):
         here = "document.activeElement"
         reached.append(page.evaluate(f"{here}.id || {here}.dataset.for || {here}.name"))
     for name in ("dim", "length", "samples", "width", "embedding", "trigger", "x", "target", "map",
-                 "seeds", "link", "figure", "table", "data", "script"):  # fmt: skip
+                 "seeds", "link", "figure", "table", "data", "script"):
         assert name in reached
     page.locator("input[data-for=length]").focus()
     before = int(numbers(page)["length"])

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from mnemoscope.ui.cli import main
+from mnemoscope.engine.extras import EXTRAS
 from mnemoscope.experiments.fit import Scaling
 from mnemoscope.experiments.phase import PhaseDiagram, predicted_diagram
-from mnemoscope.engine.extras import EXTRAS
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.query import open_array, open_frame
 from mnemoscope.store.trials import Store
+from mnemoscope.ui.cli import main
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 SIZES = ["--vocab", "16", "--dim", "8", "--length", "2", "--samples", "50"]
@@ -28,7 +28,7 @@ COMMANDS: dict[str, list[list[str]]] = {
                "samples=50:90:2", "--theory", "--out", "x.html"], ["report", "--ledger", LEDGER]],
     "tables": [["store", "export", "x.csv"], ["store", "export", "x.parquet"]],
     "web": [["explore", "--no-browser"]],
-}  # fmt: skip
+}
 
 
 @pytest.fixture

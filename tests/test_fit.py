@@ -17,9 +17,9 @@ from mnemoscope.experiments.estimate.power_law import (
     fit_power_law,
     points_of,
 )
-from mnemoscope.ui.cli import main
 from mnemoscope.experiments.fit import fit
 from mnemoscope.store.trials import Store
+from mnemoscope.ui.cli import main
 
 GRID = np.array([[d, L] for d in (16, 32, 64, 128) for L in (4, 16, 64)], float)
 POWERS = np.array([-2.0, 1.0])
@@ -129,7 +129,7 @@ def test_too_few_points_are_an_answer(tmp_path: Path):
             made = fit(
                 {"length": 8, "vocab": 64}, axes, ranges=ranges, store=store,
                 workers=FakeWorkers(surface),
-            )  # fmt: skip
+            )
             told = made.as_dict()
             assert made.status == told["status"] == "too-few-points"
             assert (len(told["points"]), len(told["left_out"])) == (known, 4 - known)

@@ -12,7 +12,7 @@ ROOMS = [
     "theory", "numerics", "stopping", "layout", "keys", "tasks", "embeddings", "models", "training",
     "evaluation", "room", "record", "store", "calls", "simulation", "batch", "together",
     "associative", "factual", "analysis", "experiments", "bench", "report", "studies", "web", "cli",
-]  # fmt: skip
+]
 
 
 def room_of(module: str) -> str:

@@ -13,19 +13,19 @@ import pytest
 from fake_workers import FakeWorkers
 
 from mnemoscope import Facts, Retrieval, Trial
-from mnemoscope.ui.cli import COMMANDS, asking, main, output
-from mnemoscope.ui.cli.output import Standing, Watch
-from mnemoscope.ui.cli.sweeping import SweepWatch
+from mnemoscope.engine.pace import duration, time_left
+from mnemoscope.engine.record import AnyJob
 from mnemoscope.experiments import forecast, sweep
 from mnemoscope.experiments.capacity import Question, memory_questions
 from mnemoscope.experiments.cost import RATES, estimate_seconds, job_seconds
 from mnemoscope.experiments.sweep import Tally, ThisProcess
 from mnemoscope.experiments.validation.validate import compare_accuracy
-from mnemoscope.engine.pace import duration, time_left
-from mnemoscope.engine.record import AnyJob
 from mnemoscope.spec import Flow, Memory
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.trials import Store
+from mnemoscope.ui.cli import COMMANDS, asking, main, output
+from mnemoscope.ui.cli.output import Standing, Watch
+from mnemoscope.ui.cli.sweeping import SweepWatch
 
 # Longer than any wait that ends well.
 HANG_SECONDS = 120
@@ -55,7 +55,7 @@ LONG: dict[str, list[list[str]]] = {
                "--seeds", "1e4"]],
     "validate": [["terms", "--seeds", "1000"]],
     "bench": [[*HUGE, "--samples", "1e8"]],
-}  # fmt: skip
+}
 
 
 def options(command: Any) -> dict[str, Any]:
@@ -122,11 +122,11 @@ def test_more_than_an_hour_is_refused_without_a_yes(
         ("facts", ["--subjects", "2", "--relations", "2", "--answers", "2", "--dim", "4",
                    "--heads", "1", "--head-dim", "2", "--max-steps", "32", "--batch", "8"]),
     ],
-)  # fmt: skip
+)
 def test_a_yes_goes_ahead_and_what_is_kept_is_not_asked_about(
     name: str, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-):  # fmt: skip
+):
     monkeypatch.setattr(asking, "MOST_SECONDS", 0.0)
     monkeypatch.setattr(asking, "LEAST_SECONDS", 0.0)
     monkeypatch.setattr(forecast, "THEORY_SECONDS", 0.0)  # which is not kept, and made again
@@ -209,9 +209,9 @@ def test_a_search_is_foreseen_by_asking_it():
     # What it asks for is what the search does where the limit is the usual one.
     question = small[0]
     asked = forecast._asked(question, question.usual, 2, 2, spread=0.0, resolution=0.03,
-                            tolerance=0.1)  # fmt: skip
+                            tolerance=0.1)
     closest = [max(value for value, seed in asked if seed == k and value <= question.usual)
-               for k in (0, 1)]  # fmt: skip
+               for k in (0, 1)]
     assert all(question.usual / 1.03 <= value <= question.usual for value in closest)
     crossing: dict[str, Any] = {"target": 0.5, "measure": "accuracy", "platform": "cpu"}
     one = forecast.of_crossings([SPEC], "samples", [(50, 500)], most_seeds=32, **crossing)
@@ -223,7 +223,7 @@ def test_a_search_is_foreseen_by_asking_it():
 def test_times_in_words():
     for count, said in ((0.2, "1 second"), (40.2, "40 seconds"), (100, "1.7 minutes"),
                         (720, "12 minutes"), (7200, "2 hours"), (3e5, "3.5 days"),
-                        (86400 * 365 * 40, "15,000 days")):  # fmt: skip
+                        (86400 * 365 * 40, "15,000 days")):
         assert duration(count) == said
     assert time_left(0.0, 10.0, 500.0) is None
     assert time_left(1.0, 10.0, 0.5) is None
@@ -267,7 +267,7 @@ def test_a_line_is_said_where_there_is_no_terminal(
 def test_progress_moves_within_a_training(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sweep, "SECONDS_BETWEEN_WORDS", -1.0)
     spec = Facts(subjects=4, relations=4, answers=2, dim=8, heads=2, head_dim=2, width=8,
-                 max_steps=96, batch=16, length=6, target=1.0, lr=1e-8)  # fmt: skip
+                 max_steps=96, batch=16, length=6, target=1.0, lr=1e-8)
     jobs: list[AnyJob] = [(spec, 0), (spec, 1), (SPEC, 0)]
     seen: list[tuple[int, float]] = []
     with Store(Path("none")) as store:
@@ -304,7 +304,7 @@ def test_waiting_for_another_process_is_said_once(
     assert (tally.done, waits) == (3, 2)
     assert capsys.readouterr().err == (
         "waiting for 2 trials that another process is computing\n"
-    )  # fmt: skip
+    )
 
 
 def test_validation_moves_with_every_trial():

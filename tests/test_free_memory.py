@@ -9,28 +9,28 @@ import pytest
 
 import mnemoscope
 from mnemoscope.engine import free_memory
-from mnemoscope.experiments.estimate.geometry import look_at
-from mnemoscope.training.memory_trials import recall_many
-from mnemoscope.ui.cli import main
 from mnemoscope.experiments.decoders import Seen, decode
-from mnemoscope.training.facts_trials import train_many
+from mnemoscope.experiments.estimate.geometry import look_at
 from mnemoscope.models.matrices import read_matrices
 from mnemoscope.spec import Facts, Memory, SpecError
 from mnemoscope.theory.associative import LARGEST, hebbian_capacity
+from mnemoscope.training.facts_trials import train_many
+from mnemoscope.training.memory_trials import recall_many
+from mnemoscope.ui.cli import main
 
 FACTORISATIONS = {
     "cholesky", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "pinv", "qr", "solve", "svd",
-}  # fmt: skip
+}
 # Where matrices are factorised whose size a user decides: each has its place in REFUSED below.
 BY_SIZE = {
     "experiments/estimate/geometry.py", "experiments/decoders.py", "experiments/message_passing.py",
     "matrices.py", "models/memory.py", "models/constructed.py",
-}  # fmt: skip
+}
 # And where they have as many rows as an average has nodes, or a fit has parameters.
 SMALL = {
     "experiments/estimate/power_law.py", "experiments/estimate/threshold.py", "studies/b_hebbian.py",
     "theory/quadrature.py",
-}  # fmt: skip
+}
 
 
 def seen() -> Seen:
@@ -48,7 +48,7 @@ REFUSED: dict[str, Any] = {
     "models/constructed.py": lambda: train_many([
         (Facts(subjects=8, relations=2, answers=2, dim=128, heads=5, head_dim=2, batch=1,
                method="constructed"), 0)]),
-}  # fmt: skip
+}
 
 
 def test_every_factorisation_is_known():
@@ -99,7 +99,7 @@ def test_it_goes_on_where_it_fits(monkeypatch: pytest.MonkeyPatch):
         (["memory", "--dim", "60000", "--method", "least-squares"], "dim"),
         (["bound", "--vocab", "64", "--dim", "9000000", "--length", "2", "--samples", "9"], "dim"),
     ],
-)  # fmt: skip
+)
 def test_commands_refuse_sizes_beyond_any_machine(
     words: list[str], option: str, capsys: pytest.CaptureFixture[str]
 ):

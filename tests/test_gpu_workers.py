@@ -34,7 +34,7 @@ def started(folder: Path, name: str, *words: str) -> Iterator["subprocess.Popen[
             [sys.executable, "-m", "distributed.cli.dask_" + words[0], *words[1:]],
             stdout=log, stderr=log, start_new_session=True,
         ) as process,
-    ):  # fmt: skip
+    ):
         try:
             yield process
         finally:
@@ -65,7 +65,7 @@ def run_phase(path: Path, *more: str) -> Any:
 def table(path: Path) -> dict[tuple[str, int], tuple[object, ...]]:
     with Store(path, writing=False) as store:
         return {(t.spec.id, t.seed): (t.status, t.device, t.accuracy, t.attention_accuracy)
-                for t in store.find()}  # fmt: skip
+                for t in store.find()}
 
 
 def test_a_killed_gpu_worker_changes_nothing(tmp_path: Path):
@@ -81,7 +81,7 @@ def test_a_killed_gpu_worker_changes_nothing(tmp_path: Path):
              "--cluster", address],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         ) as driver,
-    ):  # fmt: skip
+    ):
 
         def kept() -> int:
             with Store(far, writing=False) as store:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mnemoscope.ui.cli import main
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import attention_terms
 from mnemoscope.theory.laws import LAWS, OVERLAP, Axis, Law, laws_for, regime_map
 from mnemoscope.theory.predict import predict
+from mnemoscope.ui.cli import main
 
 # Far out: V >> d >> 1, N >> V, L >> N/V, L << V.
 FAR: dict[str, Any] = dict(vocab=2**28, dim=2**10, length=2**16, samples=2**31)

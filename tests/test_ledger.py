@@ -11,20 +11,19 @@ from pathlib import Path
 import pytest
 from test_studies import points
 
-from mnemoscope.ui.cli import main
-from mnemoscope.experiments.workers.shared_batches import Desk
 from mnemoscope.experiments.sweep import ThisProcess, sweep
+from mnemoscope.experiments.workers.shared_batches import Desk
 from mnemoscope.spec import Memory, Retrieval, SpecError
 from mnemoscope.store.trials import Store
-from mnemoscope.studies import b_stages
-from mnemoscope.studies import parallel
-from mnemoscope.studies.parallel import pieces_left
+from mnemoscope.studies import b_stages, parallel
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study
 from mnemoscope.studies.catalogue import load_all
 from mnemoscope.studies.fingerprints import REVISIONS
 from mnemoscope.studies.ledger import Claim, Entry, Ledger, run_studies
+from mnemoscope.studies.parallel import pieces_left
 from mnemoscope.studies.seed_means import run_settings
 from mnemoscope.studies.trials import trials_of
+from mnemoscope.ui.cli import main
 
 
 def make_bench(store: Store, study: Study, seed: int) -> Bench:
@@ -43,7 +42,7 @@ def make_study(judge_all: Callable[[Sequence[Numbers]], Judgement] | None = None
         rule="by its value", measure=lambda size, bench: {"value": 1 if bench.seed == 0 else 2}, judge=judge,
         draw=lambda numbers, figure: None, judge_all=judge_all,
         power=lambda size: Power(0.9, {"two": 0.0}, 10, "drawn"),
-    )  # fmt: skip
+    )
 
 
 def test_base_seeds_have_to_agree_unless_they_are_pooled(tmp_path: Path):
@@ -76,10 +75,10 @@ def test_what_ran_for_a_replaced_rule_is_told_as_that_had_it():
     told = old.as_earlier(earlier)
     assert (told["verdict"], told["measured"], told["rule"]) == (
         "refuted", "value 7", "any value will do",
-    )  # fmt: skip
+    )
     assert told["replaced"] == {
         "date": "2026-11-18", "rule": "by its value", "statement": "it is one",
-    }  # fmt: skip
+    }
     assert Claim(study, "quick", old.entries).earlier is None  # known at full size alone
     new = Entry("b-fig5", "full", 0, study.revision, {"value": 1})
     assert Claim(study, "full", (new,)).earlier is None
@@ -138,7 +137,7 @@ def test_studies_run_at_once_and_are_found_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     words = ["reproduce", "b-fig5", "a-trigger", "--ledger", str(tmp_path / "l.json"), "--store",
-             str(tmp_path / "s.db"), "--json"]  # fmt: skip
+             str(tmp_path / "s.db"), "--json"]
     assert main([*words, "--at-once", "2"]) == 0
     told = capsys.readouterr()
     assert "2 of 2 done" in told.err
@@ -158,10 +157,10 @@ def test_what_takes_long_comes_first_and_what_is_kept_is_left_out(tmp_path: Path
     book.add(Entry("b-fig5", "quick", 1, b_stages.STUDY.revision, {}))
     assert pieces_left(studies, "quick", 2, book, side_by_side=True) == [
         ("b-fig1-right", "quick", (0, 1)), ("b-fig5", "quick", (0,)),
-    ]  # fmt: skip
+    ]
     assert pieces_left(studies, "quick", 2, book, side_by_side=False) == [
         ("b-fig1-right", "quick", (0,)), ("b-fig1-right", "quick", (1,)), ("b-fig5", "quick", (0,)),
-    ]  # fmt: skip
+    ]
 
 
 def refuse(*words: object) -> None:
@@ -231,7 +230,7 @@ def test_a_ledger_is_looked_at_before_work_goes_into_it(
     for wrong in ({"base": "<script>"}, {"made": None}, {"seconds": "x"}, {"size": "huge"},
                   {"numbers": []}, {"power": {"supported": 1}},
                   {"power": {"supported": "<b>", "rivals": {}, "draws": 1, "note": ""}},
-                  {"power": {"supported": 1, "rivals": [], "draws": 1, "note": ""}}):  # fmt: skip
+                  {"power": {"supported": 1, "rivals": [], "draws": 1, "note": ""}}):
         (tmp_path / "l.json").write_text(json.dumps({"format": 3, "entries": [{**entry, **wrong}]}))
         with pytest.raises(SpecError, match="a ledger that `reproduce` wrote"):
             Ledger(tmp_path / "l.json")

@@ -16,12 +16,12 @@ from sweep_driver import jobs, table
 from test_critical import bisection_tokens, covered
 from test_store import SPEC, made, repeat_trials
 
-from mnemoscope.ui.bench.explorer import time_explorer
 from mnemoscope.experiments.critical import critical_many, range_about
-from mnemoscope.experiments.validation.drawn_settings import for_critical
 from mnemoscope.experiments.sweep import ThisProcess, sweep
+from mnemoscope.experiments.validation.drawn_settings import for_critical
 from mnemoscope.store.query import list_settings
 from mnemoscope.store.trials import Store
+from mnemoscope.ui.bench.explorer import time_explorer
 
 DRIVER = Path(__file__).with_name("sweep_driver.py")
 pytestmark = pytest.mark.long

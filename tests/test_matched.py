@@ -7,12 +7,12 @@ import pytest
 
 from mnemoscope import Retrieval
 from mnemoscope.experiments.estimate.agreement import Compared, judge
-from mnemoscope.training.three_step.batch import simulate_many
 from mnemoscope.experiments.validation import drawn_settings
 from mnemoscope.experiments.validation.validate import matched_seeds
-from mnemoscope.ui.figures.validation import section
 from mnemoscope.theory.critical import critical_value
 from mnemoscope.theory.matched_filter import matched_filter_accuracy, matched_filter_doubt
+from mnemoscope.training.three_step.batch import simulate_many
+from mnemoscope.ui.figures.validation import section
 
 # What docs/theory/bound.md says (D4) is good to; three standard errors of the mean come on top.
 STATED = 0.02
@@ -94,7 +94,7 @@ def test_numbers_stay_shares_at_the_ends(law: str):
     for V, d, L, N in (
         (2, 1, 1, 1), (2, 1, 1, 2**30), (100, 1, 3, 500), (64, 3, 4, 10), (256, 2**20, 16, 2000),
         (10**6, 2000, 1000, 10**8), (64, 64, 10**5, 10**5),
-    ):  # fmt: skip
+    ):
         spec = Retrieval(vocab=V, dim=d, length=L, samples=N, embedding=law)
         assert 0 <= matched_filter_accuracy(spec) <= 1
 

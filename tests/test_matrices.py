@@ -12,13 +12,13 @@ import pytest
 
 from mnemoscope.engine import random
 from mnemoscope.experiments.estimate.geometry import look_at
-from mnemoscope.training.three_step.batch import simulate_many
-from mnemoscope.ui.cli import main
-from mnemoscope.models.matrices import Matrices, keep, load, read_matrices
 from mnemoscope.models.frozen import make_frozen
-from mnemoscope.training.three_step.simulation import simulate
+from mnemoscope.models.matrices import Matrices, keep, load, read_matrices
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.theory.predict import predict
+from mnemoscope.training.three_step.batch import simulate_many
+from mnemoscope.training.three_step.simulation import simulate
+from mnemoscope.ui.cli import main
 
 ROWS, DIM = 96, 24
 
@@ -126,8 +126,8 @@ def test_rows_of_the_file_are_the_embeddings():
     assert np.array_equal(np.asarray(one.Z), Z[at])
     assert np.array_equal(np.asarray(one.U), U[at])  # the same rows
     assert not np.array_equal(np.asarray(one.Z), np.asarray(two.Z))  # a seed has its own
-    random = make_frozen(spec.replace(embedding="gaussian"), random.streams(spec, 0))
-    assert jnp.array_equal(one.trigger, random.trigger)
+    by_law = make_frozen(spec.replace(embedding="gaussian"), random.streams(spec, 0))
+    assert jnp.array_equal(one.trigger, by_law.trigger)
 
 
 def test_gaussian_rows_recall_like_gaussian_embeddings():
@@ -279,7 +279,7 @@ def test_commands_take_a_file(home: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["run", "--embedding", told, *words]) == 0  # the sizes are the file's
     assert json.loads(capsys.readouterr().out)["spec"]["vocab"] == ROWS
     assert main(["run", "--embedding", made["spec"]["embedding"], *words, "--vocab", "48",
-                 "--dim", str(DIM)]) == 0  # fmt: skip
+                 "--dim", str(DIM)]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["trials"][0]["accuracy"] == made["trials"][0]["accuracy"]
     assert main(["run", "--embedding", "file:nowhere.npy", *words]) == 2
@@ -319,7 +319,7 @@ def test_more_columns_than_rows_are_asked_about(home: Path, capsys: pytest.Captu
     np.save(home / "t.npy", drawn(384, 30_000))
     words = ["--length", "4", "--samples", "200", "--seeds", "1"]
     for command in (["embeddings", str(home / "t.npy")],
-                    ["run", "--embedding", f"file:{home / 't.npy'}"]):  # fmt: skip
+                    ["run", "--embedding", f"file:{home / 't.npy'}"]):
         assert main([*command, *words]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith("mnemoscope: --dim: expected 384 if the columns")

@@ -12,12 +12,12 @@ import pytest
 from mnemoscope import Memory, SpecError, capacity, capacity_many
 from mnemoscope.experiments.estimate.limits import Limits, search_limits
 from mnemoscope.experiments.estimate.search import Place
-from mnemoscope.training.memory_trials import draw_streams, program_of, recall_many
-from mnemoscope.ui.cli import main
 from mnemoscope.models.memory import Full, construct, draw_pairs, least_squares, logits
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.activation import apply
 from mnemoscope.theory.associative import hebbian_accuracy, hebbian_capacity, items_by_law
+from mnemoscope.training.memory_trials import draw_streams, program_of, recall_many
+from mnemoscope.ui.cli import main
 
 KINDS = [
     {},
@@ -71,7 +71,7 @@ def test_the_same_seed_has_the_same_first_items():
         draw_pairs(spec, {name: part[0] for name, part in draw_streams([(spec, 1)])[0].items()},
                    jnp.uint32(spec.items))
         for spec in (Memory(items=5, dim=6), Memory(items=9, dim=6))
-    )  # fmt: skip
+    )
     assert (np.asarray(large.E[:5]) == np.asarray(small.E)).all()
     assert (np.asarray(large.U[:5]) == np.asarray(small.U)).all()
 
@@ -130,7 +130,7 @@ def test_training_stores_more_than_outer_products(tmp_path: Path):
 
 def test_side_by_side_is_alone():
     jobs = [(Memory(items=n, dim=12, width=8, method="trained", max_steps=256), seed)
-            for n in (33, 34) for seed in (0, 1)]  # fmt: skip
+            for n in (33, 34) for seed in (0, 1)]
     assert program_of(jobs[0][0]) == program_of(jobs[2][0])
     together = recall_many(jobs)
     (alone,) = recall_many(jobs[2:3])
@@ -228,7 +228,7 @@ def test_the_command_tells_all_that_is_promised(tmp_path: Path, capsys: pytest.C
         (["--dim", "8", "--order", "2"],
          "--order: expected a constructed MLP (width, hebbian) for it, got 2"),
     ],
-)  # fmt: skip
+)
 def test_bad_requests_get_one_line(words: list[str], line: str, capsys: pytest.CaptureFixture[str]):
     assert main(["memory", *words]) == 2
     assert capsys.readouterr().err == f"mnemoscope: {line}\n"

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mnemoscope.training.three_step.batch import simulate_many
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.activation import apply
 from mnemoscope.theory.attention import attention_terms
 from mnemoscope.theory.predict import predict
 from mnemoscope.theory.quadrature import even_counts, gamma_nodes
 from mnemoscope.theory.units import draw_overlaps
+from mnemoscope.training.three_step.batch import simulate_many
 
 # What theory may be off by beside the simulation's own error.
 TOLERANCE = 0.05
@@ -86,7 +86,7 @@ ONCE_MISSED: list[tuple[dict[str, Any], int]] = [
           embedding="orthonormal", trigger="additive"), 16),
     (dict(vocab=96, dim=32, length=8, samples=2000, width=64, activation="gelu",
           embedding="sphere"), 8),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("setting", "seeds"), ONCE_MISSED, ids=lambda value: str(value)[:60])
@@ -114,7 +114,7 @@ def test_the_tokens_mean_is_a_signal_for_hermite2():
 def test_narrow_units_are_a_noise_of_attention(embedding: str):
     """(F3), (F6), (F10): all terms that an MLP adds fall with its width."""
     spec = Retrieval.read(dict(vocab=64, dim=80, length=16, samples=1000, width=64,
-                               activation="relu", embedding=embedding))  # fmt: skip
+                               activation="relu", embedding=embedding))
     wide = spec.replace(width=65536)
     noise = [float(attention_terms(one).learned_noise) for one in (spec, wide)]
     assert noise[0] > 1.2 * noise[1]
@@ -124,7 +124,7 @@ def test_nodes_of_a_gamma_law_have_its_moments():
     variance = np.array([0.01, 0.5, 4.0])
     nodes, weights = gamma_nodes(variance, 4)
     for power, moment in ((1, 1 + 0 * variance), (2, 1 + variance),
-                          (3, (1 + variance) * (1 + 2 * variance))):  # fmt: skip
+                          (3, (1 + variance) * (1 + 2 * variance))):
         assert np.sum(nodes**power * weights, axis=0) == pytest.approx(moment, rel=1e-9)
 
 

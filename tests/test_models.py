@@ -15,7 +15,7 @@ from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.three_step.reference import logits
 
 EXAMPLES = {"relu": 2.0, "gelu": 1.954, "tanh": 0.964, "linear": 2.0, "hermite2": 2.121,
-            "hermite3": 0.816}  # fmt: skip
+            "hermite3": 0.816}
 
 
 def test_worked_example_of_the_transformer():

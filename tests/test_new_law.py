@@ -14,11 +14,11 @@ import pytest
 import mnemoscope
 from mnemoscope.spec import Activation, Embedding, Retrieval
 from mnemoscope.theory.activation import FORMULAS
-from mnemoscope.theory.spec_grid import Cells
 from mnemoscope.theory.critical import critical_value
 from mnemoscope.theory.derived import LAWS
-from mnemoscope.theory.predict import predict
 from mnemoscope.theory.fast_predict import surface
+from mnemoscope.theory.predict import predict
+from mnemoscope.theory.spec_grid import Cells
 
 SPEC = Retrieval(vocab=128, dim=40, length=8, samples=2000, width=64)
 LAW = '''

@@ -12,24 +12,24 @@ import pytest
 
 from mnemoscope import Facts, SpecError, learn_facts
 from mnemoscope.engine import device
-from mnemoscope.ui.cli import main
 from mnemoscope.experiments.facts import Lessons, grown
-from mnemoscope.training.facts_trials import _keys, program_of, train_many
 from mnemoscope.models import facts as model
 from mnemoscope.store.maintenance import verify
 from mnemoscope.store.trials import Store
 from mnemoscope.tasks.facts import Sizes, count_tokens, draw_facts, draw_sequences
 from mnemoscope.training.facts import Extent, Info, World, advance, begin, cross_entropy
+from mnemoscope.training.facts_trials import _keys, program_of, train_many
+from mnemoscope.ui.cli import main
 
 SMALL = Facts(
     subjects=4, relations=3, answers=2, dim=16, heads=2, head_dim=4, width=8, length=8, batch=64,
     test_samples=128,
-)  # fmt: skip
+)
 WORDS = [
     "facts", "--subjects", "4", "--relations", "3", "--answers", "2", "--dim", "16", "--heads",
     "2", "--head-dim", "4", "--width", "8", "--length", "8", "--batch", "64", "--test-samples",
     "128",
-]  # fmt: skip
+]
 
 
 def drawn(spec: Facts) -> tuple[model.Frozen, model.Weights, dict[str, jax.Array]]:
@@ -226,7 +226,7 @@ def test_weights_written_down_recall_every_fact(width: int):
     spec = Facts(
         subjects=16, relations=16, answers=8, dim=96, heads=4, head_dim=8, width=width,
         method="constructed",
-    )  # fmt: skip
+    )
     told = train_many([(spec, seed) for seed in range(3)])
     assert [one.accuracy for one in told] == [1.0, 1.0, 1.0]
     # With too few dimensions, or too few hidden units, it cannot hold.
@@ -255,7 +255,7 @@ def test_capacity_in_facts(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
         "facts", "--capacity", "equal", "--dim", "8", "--heads", "2", "--head-dim", "4", "--width",
         "8", "--length", "5", "--batch", "64", "--test-samples", "256", "--max-steps", "512",
         "--rates", "1e-6,1e-2", "--seeds", "2", "--store", str(tmp_path / "s.db"), "--json",
-    ]  # fmt: skip
+    ]
     assert main(words) == 0
     told = json.loads(capsys.readouterr().out)
     assert {"spec", "trials", "accuracy", "parameters", "capacity", "low", "high"} <= set(told)

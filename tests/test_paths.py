@@ -35,12 +35,12 @@ WORDS: dict[str, list[str]] = {
     "store list": ["store", "list"], "store export": ["store", "export", "x.csv"],
     "store verify": ["store", "verify"], "store repair": ["store", "repair"],
     "store prune": ["store", "prune"],
-}  # fmt: skip
+}
 ENDINGS = {"report --out": "html", "validate --out": "md", "store export OUT": "csv",
-           "--ledger": "json", "--store": "db", "--spec": "toml"}  # fmt: skip
+           "--ledger": "json", "--store": "db", "--spec": "toml"}
 # What is read, and so has to be there.
 READ = ("--spec", "store list --store", "store export --store", "store verify --store",
-        "store repair --store", "plan --store", "report --ledger")  # fmt: skip
+        "store repair --store", "plan --store", "report --ledger")
 
 
 def functions() -> Iterator[tuple[str, Any]]:
@@ -65,7 +65,7 @@ def path_options() -> Iterator[tuple[str, str]]:
             if Path not in kinds:
                 continue
             extra = [one for part in get_args(hints[parameter.name])[1:]
-                     for one in part.name or ()]  # fmt: skip
+                     for one in part.name or ()]
             positional = parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
             yield name, extra[0] if extra else "OUT" if positional else f"--{parameter.name}"
 
@@ -108,7 +108,7 @@ def bad_paths(folder: Path, name: str, option: str) -> Iterator[str]:
 def test_a_path_that_cannot_be_is_told_in_one_line(
     name: str, option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-):  # fmt: skip
+):
     home = tmp_path / "home"
     monkeypatch.setenv("XDG_DATA_HOME", str(home))
     folder = tmp_path / "paths"

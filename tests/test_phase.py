@@ -10,11 +10,11 @@ import pytest
 from fake_workers import FakeWorkers
 
 from mnemoscope import PhaseDiagram, Retrieval, Step, Trial
-from mnemoscope.ui.cli import main
 from mnemoscope.experiments.axes import read_axis
 from mnemoscope.experiments.phase import crossing_in_column, phase_diagram
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.predict import predict
+from mnemoscope.ui.cli import main
 
 BASE: dict[str, Any] = dict(vocab=256, length=32)
 
@@ -57,7 +57,7 @@ def test_the_contour_costs_a_third_of_the_grid(tmp_path: Path):
 
 def test_the_contour_of_a_real_surface(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     words = ["phase", "--vocab", "64", "--length", "8", "--x", "dim=36,40", "--seeds", "2",
-             "--y", "samples=60:2000:6", "--test-samples", "256", "--json"]  # fmt: skip
+             "--y", "samples=60:2000:6", "--test-samples", "256", "--json"]
     told = {}
     for name, more in (("part", ["--adaptive"]), ("whole", [])):
         path = tmp_path / f"{name}.db"
@@ -105,7 +105,7 @@ def test_bad_requests(
 
 def test_theory_alone_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     words = ["phase", "--vocab", "64", "--length", "8", "--x", "dim=16,64", "--theory",
-             "--y", "samples=100,2000", "--store", str(tmp_path / "none.db")]  # fmt: skip
+             "--y", "samples=100,2000", "--store", str(tmp_path / "none.db")]
     for form in ("svg", "html"):
         assert main([*words, "--out", str(tmp_path / f"map.{form}"), "--json"]) == 0
         told = json.loads(capsys.readouterr().out)

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from mnemoscope.experiments.plan import map_bits, plan_budget, plan_job
-from mnemoscope.training.three_step.batch import simulate_many
-from mnemoscope.ui.cli import main
 from mnemoscope.engine.record import Step, Trial
-from mnemoscope.ui.figures.trade_off import make_figure
-from mnemoscope.training.three_step.simulation import simulate
+from mnemoscope.experiments.plan import map_bits, plan_budget, plan_job
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.bound import coverage_samples
 from mnemoscope.theory.critical import first_that, last_that
 from mnemoscope.theory.domain import domain_of
 from mnemoscope.theory.predict import predict
+from mnemoscope.training.three_step.batch import simulate_many
+from mnemoscope.training.three_step.simulation import simulate
+from mnemoscope.ui.cli import main
+from mnemoscope.ui.figures.trade_off import make_figure
 
 # (facts, length, target), chosen before any was simulated: both kinds of model are among the ways.
 JOBS = ((128, 8, 0.9), (200, 32, 0.7), (256, 16, 0.8), (400, 16, 0.95), (512, 8, 0.5))
@@ -100,7 +100,7 @@ def test_long_sequences_hold_what_a_job_finds_in_them(
 ):
     """Two facts in a sequence of thousands draw attention away; that many more do not."""
     words = ["plan", "--parameters", f"{parameters:g}", "--tokens", f"{tokens:g}",
-             "--length", f"{length}"]  # fmt: skip
+             "--length", f"{length}"]
     assert main([*words, "--json"]) == 0
     bought = json.loads(capsys.readouterr().out)["recommended"]
     assert bought["facts"] > 10_000

@@ -14,13 +14,13 @@ import pytest
 from browser import Watched, open_browser, open_page
 from matplotlib.figure import Figure
 
+from mnemoscope.studies.catalogue import MODULES, load, load_all
+from mnemoscope.studies.ledger import Entry, Ledger, is_current
 from mnemoscope.ui.cli import main
 from mnemoscope.ui.cli.report import show_all
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.ui.figures.interactive import as_plotly
 from mnemoscope.ui.pages.report import Exhibit, make_page, write_page
-from mnemoscope.studies.catalogue import MODULES, load, load_all
-from mnemoscope.studies.ledger import Entry, Ledger, is_current
 
 DATA = Path(__file__).parent.parent / "data"
 QUICK = DATA / "quick.json"
@@ -130,7 +130,7 @@ def exhibit(told: dict[str, Any] | None = None, **more: Any) -> Exhibit:
         "bases": [{"base": 0, "verdict": "refuted", "measured": "three </script>", "seconds": 2.0,
                    "made": {"jax": "1", "date": "today"}}],
         **(told or {}),
-    }  # fmt: skip
+    }
     figure = {"data": [{"name": "</script>"}], "layout": {}}
     return Exhibit(known, "<svg/>", figure, {"trials": [1, 2]}, **more)
 
@@ -162,7 +162,7 @@ def test_the_page_shows_whose_claim_it_is_and_what_all_base_seeds_say():
         "source": "ours, after paper A", "power": power, "verdict": "supported",
         "pooled": {"verdict": "supported", "measured": "both"},
         "bases": [{**exhibit().told["bases"][0], "base": base} for base in (0, 1)],
-    }  # fmt: skip
+    }
     text = make_page([exhibit(more)])
     assert '<span class="source ours">ours, after paper A</span>' in text
     assert "supported in 0.93 of 200 draws where the claim is right" in text
@@ -177,7 +177,7 @@ def test_the_page_keeps_earlier_rules():
     earlier = {
         "date": "2026-11-18", "rule": "a box of < 0.5", "measured": "0.4", "verdict": "supported",
         "reason": "too wide", "statement": "it was > 0",
-    }  # fmt: skip
+    }
     text = make_page([exhibit({"history": [earlier]})])
     for words in ("Earlier rules (1)", "a box of &lt; 0.5", "too wide", "it was &gt; 0"):
         assert words in text
@@ -185,7 +185,7 @@ def test_the_page_keeps_earlier_rules():
     now = {"date": "2026-11-18", "rule": "a box of 0.25", "statement": "it is > 1"}
     old = {"history": [earlier], "replaced": now}
     before = Exhibit({**exhibit(old).told, "bases": [{"base": 0, "seconds": 1.0, "made": {}}]},
-                     None, {}, {}, stale=True)  # fmt: skip
+                     None, {}, {}, stale=True)
     text = make_page([before, exhibit()], ["a-two"])
     assert "1 of 2 were run before their rule was replaced" in text
     assert '<span class="by">earlier rule</span>' in text

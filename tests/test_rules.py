@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from mnemoscope.ui.cli import main
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies import (
     a_first_gradient,
@@ -35,6 +34,7 @@ from mnemoscope.studies.rival_laws import (
     half_width,
     rivals_of,
 )
+from mnemoscope.ui.cli import main
 
 SIZES = {"vocab": (256, 512, 1024), "dim": (64, 96, 128), "length": (16, 32)}
 # Every study with a box: what it claims, by whom it is challenged, and its values' key.
@@ -50,7 +50,7 @@ BOXED = (
 def on_law(
     powers: dict[str, float], value: str, *, log_of: str | None = None, error: float = 0.02,
     theory: dict[str, float] | None = None, seed: int = 0,
-) -> Numbers:  # fmt: skip
+) -> Numbers:
     """Points on a power law over a grid, scattered by their error; theory's beside."""
     rng = np.random.default_rng(seed)
     sizes = {**SIZES, "samples": (10_000, 40_000)}
@@ -64,7 +64,7 @@ def on_law(
         estimate, low, high = scattered(rng, 7.0 * size * log, error)
         points.append({
             **at, value: estimate, "low": low, "high": high, "predicted": 7.0 * said * log,
-        })  # fmt: skip
+        })
     return {"exponents": [{"axis": axis} for axis in axes], "log_of": log_of, "points": points}
 
 
@@ -171,7 +171,7 @@ def test_forms_are_compared_on_pooled_points():
             points.append({
                 "vocab": 64 * vocab, "length": 8 * length, "samples": value, "low": value / 1.05,
                 "high": value * 1.05, "predicted": value,
-            })  # fmt: skip
+            })
         axes = [{"axis": "vocab"}, {"axis": "length"}]
         numbers = {"exponents": axes, "log_of": None, "points": points}
         assert pooled(q_coupling.STUDY, [numbers, numbers]).verdict == verdict
@@ -215,7 +215,7 @@ def test_the_power_of_a_rule_whose_power_is_known():
     power = rehearse(
         judge, lambda rng: draw(rng, 1.0), {"other": lambda rng: draw(rng, 2.0)}, note="",
         draws=draws,
-    )  # fmt: skip
+    )
     true = math.erf((0.3 - 0.196) / 0.1 / math.sqrt(2))
     assert power.supported == pytest.approx(true, abs=3 * math.sqrt(true * (1 - true) / draws))
     assert power.rivals == {"other": 0.0}

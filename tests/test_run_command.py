@@ -12,9 +12,9 @@ import patience
 import pytest
 from patience import wait_until
 
-from mnemoscope.ui.cli import main
 from mnemoscope.spec import Retrieval
 from mnemoscope.store.trials import Store
+from mnemoscope.ui.cli import main
 
 SMALL = ["--vocab", "16", "--dim", "12", "--length", "4", "--samples", "1e3"]
 

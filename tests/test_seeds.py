@@ -10,12 +10,12 @@ from scipy.stats import multivariate_normal
 from mnemoscope.experiments.estimate.agreement import OUTSIDE, Compared, judge
 from mnemoscope.experiments.validation import drawn_settings
 from mnemoscope.experiments.validation.validate import compare_spread
-from mnemoscope.ui.figures.validation import section
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.common import common_overlap
 from mnemoscope.theory.frame import by_largest_count, named_in_frame
 from mnemoscope.theory.predict import predict
 from mnemoscope.theory.seeds import LEVEL, bivariate_normal
+from mnemoscope.ui.figures.validation import section
 
 # Cheap settings, one for what each part of the interval is about.
 CASES = (
@@ -26,7 +26,7 @@ CASES = (
     Retrieval(vocab=96, dim=120, length=4, samples=200, embedding="orthonormal"),
     Retrieval(vocab=96, dim=120, length=4, samples=400, embedding="orthonormal",
               trigger="additive"),
-)  # fmt: skip
+)
 SEEDS = 48
 
 
@@ -80,14 +80,14 @@ def test_more_test_sequences_narrow_the_interval():
 def test_intervals_stay_within_reach_of_the_mean_at_the_ends():
     """Also where nothing or everything is recalled, and for settings of one or two of anything."""
     for sizes in ((2, 1, 1, 1), (2, 2, 2, 2), (64, 12, 4, 200), (64, 2000, 2, 10**6),
-                  (3, 5, 400, 1), (10**5, 40, 100, 10**6), (1024, 24, 6, 20)):  # fmt: skip
+                  (3, 5, 400, 1), (10**5, 40, 100, 10**6), (1024, 24, 6, 20)):
         V, d, L, N = sizes
         for choices in (
             {}, {"trigger": "additive"}, {"attention": "locked"}, {"embedding": "sphere"},
             {"width": 16, "activation": "relu"}, {"width": 16, "activation": "hermite2"},
             {"embedding": "orthonormal", "dim": V + 1},
             {"embedding": "orthonormal", "dim": V + 1, "trigger": "additive"},
-        ):  # fmt: skip
+        ):
             if V > 3000 and "dim" in choices:
                 continue
             shape = {"vocab": V, "dim": d, "length": L, "samples": N}
@@ -108,7 +108,7 @@ def test_twice_a_count_against_the_largest():
     for _ in range(4000):
         count = draw.poisson(n, V)
         best = np.array([np.argmax(np.where(np.arange(V) == x, 2 * count, count))
-                         for x in range(0, V, 6)])  # fmt: skip
+                         for x in range(0, V, 6)])
         named.append(np.mean(best == np.arange(0, V, 6)))
     mean, error = float(np.mean(named)), float(np.std(named)) / math.sqrt(len(named))
     assert named_in_frame(np.array([n]), n, V)[0] == pytest.approx(mean, abs=4 * error)
@@ -131,7 +131,9 @@ def test_settings_of_every_law_are_drawn_within_their_ranges():
     some = drawn_settings.for_spread(78)
     assert some == drawn_settings.for_spread(78)
     laws = list(drawn_settings.SPREAD_LAWS)
-    assert [drawn_settings.spread_law(spec) for spec in some] == [laws[k % len(laws)] for k in range(78)]
+    assert [drawn_settings.spread_law(spec) for spec in some] == [
+        laws[k % len(laws)] for k in range(78)
+    ]
     for spec in some:
         assert 64 <= spec.vocab <= 512
         assert 4 <= spec.length <= 64

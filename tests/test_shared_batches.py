@@ -9,11 +9,11 @@ import patience
 import pytest
 
 from mnemoscope import Retrieval, SpecError, Trial
-from mnemoscope.experiments.workers import shared_batches
-from mnemoscope.experiments.workers.shared_batches import Common, Desk
-from mnemoscope.experiments.sweep import ThisProcess, Workers, sweep
-from mnemoscope.experiments.workers.batches import run_batch
 from mnemoscope.engine.record import AnyJob, Record
+from mnemoscope.experiments.sweep import ThisProcess, Workers, sweep
+from mnemoscope.experiments.workers import shared_batches
+from mnemoscope.experiments.workers.batches import run_batch
+from mnemoscope.experiments.workers.shared_batches import Common, Desk
 from mnemoscope.store.trials import Store
 
 TOKENS = Retrieval(vocab=32, dim=16, length=4, samples=400)

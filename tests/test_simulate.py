@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 import mnemoscope.engine.memory_budget
+import mnemoscope.experiments.run
 from mnemoscope import Retrieval, SpecError, run, simulate
 from mnemoscope.engine import random
-from mnemoscope.training.three_step.evaluation import look_at_steps
-from mnemoscope.experiments import run
 from mnemoscope.engine.layout import choose_layout, needed_bytes
-from mnemoscope.models.retrieval import draw_frozen
 from mnemoscope.engine.record import Step, Trial
-from mnemoscope.training.three_step.simulation import judge, passes
+from mnemoscope.models.retrieval import draw_frozen
 from mnemoscope.tasks.retrieval import Batch
-from mnemoscope.training.three_step.streaming import Count, Source, Span, fold
 from mnemoscope.training.three_step.algorithm import Rates, three_steps
+from mnemoscope.training.three_step.evaluation import look_at_steps
+from mnemoscope.training.three_step.simulation import judge, passes
+from mnemoscope.training.three_step.streaming import Count, Source, Span, fold
 
 SPEC = Retrieval(vocab=32, dim=24, length=4, samples=2000, test_samples=500)
 
@@ -101,7 +101,7 @@ def test_a_crash_is_called_a_crash(monkeypatch: pytest.MonkeyPatch):
     def fail(*_: object, **__: object) -> Trial:
         raise MemoryError("no more\nof it")
 
-    monkeypatch.setattr(run, "simulate", fail)
+    monkeypatch.setattr(mnemoscope.experiments.run, "simulate", fail)
     done = run(SPEC, 2)
     assert [trial.status for trial in done.trials] == ["crashed"] * 2
     assert done.trials[0].message == "MemoryError: no more"

@@ -84,7 +84,7 @@ def test_numbers_may_be_written_as_people_write_them():
             "then: expected none with locked attention, got 'gd'",
         ),
     ],
-)  # fmt: skip
+)
 def test_refusals_say_what_was_expected_and_what_came(values: dict[str, Any], text: str):
     assert refusal(**values) == text
 

@@ -12,18 +12,15 @@ import patience
 import pytest
 
 from mnemoscope import Trial
-from mnemoscope.training.three_step.algorithm import batch
-from mnemoscope.training.three_step.algorithm import simulation
 from mnemoscope.engine import interrupts
-from mnemoscope.engine import early_stopping
+from mnemoscope.engine.interrupts import Interrupted, handing_on, interrupts_held, stop_if_asked
+from mnemoscope.engine.record import Job
+from mnemoscope.experiments.sweep import ThisProcess, sweep
+from mnemoscope.spec import Facts, Retrieval
+from mnemoscope.store.trials import Store
+from mnemoscope.training.three_step import batch, simulation, streaming
 from mnemoscope.training.three_step.batch import simulate_many
 from mnemoscope.training.three_step.call import Call
-from mnemoscope.experiments.sweep import ThisProcess, sweep
-from mnemoscope.engine.record import Job
-from mnemoscope.spec import Facts, Retrieval
-from mnemoscope.engine.interrupts import Interrupted, handing_on, interrupts_held, stop_if_asked
-from mnemoscope.store.trials import Store
-from mnemoscope.training.three_step.algorithm import streaming
 
 LONG = Retrieval(vocab=16, dim=12, length=4, samples=1000, then="adamw", steps=10**6)
 FACTS = Facts(

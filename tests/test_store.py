@@ -15,15 +15,15 @@ import pandas
 import pytest
 
 from mnemoscope import Retrieval, SpecError, Step, Trial
-from mnemoscope.ui.cli import main
 from mnemoscope.engine.record import Outcome
 from mnemoscope.spec import Facts, Memory
 from mnemoscope.store import schema
 from mnemoscope.store.claims import Claims
+from mnemoscope.store.query import condition, list_settings, open_array, open_frame
 from mnemoscope.store.rows import TRIAL, as_checked
 from mnemoscope.store.schema import FORMAT, default_path, transaction
-from mnemoscope.store.query import condition, list_settings, open_array, open_frame
 from mnemoscope.store.trials import Store
+from mnemoscope.ui.cli import main
 
 SPEC = Retrieval(vocab=64, dim=32, length=4, samples=500)
 

@@ -11,16 +11,16 @@ import pytest
 from test_store import SPEC, made
 
 from mnemoscope import Retrieval, SpecError
-from mnemoscope.ui.cli import main
-from mnemoscope.experiments.sweep import sweep
 from mnemoscope.engine.record import NUMERICS_VERSION, AnyJob, Outcome, Record
+from mnemoscope.experiments.sweep import sweep
 from mnemoscope.spec import Facts, Memory
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.maintenance import repair, verify
+from mnemoscope.store.query import list_settings
 from mnemoscope.store.salvage import salvage
 from mnemoscope.store.schema import FORMAT, DamagedStore
-from mnemoscope.store.query import list_settings
 from mnemoscope.store.trials import Store
+from mnemoscope.ui.cli import main
 
 FORMAT_1 = Path(__file__).parent / "files" / "store_format_1.db"
 
@@ -106,7 +106,7 @@ def test_a_damaged_record_is_named_and_computed_again(path: Path, harm: str):
     "harm",
     ["canonical = replace(canonical, '64', '65')", "vocab = 65", "kind = 'memory'",
      "canonical = ''", "setting_checksum = ''"],
-)  # fmt: skip
+)
 def test_the_trials_of_a_damaged_setting_are_found_again(path: Path, harm: str):
     """The setting that is asked for says what its row said."""
     change(path, f"UPDATE settings SET {harm} WHERE number = 1")

@@ -13,15 +13,15 @@ from test_store import SPEC, made
 from test_store_damage import Recorded, change, path, read_all
 
 from mnemoscope import SpecError
-from mnemoscope.ui.cli import main
-from mnemoscope.experiments.sweep import sweep
 from mnemoscope.engine.record import NUMERICS_VERSION
+from mnemoscope.experiments.sweep import sweep
 from mnemoscope.store import pages, schema
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.maintenance import repair, verify
 from mnemoscope.store.salvage import open_salvaged, recover, salvage, salvaged_path
 from mnemoscope.store.schema import DamagedFileError
 from mnemoscope.store.trials import Store
+from mnemoscope.ui.cli import main
 
 __all__ = ["path"]  # a fixture
 
@@ -158,7 +158,7 @@ def test_any_one_flip_costs_one_record_or_hides_one_setting(tmp_path: Path):
     done = subprocess.run(
         [sys.executable, str(driver), str(tmp_path), "100"], capture_output=True, text=True,
         timeout=SECONDS, check=True,
-    )  # fmt: skip
+    )
     assert done.stdout == ""
 
 

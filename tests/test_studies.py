@@ -7,7 +7,6 @@ from typing import Any, get_args
 import pytest
 from matplotlib.figure import Figure
 
-from mnemoscope.ui.cli import main
 from mnemoscope.spec import SpecError
 from mnemoscope.studies import (
     a_activations,
@@ -23,6 +22,7 @@ from mnemoscope.studies.base import Source, agreed, within
 from mnemoscope.studies.catalogue import MINUTES, MODULES, load_all
 from mnemoscope.studies.ledger import Ledger, is_current
 from mnemoscope.studies.scaling_fit import fit_growth
+from mnemoscope.ui.cli import main
 
 
 def points(power: float) -> list[dict[str, Any]]:
@@ -34,7 +34,7 @@ def points(power: float) -> list[dict[str, Any]]:
             "dim": dim, "width": dim, "size": dim * dim, "stored": stored,
             "low": stored / 1.05, "high": stored * 1.05, "status": "found",
             "steps": 3 * dim,
-        })  # fmt: skip
+        })
     return made
 
 
@@ -78,7 +78,7 @@ def grid_numbers(powers: dict[str, float], forms: str = "multiplicative") -> dic
             made.append({
                 "dim": dim, "length": length, "samples": n, "low": n / 1.1, "high": n * 1.1,
                 "predicted": n,
-            })  # fmt: skip
+            })
     return {"exponents": rows, "points": made, "forms": forms, "criterion": 9.0, "vocab": 128}
 
 
@@ -122,7 +122,7 @@ def test_a_quick_study_runs_draws_and_is_kept(tmp_path: Path, capsys: pytest.Cap
     book, picture = tmp_path / "ledger.json", tmp_path / "stages.svg"
     words = [
         "reproduce", "b-fig5", "--quick", "--ledger", str(book), "--store", str(tmp_path / "s.db"),
-    ]  # fmt: skip
+    ]
     assert main([*words, "--out", str(picture), "--json"]) == 0
     (claim,) = json.loads(capsys.readouterr().out)["claims"]
     assert {"id", "source", "statement", "measured", "expected", "verdict"} <= set(claim)

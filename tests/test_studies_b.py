@@ -149,14 +149,14 @@ def test_the_rule_of_facts():
 
 def cells(neither: float, attention: float, mlp: float, swing: float = 0.005) -> Numbers:
     table = {(1, 1): 0.1, (1, 8): neither, (1, 32): attention, (64, 1): 0.4, (64, 8): mlp,
-             (64, 32): 0.99}  # fmt: skip
+             (64, 32): 0.99}
     return {
         "cells": [
             {"width": m, "heads": h, "accuracies": [value - swing, value, value + swing],
              "facts": 1024, "tokens": 64, "dim": 32, "head_dim": 8, "read": None}
             for (m, h), value in table.items()
         ]
-    }  # fmt: skip
+    }
 
 
 def test_the_rule_of_the_trade_off():
@@ -179,7 +179,7 @@ def stages(loss: np.ndarray, relation: float = 0.99, answer: float = 0.25) -> Nu
         "levels": [math.log(16), math.log(4), 0.0], "steps": len(near), "first": int(near[0]),
         "last": int(near[-1]), "relation_only": 1.0, "end": float(loss[-1]), "every": 1,
         "loss": loss.tolist(), "relation": [relation] * len(loss), "answer": [answer] * len(loss),
-    }  # fmt: skip
+    }
     return {"exact": run, "drawn": None}
 
 
@@ -201,7 +201,7 @@ def lengths(of_subjects: float, of_relations: float, off: float = 1.0) -> Number
              "steps": 20 * s**of_subjects * r**of_relations * off ** (-1) ** at}
             for at, (s, r) in enumerate(places)
         ]
-    }  # fmt: skip
+    }
 
 
 def test_the_rule_of_the_plateau():
@@ -293,7 +293,7 @@ def ranks(of_rank: float, of_dim: float, spread: tuple[float, ...] = CLOSE) -> N
                    dim=d, rank=m)
             for d, m in ((512, 64), (512, 128), (512, 256), (256, 64), (1024, 64))
         ]
-    }  # fmt: skip
+    }
 
 
 def test_the_rule_of_low_rank():
@@ -312,7 +312,7 @@ def shared(of_dim: float, ratio: float = 1.0, spread: tuple[float, ...] = CLOSE)
     dims = (32, 64, 128, 256)
     return {
         "points": [limits(0.6 * d**of_dim, spread, dim=d, size=d) for d in dims], "noise": noise,
-    }  # fmt: skip
+    }
 
 
 def test_the_rule_of_shared_answers():
@@ -335,7 +335,7 @@ def test_own_logits_vary_as_the_paper_has_it(outputs: int):
 POWERED = (
     b_linear_memory, b_mlp_memory, b_facts, b_plateau, b_bits, b_hebbian, b_low_rank,
     b_shared_answers,
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("study", [module.STUDY for module in POWERED], ids=lambda study: study.id)
@@ -361,7 +361,7 @@ def test_figures_are_drawn_from_numbers_alone():
         (b_mlp_memory, {"own": own, "few": own}), (b_trade_off, cells(0.7, 0.99, 0.99)),
         (b_plateau, lengths(1.0, 0.5)), (b_bits, {"points": both}), (b_hebbian, hebbian(8.0)),
         (b_low_rank, ranks(1, 1)), (b_shared_answers, shared(1.0)),
-    ):  # fmt: skip
+    ):
         figure = Figure()
         module.draw(json.loads(json.dumps(numbers)), figure)
         assert figure.axes

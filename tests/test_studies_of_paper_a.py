@@ -134,14 +134,14 @@ def bound_numbers(times: float, additive: bool = False, above: bool = False) -> 
             n = 1e4 * (24 / dim) ** 4 + 60.0 * length**2 if additive else times * bound
             share = 0.9 if above else 0.2
             place = {"samples": round(bound), "allowed": 0.5, "vocab": 64,
-                     "shares": {name: [share] * 4 for name in NAMES}}  # fmt: skip
+                     "shares": {name: [share] * 4 for name in NAMES}}
             rows.append({
                 "vocab": 64, "dim": dim, "length": length, "bound": n / 5 if additive else bound,
                 "places": [place], "samples": n, "low": n / 1.05, "high": n * 1.05,
                 "decoders": {name: {"samples": n} for name in NAMES},
-            })  # fmt: skip
+            })
     written = [{"bits": 1, "dim": 8, "samples": 9, "allowed": 0.4, "vocab": 64,
-                "shares": {name: [0.2] * 4 for name in NAMES}}]  # fmt: skip
+                "shares": {name: [0.2] * 4 for name in NAMES}}]
     return {"rows": rows, "written": written}
 
 
@@ -192,7 +192,7 @@ def orthogonal_numbers(random: float, frame: float, more: float) -> Numbers:
             for length in (16, 128):
                 n = 100.0 * level * (cost if dim == 80 else 1.0) * length / 16
                 points.append({"law": law, "dim": dim, "length": length, "samples": n,
-                               **about(n, 1.05)})  # fmt: skip
+                               **about(n, 1.05)})
     return {"vocab": 64, "points": points}
 
 
@@ -209,7 +209,7 @@ def orthogonal_numbers(random: float, frame: float, more: float) -> Numbers:
 )
 def test_the_rule_of_orthogonal_embeddings(
     random: float, frame: float, more: float, expected: str
-):  # fmt: skip
+):
     assert verdict(a_orthogonal.STUDY, orthogonal_numbers(random, frame, more)) == expected
 
 
@@ -233,7 +233,7 @@ def ladder(*means: float, sign: int = 1) -> Numbers:
     gaps = [-0.03, -0.02, -0.01, 0.01, 0.02, 0.03]
     accuracy = [[mean + gap for gap in gaps[at:] + gaps[:at]] for at, mean in enumerate(means)]
     return {"name": "N", "sign": sign, "sizes": [2**k for k in range(len(means))],
-            "accuracy": accuracy}  # fmt: skip
+            "accuracy": accuracy}
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def phase_numbers(gains: dict[str, tuple[float, float]]) -> Numbers:
                 name: [0.4 + add + (gap if name == "width" else 0) for gap in wiggle]
                 for name, add in adds.items()
             },
-        })  # fmt: skip
+        })
     return {"rows": rows}
 
 
@@ -291,7 +291,7 @@ def test_the_rule_of_predictions(ratio: float, expected: str):
         {"dim": dim, "length": length, "samples": 1000 * times, "predicted": 1000,
          **about(1000 * times)}
         for dim, length, times in ((48, 8, 1.0), (48, 128, ratio), (96, 8, 1.0), (96, 128, 0.9))
-    ]  # fmt: skip
+    ]
     assert verdict(a_predicted.STUDY, {"vocab": 128, "points": points}) == expected
     points[0] |= {"samples": None, "low": None, "high": None}
     assert a_predicted.judge({"vocab": 128, "points": points}).verdict != "supported"
@@ -302,7 +302,7 @@ def dims(power: float, wide: float) -> Numbers:
     return {"points": [
         {"vocab": V, "dim": V**power, "predicted": V**power, **about(V**power, wide)}
         for V in (64, 128, 256, 512, 1024)
-    ]}  # fmt: skip
+    ]}
 
 
 def test_the_rule_of_facts_a_parameter():
@@ -331,7 +331,7 @@ def news_numbers(of_vocab: float, of_length: float, wide: float = 1.02) -> Numbe
         {"vocab": V, "length": L, "dim": 9.0 * V**of_vocab * L**of_length,
          **about(9.0 * V**of_vocab * L**of_length, wide)}
         for V in (64, 128, 256) for L in (8, 64)
-    ]}  # fmt: skip
+    ]}
 
 
 def test_the_rule_of_the_news():

@@ -7,17 +7,17 @@ import pytest
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import attention_terms
-from mnemoscope.theory.spec_grid import Cells
+from mnemoscope.theory.fast_predict import COARSE, FINER, _from_zero, log_phi, surface
 from mnemoscope.theory.predict import map_noise, predict, regime_of, solve
 from mnemoscope.theory.quadrature import poisson_nodes
-from mnemoscope.theory.fast_predict import COARSE, FINER, _from_zero, log_phi, surface
+from mnemoscope.theory.spec_grid import Cells
 
 KINDS = (
     {}, {"trigger": "additive"}, {"embedding": "sphere"},
     {"width": 512, "activation": "hermite3"}, {"width": 300, "activation": "relu"},
     {"width": 128, "activation": "tanh", "trigger": "additive"},
     {"width": 20, "activation": "hermite3"}, {"width": 50, "activation": "relu"},
-)  # fmt: skip
+)
 
 
 def drawn(count: int, **more: object) -> list[Retrieval]:
@@ -29,7 +29,7 @@ def drawn(count: int, **more: object) -> list[Retrieval]:
             "length": int(2 ** rng.uniform(1, 10)), "samples": int(10 ** rng.uniform(2, 6)), **more,
         })
         for _ in range(count)
-    ]  # fmt: skip
+    ]
 
 
 def together(specs: list[Retrieval]) -> Cells:
@@ -37,7 +37,7 @@ def together(specs: list[Retrieval]) -> Cells:
         specs[0].model_dump(),
         **{name: np.array([getattr(one, name) for one in specs])
            for name in ("vocab", "dim", "length", "samples", "width")},
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)

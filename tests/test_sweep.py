@@ -13,10 +13,10 @@ from fake_workers import FakeWorkers
 from sweep_driver import jobs, table
 
 from mnemoscope import Facts, Retrieval, SpecError, Trial
+from mnemoscope.engine.record import AnyJob, Job
 from mnemoscope.experiments.axes import Axis, grid, read_axis
 from mnemoscope.experiments.sweep import ThisProcess, sweep
 from mnemoscope.experiments.workers.batches import batches, run_batch
-from mnemoscope.engine.record import AnyJob, Job
 from mnemoscope.store.trials import Store
 
 SPEC = Retrieval(vocab=64, dim=32, length=4, samples=500)
@@ -41,7 +41,7 @@ def test_axes_from_words():
         ("dim=1:9", "x: expected low:high:count, or values with commas, got '1:9'"),
         ("dim=a,b", "x: expected a number, got 'a'"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_axis(text: str, line: str):
     with pytest.raises(SpecError) as caught:
         read_axis("x", text)

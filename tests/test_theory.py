@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from mnemoscope import Retrieval, SpecError, critical_value, predict, simulate, simulate_many
-from mnemoscope.ui.cli import main
 from mnemoscope.experiments.noise_terms import measure_terms
 from mnemoscope.models.activations import named
 from mnemoscope.spec import Activation
@@ -21,11 +20,12 @@ from mnemoscope.theory.activation import apply, coefficients
 from mnemoscope.theory.attention import attention_terms
 from mnemoscope.theory.counts import trigger_weight
 from mnemoscope.theory.critical import Axis
-from mnemoscope.theory.mlp_gains import Gains
 from mnemoscope.theory.gram import gram_moments
 from mnemoscope.theory.kernel import kernel
+from mnemoscope.theory.mlp_gains import Gains
 from mnemoscope.theory.predict import REGIMES
 from mnemoscope.theory.recall import map_accuracy
+from mnemoscope.ui.cli import main
 
 SMALL = ["--vocab", "128", "--dim", "40", "--length", "16", "--samples", "2000"]
 # Settings of every regime, in two shapes so that few programs are compiled.
@@ -136,7 +136,7 @@ def test_the_mlp_agrees_with_simulation(activation: str, length: int):
         Retrieval.read(dict(vocab=128, dim=32, length=length, samples=N, width=m,
                             activation=activation, test_samples=1024))
         for N, m in ((600, 512), (6000, 128), (6000, 512))
-    ]  # fmt: skip
+    ]
     trials = simulate_many([(spec, seed) for spec in specs for seed in range(10)])
     for at, spec in enumerate(specs):
         values = [trial.accuracy or 0.0 for trial in trials[10 * at : 10 * (at + 1)]]

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from settings import draw_pieces, specs
 
+from mnemoscope.engine.device import Precision, numerics
 from mnemoscope.engine.layout import Layout, choose_layout
 from mnemoscope.models.retrieval import (
     Scores,
@@ -19,11 +20,9 @@ from mnemoscope.models.retrieval import (
     name_label,
     rounding,
 )
-from mnemoscope.engine.device import Precision, numerics
 from mnemoscope.spec import Retrieval
-from mnemoscope.training.three_step.algorithm import by_token
+from mnemoscope.training.three_step.algorithm import ThreeSteps, by_token, train_three_steps
 from mnemoscope.training.three_step.reference import logits, train_by_autodiff
-from mnemoscope.training.three_step.algorithm import ThreeSteps, train_three_steps
 
 CPU = jax.devices("cpu")[0]
 
@@ -115,7 +114,7 @@ def test_the_limit_is_reached_continuously(width: int, trigger: str):
     limit = Retrieval.read(
         dict(vocab=11, dim=6, length=4, samples=200, width=width, trigger=trigger,
              activation="hermite3")
-    )  # fmt: skip
+    )
 
     def end(**steps: float) -> list[np.ndarray]:
         with jax.disable_jit():

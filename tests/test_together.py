@@ -6,7 +6,6 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from mnemoscope.spec import Memory
 from mnemoscope.engine.early_stopping import (
     Hear,
     Lesson,
@@ -16,6 +15,7 @@ from mnemoscope.engine.early_stopping import (
     row_count,
     train_together,
 )
+from mnemoscope.spec import Memory
 
 CPU, GPU = (SimpleNamespace(platform=name, device_kind=name) for name in ("cpu", "gpu"))
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from mnemoscope import Retrieval, predict
-from mnemoscope.experiments.estimate.agreement import Compared, judge
-from mnemoscope.ui.cli import main
-from mnemoscope.experiments.validation import drawn_settings
 from mnemoscope.experiments.collapse import settings
-from mnemoscope.ui.figures.validation import section
+from mnemoscope.experiments.estimate.agreement import Compared, judge
+from mnemoscope.experiments.validation import drawn_settings
 from mnemoscope.theory.bound import collapse, coverage_samples
+from mnemoscope.ui.cli import main
+from mnemoscope.ui.figures.validation import section
 
 SPEC = Retrieval(vocab=128, dim=40, length=8, samples=2000)
 

@@ -9,7 +9,7 @@ from mnemoscope.theory.critical import critical_value
 from mnemoscope.theory.predict import Prediction, predict
 
 if TYPE_CHECKING:
-    from mnemoscope.training.three_step.batch import simulate_many
+    from mnemoscope.engine.record import Step, Trial
     from mnemoscope.experiments.capacity import Capacities, Capacity, capacity, capacity_many
     from mnemoscope.experiments.critical import Critical, critical, critical_many
     from mnemoscope.experiments.dynamics import Dynamics, dynamics
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from mnemoscope.experiments.fit import Scaling, fit
     from mnemoscope.experiments.phase import PhaseDiagram, phase_diagram, predicted_diagram
     from mnemoscope.experiments.run import Run, run
-    from mnemoscope.engine.record import Step, Trial
-    from mnemoscope.training.three_step.simulation import simulate
     from mnemoscope.store.trials import Store
+    from mnemoscope.training.three_step.batch import simulate_many
+    from mnemoscope.training.three_step.simulation import simulate
 
 __all__ = [
     "Capacities",

@@ -9,13 +9,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from mnemoscope.ui.cli import program
-from mnemoscope.experiments import sweep
-from mnemoscope.experiments.workers import shared_batches
-from mnemoscope.experiments import run
-from mnemoscope.experiments.workers import batches
 from mnemoscope.engine.record import AnyJob, Record
+from mnemoscope.experiments import sweep
+from mnemoscope.experiments.workers import batches, shared_batches
 from mnemoscope.training.three_step.simulation import simulate
+from mnemoscope.ui.cli import program
 
 LOG = os.open(os.environ["COMPUTED"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 

@@ -110,7 +110,7 @@ SHAPES: tuple[object, ...] = (
     (2**20, 2**10), (2**22 + 1, 1), (2**31, 2**31), (2**62, 4), (2**63, 1), (10**30, DIM),
     (10**4000, 1), (1,) * 40, (1,) * 900, (float(ROWS), DIM), ("96", DIM), (None, DIM),
     (True, DIM), ((ROWS, DIM),), None, 5, "shape",
-)  # fmt: skip
+)
 
 
 def _npy() -> Iterator[Named]:
@@ -131,7 +131,7 @@ def _npy() -> Iterator[Named]:
         "<c8", "<c16", "|b1", "|S4", "<U1", "<M8[s]", "<m8[s]", "|V4", "|O", "<f3", "<q9", "", None,
         5, [("a", "<f4")], [("a", "<f4", (3,))], ("<f4", (3,)), "|S4000000000", "<f4,<f4",
         "f" * 999, [], {}, ["<f4"], "<f8", "<f2",
-    )):  # fmt: skip
+    )):
         yield f"descr-{number}.npy", header(described(descr))
     for name, one in wrong_numbers():
         yield f"{name}.npy", npy(one)
@@ -141,7 +141,7 @@ def _npy() -> Iterator[Named]:
         "lambda: 0", described()[:-1], described() * 2, described()[:-1] + ", 'more': 1}",
         "#" + described(), described().replace("shape", "shap"), described().replace(": ", ""),
         described(order="maybe"), described(order=7), "'''" + described(), "\\\n" * 40,
-    )):  # fmt: skip
+    )):
         yield f"text-{number}.npy", header(text)
     yield "not-unicode.npy", header(described().encode() + b"\xff\xfe", version=3)
     yield "version-0.npy", header(described(), version=0)
@@ -169,7 +169,7 @@ def _safetensors() -> Iterator[Named]:
         [0, end + 4], [4, end + 4], [-4, end - 4], [-end, 0], [end, 0], [end, 2 * end], [0, 0], [0],
         [0, end, end], [], None, "0", {"0": end}, [0.0, float(end)], ["0", str(end)], [False, end],
         [2**63, 2**63 + end], [2**70, 2**70 + end], [0, end // 2], ...,
-    )):  # fmt: skip
+    )):
         yield f"offsets-{number}.safetensors", tensors({"t": tensor(data_offsets=at)})
     half = tensor(shape=[ROWS // 2, DIM], data_offsets=[0, end // 2])
     for number, other in enumerate((
@@ -177,12 +177,12 @@ def _safetensors() -> Iterator[Named]:
         tensor(shape=[9], data_offsets=[end // 2 - 4, end // 2 + 32]),
         tensor(shape=[9], data_offsets=[8, 44]),
         tensor(shape=[9], data_offsets=[end, end + 36]), tensor(shape=[9], data_offsets=[44, 8]),
-    )):  # fmt: skip
+    )):
         yield f"overlap-{number}.safetensors", tensors({"t": half, "u": other})
     for number, kind in enumerate((
         "I8", "I64", "U8", "BOOL", "F8_E4M3", "F128", "f32", "F16", "F64", "", 32, None, ["F32"],
         {}, ...,
-    )):  # fmt: skip
+    )):
         yield f"dtype-{number}.safetensors", tensors({"t": tensor(dtype=kind)})
     for number, shape in enumerate(SHAPES):
         told = list(shape) if isinstance(shape, tuple) else shape
@@ -203,7 +203,7 @@ def _safetensors() -> Iterator[Named]:
         b'{"t": 5}', b'{"t": null}', b'{"t": []}', b'{"t": {}}', b"{} trailing", b" " * 5000,
         b"\0" * 90,
         b'{"\\ud800": {}}',
-    )):  # fmt: skip
+    )):
         yield f"json-{number}.safetensors", tensors(text)
     yield (
         "two-names.safetensors",
@@ -231,7 +231,7 @@ def _npz() -> Iterator[Named]:
         ("checksum", directory + 16, b"\0\0\0\0"),
         ("unpacked", directory + 24, b"\xff\xff\xff\x7f"),
         ("offset", directory + 42, b"\xff\xff\xff\x7f"), ("password", directory + 8, b"\1\0"),
-    ):  # fmt: skip
+    ):
         yield f"{name}.npz", stored[:at] + told + stored[at + len(told) :]
     for number, shape in enumerate(SHAPES):
         yield f"shape-{number}.npz", npz({"t.npy": header(described(shape=shape))})

@@ -36,22 +36,22 @@ MOST_SECONDS = 2.0  # that a visitor waits while connections are held; judged in
 CLIENTS = 4
 
 CHEAP = ("/", "/plan", "/map.json", "/map.sh", "/measured.json", "/jobs", "/assets/explorer.js",
-         "/assets/explorer.css")  # fmt: skip
+         "/assets/explorer.css")
 COSTLY = ("/map.json", "/told", "/map.csv", "/explorer.json", "/plan/answer")
 METHODS = ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "HEAD", "get", "FOO",
-           "\x00", "G" * 5000)  # fmt: skip
+           "\x00", "G" * 5000)
 ODD_WORDS = (
     "", "nan", "inf", "-1", "0", "1e30", "9" * 400, "%00", "%ff", "%", "%zz", "8%0A9", "½",
     "\u2028", "<script>", "'\"", "../../etc/passwd", "file:/etc/passwd", "a" * 1500, "true", "[]",
     "%F0%9F%A6",
-)  # fmt: skip
+)
 ODD_PATHS = (
     "/" + "a" * 9000, "//", "///plan", "/../../etc/passwd", "/%2e%2e/%2e%2e",
     "/assets/..%2f..%2fapp.py", "/assets/", "/assets/%00", "/assets/" + "%ff" * 50, "/cancel/x",
     "/cancel/" + "9" * 3000, "*", "http://evil.example/", "/map.json/", "/MAP.JSON", "/%",
     "/?" + "&" * 2000, "/?" + "a" * 3000, "/🦉", "/\x00", "/ /", "", "?", "/map.json#x",
     "/jobs?known=" + "z" * 1900,
-)  # fmt: skip
+)
 ODD_HEADERS = (
     "X-A: " + "a" * 8000, "X-A: " + "a" * 70_000, "\r\n".join(f"X-{n}: 1" for n in range(500)),
     "Content-Length: -1", "Content-Length: x", "Content-Length: 5\r\nContent-Length: 6",
@@ -65,13 +65,13 @@ ODD_HEADERS = (
     "If-None-Match: " + '"' * 500, "Accept-Encoding: gzip", "no colon here", ": nameless",
     "X\x00: 1",
     " folded: 1", "Content-Type: multipart/form-data; boundary=x", "Sec-Fetch-Mode: navigate",
-)  # fmt: skip
+)
 GARBAGE = (
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     b"\0" * 5000,
     b"\r\n" * 3000, b"GET /\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\xff" * 300, b"GET", b"",
     b"GET / HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\nHost: x\n\n", b"a" * 100_000,
-)  # fmt: skip
+)
 
 
 class Asked(NamedTuple):
@@ -181,7 +181,7 @@ def mutate(told: str, dice: random.Random) -> str:
         told.replace("=", dice.choice(("", "==", "%3D"))),
         re.sub(r"=[^&]*", lambda _: "=" + quote(odd, safe="%"), told, count=1),
         f"{dice.choice(list(RANGES))}={odd}&{told}",
-    ))  # fmt: skip
+    ))
 
 
 def requests(port: int, token: str, dice: random.Random) -> Iterator[Asked]:
@@ -237,7 +237,7 @@ def requests(port: int, token: str, dice: random.Random) -> Iterator[Asked]:
     kinds: dict[Callable[[], Asked], int] = {
         valid: 8, mutated: 8, method: 4, path: 2, headers: 3, garbage: 2, slow: 1, partial: 2,
         gone: 1,
-    }  # fmt: skip
+    }
     while True:
         yield dice.choices(list(kinds), list(kinds.values()))[0]()
 

@@ -57,7 +57,7 @@ class Place:
             [sys.executable, str(COMMAND), *self.words], stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, text=True, start_new_session=True,
             env={**os.environ, "COMPUTED": str(self.log)},
-        ) as process:  # fmt: skip
+        ) as process:
             try:
                 yield process
             finally:
@@ -104,7 +104,7 @@ def numbers(found: Any) -> Any:
     """What was found, without how long it took and what was there before."""
     if isinstance(found, dict):
         return {name: numbers(part) for name, part in found.items()
-                if name not in ("seconds", "date", "versions", "found", "path")}  # fmt: skip
+                if name not in ("seconds", "date", "versions", "found", "path")}
     return [numbers(part) for part in found] if isinstance(found, list) else found
 
 

@@ -69,7 +69,7 @@ def _in_a_process_of_its_own(paths: list[str], capsys: pytest.CaptureFixture[str
     told = subprocess.run(
         [sys.executable, "-c", CHILD], input="\x1e".join(paths), text=True, capture_output=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
-    )  # fmt: skip
+    )
     assert told.returncode == 0, told.stdout + told.stderr
     with capsys.disabled():
         print(f"\n{told.stdout.strip()}")
@@ -95,7 +95,7 @@ def refuse_each(paths: list[str]) -> None:
         1 if sys.platform == "darwin" else 1024
     )
     print(f"{len(paths)} malformed files, {refused} refused in one line, peak memory "
-          f"{peak / 2**20:,.0f} MiB")  # fmt: skip
+          f"{peak / 2**20:,.0f} MiB")
     for one in wrong:
         print(*one)
     sys.exit(bool(wrong) or peak >= MOST_BYTES)

@@ -23,9 +23,9 @@ import numpy as np
 import pytest
 import uvicorn
 
+from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli import COMMANDS, main, make_app
 from mnemoscope.ui.cli.setting import Setting
-from mnemoscope.store.trials import Store
 
 pytestmark = pytest.mark.chaos
 
@@ -67,7 +67,7 @@ GOOD: dict[str, dict[str, str]] = {
     "store repair": KEPT,
     "store prune": {"--where": "vocab=9", **KEPT},
     "bench": {**SIZES, "--quick": "", "--no-growth": "", "--no-autodiff": ""},
-}  # fmt: skip
+}
 
 # What several commands take alike.
 SHARED = {f"--{one.name.replace('_', '-')}" for one in dataclasses.fields(Setting)}
@@ -77,13 +77,13 @@ NONSENSE = (
     "½", "8 8", "=8", "9,8;", "[]", "{}", "None", "true", "$(x)", "../../etc/passwd", "🦉", "ª",
     "\0", "8\0", "\x1b[31m", "8\n9", "a\r\nb", "\u2028", "\x85", "\udcff", "a" * 100_000,
     "9" * 5000,
-)  # fmt: skip
+)
 # Names that are looked up without asking a network, and that no machine has.
 NO_HOST = ("", "256.1.1.1", "\0", "a..b", "a" * 300, "🦉" * 80, "\udcff", "192.0.2.7", "[::1", " ")
 NO_PATH = (
     "text.txt/below", "folder", "folder/missing/x.png", "x" * 300, "x" * 300 + ".png", "\0.png",
     "x\0", "\udcff/\udcff",
-)  # fmt: skip
+)
 # Files that could be written, with an ending that says nothing of what to write.
 NO_FORM = ("a\nb", "x.exe", "text.txt", "x.PNG.", ".png")
 NO_AXIS = (
@@ -93,7 +93,7 @@ NO_AXIS = (
     "dim==8", "dim=4:", "dim=::", "activation=1:2:3", "activation=swish", "vocab=1e300:1e301:3",
     "seeds=1,2", "d\0m=3", "dim=3\0", "dim=1e-300:1e300:10000", "DIM=4", "dim=4;5",
     "dim=" + "4," * 30_000 + "x",
-)  # fmt: skip
+)
 # Ranges LOW:HIGH.
 NO_RANGE = ("2", "9:2", "2:2", "0:9", ":", "2:", ":9", "2:9:3", "nan:9", "2:inf", "2:1e30", "-2:9")
 NO_TOML = (
@@ -104,11 +104,11 @@ NO_TOML = (
     b"a = " + b"[" * 100_000, b"a." * 50_000 + b"b = 1", b"'' = 1", b'"\\u0000" = 1',
     b'vocab = "\\u001b[31m"', b'"\\u001b[31m" = 3', b"vocab = " + b'"' + b"8" * 10**6 + b'"',
     b"x" * 3_000_000,
-)  # fmt: skip
+)
 NO_LEDGER = (
     b"{", b"[]", b"3", b"null", b"\xff", b'{"entries": 3}', b'{"entries": [3]}', b"\0",
     b"[" * 100_000, b'{"entries": [{}]}', b'{"a": NaN}',
-)  # fmt: skip
+)
 NO_STORE = (b"no database " * 400, b"SQLite format 3\0" + b"\xff" * 5000)
 
 ODD_FILES = {
@@ -170,7 +170,7 @@ TOGETHER: dict[str, tuple[tuple[str, str], ...]] = {
     "store list": (("--store missing.db", "--store"), ("--where nothing=3", "--where")),
     "store prune": (("--where vocab~3", "--where"),),
     "bench": (("--profile --vocab 0", "--vocab"), ("--quick --samples 0", "--samples")),
-}  # fmt: skip
+}
 
 
 # What was once answered wrongly, by command: an option and its value.
@@ -187,7 +187,7 @@ FOUND: tuple[tuple[str, str, str], ...] = (
     ("reproduce", "--out", "x" * 300), ("reproduce", "--store", "folder"),
     ("explore", "--host", "a..b"), ("laws", "--out", "\0.png"), ("validate", "--out", "folder"),
     ("bound", "--collapse", "\0.png"), ("embeddings", "--path", "missing.npy"),
-)  # fmt: skip
+)
 
 
 class Line(NamedTuple):
@@ -307,7 +307,7 @@ def all_lines() -> list[Line]:
         for word in ("-z", "-1", "---", "stray\x1b", "stray\nline"):
             add([*good(command), word], "")
     for words in (["nothing"], ["runn"], ["\x1b"], ["store", "nothing"], ["🦉"], ["--nothing"],
-                  ["a" * 100_000]):  # fmt: skip
+                  ["a" * 100_000]):
         found.append(Line("", tuple(words), ""))
     return found + known_lines()
 
@@ -456,7 +456,7 @@ def in_fresh_processes(lines: list[Line], folder: Path) -> list[Told]:
             found |= zip(by_command[command], told, strict=True)
             cost, peak = max(one.cpu_seconds for one in told), max(one.peak_bytes for one in told)
             print(f"{command or '(none)':14} {len(told):5} lines, at most {cost:.2f} s of CPU, "
-                  f"{peak / 2**20:.0f} MiB", flush=True)  # fmt: skip
+                  f"{peak / 2**20:.0f} MiB", flush=True)
     print(f"{'in all':14} {len(lines):5} lines", flush=True)
     return [found[line] for line in lines]
 

@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 from hang_guard import no_hang
 
-from mnemoscope.ui.cli import main
+from mnemoscope.engine.record import AnyJob
 from mnemoscope.experiments import sweep as sweeping
 from mnemoscope.experiments.workers.batches import run_batch
-from mnemoscope.engine.record import AnyJob
 from mnemoscope.spec import Retrieval
 from mnemoscope.store.salvage import salvage
 from mnemoscope.store.schema import DamagedStore
 from mnemoscope.store.trials import Store
+from mnemoscope.ui.cli import main
 from mnemoscope.ui.explorer.measured import measured_points
 
 SMALL = "--vocab 24 --length 4 --test-samples 64"
@@ -39,7 +39,7 @@ SWEEPS = {
 }
 # Commands that look at the store alone.
 LOOKS = {"list": "store list", "verify": "store verify", "export": "store export {out}",
-         "repair": "store repair"}  # fmt: skip
+         "repair": "store repair"}
 FLIPS = (1, 5, 20, 50)
 
 pytestmark = pytest.mark.chaos
@@ -83,7 +83,7 @@ def numbers(found: Any) -> Any:
     if isinstance(found, dict):
         # `trials` may count those that were computed just now, and records say how.
         return {name: numbers(part) for name, part in found.items() if name not in
-                ("seconds", "versions", "found", "computed", "done")}  # fmt: skip
+                ("seconds", "versions", "found", "computed", "done")}
     return [numbers(part) for part in found] if isinstance(found, list) else found
 
 

@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 import jax
 
-from mnemoscope.spec.validators import Device
 from mnemoscope.spec import SpecError
+from mnemoscope.spec.validators import Device
 
 Precision = Literal["float32", "float64"]
 # A device as JAX hands it out; its class is not one that type checkers can name.

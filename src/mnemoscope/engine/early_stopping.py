@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from mnemoscope.engine.device import Place, Precision
+from mnemoscope.engine.interrupts import stop_if_asked
 from mnemoscope.engine.record import Outcome, Status
 from mnemoscope.spec import Spec
-from mnemoscope.engine.interrupts import stop_if_asked
 
 # Going on in a smaller batch costs a compilation of about so many seconds.
 COMPILE_SECONDS = 4.0
@@ -131,7 +131,7 @@ def train_together(
                 curve=tuple(curve[:: -(-len(curve) // KEPT_CHECKS)]),
                 seconds=(time.perf_counter() - began) / len(lessons), message=message,
                 precision=school.precision, device=school.place.device_kind,
-            )  # fmt: skip
+            )
         # A check may have waited for a compilation: the fastest shows what one takes.
         each = min(each, time.perf_counter() - clock)
         left = [row for row, number in enumerate(at) if number not in outcomes]

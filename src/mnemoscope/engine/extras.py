@@ -25,7 +25,7 @@ def need(extra: str, *modules: str) -> None:
     raise SpecError(
         "", f'{words} are needed for this: pip install "mnemoscope[{extra}]" (in a copy of the '
         f"folder: uv run --extra {extra} ...)",
-    )  # fmt: skip
+    )
 
 
 def _there(name: str) -> bool:

@@ -46,7 +46,7 @@ def check_fits(field: str, size: str, needed: float, what: str) -> None:
         raise SpecError(
             field, f"expected a size that fits in the {readable(free)} free, got {size}, which "
             f"needs {readable(needed)} for {what}",
-        )  # fmt: skip
+        )
 
 
 def readable(count: float) -> str:

@@ -3,9 +3,9 @@
 import math
 from typing import NamedTuple
 
+from mnemoscope.engine.device import Place, Precision
 from mnemoscope.engine.free_memory import free_in_host, readable
 from mnemoscope.engine.layout import Layout, Platform, choose_layout, needed_bytes
-from mnemoscope.engine.device import Place, Precision
 from mnemoscope.spec import Retrieval, SpecError
 
 # The share of free memory that is planned with, unless a budget is given.

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
-from mnemoscope.spec.validators import Measure
 from mnemoscope.spec import Retrieval, Spec
+from mnemoscope.spec.validators import Measure
 
 # Raised whenever a change makes old and new results differ by more than rounding.
 NUMERICS_VERSION = 3

@@ -7,13 +7,13 @@ numbers, is the cosine of alpha and z_trig. A random direction has one of size 1
 import numpy as np
 
 from mnemoscope.engine import random
-from mnemoscope.spec.validators import Device
-from mnemoscope.models.frozen import make_frozen
 from mnemoscope.engine.device import find_device, forget_programs, numerics
 from mnemoscope.engine.memory_budget import Room, plan_memory
+from mnemoscope.models.frozen import make_frozen
 from mnemoscope.spec import Retrieval, SpecError
-from mnemoscope.training.three_step.streaming import Source
+from mnemoscope.spec.validators import Device
 from mnemoscope.training.three_step.algorithm import train_three_steps
+from mnemoscope.training.three_step.streaming import Source
 
 
 def trigger_cosine(spec: Retrieval, seed: int, device: Device = "auto") -> float:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-from mnemoscope.spec.validators import nearest
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.validators import nearest
 
 # Fields along which a sweep makes sense, and those of them that are counted.
 COUNTED = ("vocab", "dim", "length", "samples", "width", "steps", "test_samples")

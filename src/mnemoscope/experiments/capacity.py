@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mnemoscope.engine.record import AnyJob, Outcome
 from mnemoscope.experiments.estimate.limits import Limits, LimitSearch, search_limits
 from mnemoscope.experiments.estimate.search import Place, Status
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
-from mnemoscope.engine.record import AnyJob, Outcome
 from mnemoscope.spec import Memory, Spec, SpecError
 from mnemoscope.spec.memory import MOST
 from mnemoscope.store.trials import Store
@@ -94,7 +94,7 @@ def find_limits(
     questions: Sequence[Question], *, seeds: int = 4, most_seeds: int = 16, first_seed: int = 0,
     resolution: float = 0.03, tolerance: float = 0.1, store: Store,
     workers: Workers | None = None, progress: Progress | None = None,
-) -> list[Sought]:  # fmt: skip
+) -> list[Sought]:
     """Answer every question, all side by side."""
     workers = workers or ThisProcess()
     hunts = [
@@ -102,7 +102,7 @@ def find_limits(
             one.guess, ends=one.ends, resolution=resolution, tolerance=tolerance,
             seeds_at_first=seeds, most_seeds=most_seeds))
         for one in questions
-    ]  # fmt: skip
+    ]
     open_hunts = hunts
     while open_hunts:
         jobs = list(dict.fromkeys(job for hunt in open_hunts for job in hunt.jobs()))
@@ -164,7 +164,7 @@ class Capacity:
                 {"items": items, "seed": one.seed, "status": one.status, "accuracy": one.accuracy}
                 for items, one in self.trials
             ],
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ def capacity_many(
         Capacity(spec, criterion, one.limits, question.usual, tuple(
             (items, outcome) for (items, _), made in one.trials.items() for outcome in made))
         for (spec, question), one in zip(asked, found, strict=True)
-    ))  # fmt: skip
+    ))
 
 
 def memory_questions(
@@ -220,7 +220,7 @@ def memory_questions(
             raise SpecError(
                 "embedding", "expected gaussian or sphere, since an orthonormal memory holds "
                 "all that there is room for, got orthonormal",
-            )  # fmt: skip
+            )
     # Only a training stops at a target: one construction serves every criterion.
     asked = [spec.replace(target=criterion) if spec.method == "trained" else spec for spec in specs]
     made = []
@@ -228,16 +228,16 @@ def memory_questions(
         guess = expected_items(
             spec.dim, spec.width or spec.rank, spec.outputs, trained=spec.method == "trained",
             linear=not spec.width, criterion=criterion,
-        )  # fmt: skip
+        )
         if ends is None and guess > MOST:
             raise SpecError(
                 "dim", f"expected a memory of at most {MOST:,} items, got {spec.dim:,}, which is "
                 f"expected to hold {guess:,.0f} or more",
-            )  # fmt: skip
+            )
         made.append((spec, Question(
             lambda n, spec=spec: [spec.replace(items=n)], criterion, guess, guess, BEYOND * guess,
             ends,
-        )))  # fmt: skip
+        )))
     return made
 
 

@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
 from mnemoscope.experiments.decoders import decode, see
-from mnemoscope.spec.validators import Device
+from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
 from mnemoscope.spec import Retrieval
+from mnemoscope.spec.validators import Device
 from mnemoscope.theory.bound import collapse
 
 SHAPES = ((128, 64), (256, 64), (256, 128), (512, 256))
@@ -31,7 +31,7 @@ def settings() -> list[Retrieval]:
         for V, d in SHAPES
         for L in LENGTHS
         for x in PLACES
-    ]  # fmt: skip
+    ]
 
 
 def measure_collapse(

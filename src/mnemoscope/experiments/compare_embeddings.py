@@ -39,13 +39,13 @@ class Way:
             "name": self.name, "embedding": self.spec.embedding,
             "geometry": None if self.geometry is None else self.geometry.as_dict(),
             "accuracy": self.accuracy.as_dict(), "attention_accuracy": self.attention.as_dict(),
-        }  # fmt: skip
+        }
 
 
 def prepare_ways(
     told: Any, *, dim: int | None = None, vocab: int | None = None, length: int = USUAL_LENGTH,
     samples: int | None = None,
-) -> tuple[dict[str, Matrices], Retrieval]:  # fmt: skip
+) -> tuple[dict[str, Matrices], Retrieval]:
     """Every form of the matrix, and the setting of random embeddings that goes with them.
 
     Without `samples`, N is where random embeddings recall most tokens.
@@ -61,7 +61,7 @@ def prepare_ways(
         found = critical_value(random, "samples", AIM)
         if found is None:
             raise SpecError("samples", f"expected a number, since random embeddings do not reach "
-                            f"{AIM:g} at any N here, got none")  # fmt: skip
+                            f"{AIM:g} at any N here, got none")
         random = random.replace(samples=found)
     return made, random
 
@@ -69,7 +69,7 @@ def prepare_ways(
 def compare_ways(
     made: dict[str, Matrices], random: Retrieval, *, seeds: Sequence[int], store: Store,
     workers: Workers, progress: Progress | None = None,
-) -> list[Way]:  # fmt: skip
+) -> list[Way]:
     """Every way's geometry and recall."""
     specs = {name: random.replace(embedding=keep(one)) for name, one in made.items()}
     specs["random"] = random
@@ -82,7 +82,7 @@ def compare_ways(
             mean_interval([v for v in values if v is not None], float(spec.test_samples))
             for values in ([one.accuracy for one in good],
                            [one.attention_accuracy for one in good])
-        ]  # fmt: skip
+        ]
         geometry = look_at(made[name].Z) if name in made else None
         ways.append(Way(name, geometry, spec, told[0], told[1]))
     return ways

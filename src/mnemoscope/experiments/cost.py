@@ -16,13 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mnemoscope.training import memory_trials
-from mnemoscope.training import facts_trials
-from mnemoscope.training.three_step.call import bucket
-from mnemoscope.models.facts import attended, by_place
 from mnemoscope.engine.record import AnyJob
-from mnemoscope.training.three_step.simulation import passes
+from mnemoscope.models.facts import attended, by_place
 from mnemoscope.spec import Facts, Flow, Memory, Retrieval, Spec
+from mnemoscope.training import facts_trials, memory_trials
+from mnemoscope.training.three_step.call import bucket
+from mnemoscope.training.three_step.simulation import passes
 
 # Seconds of the probe on the cores on which the rates below were measured: a product of matrices
 # that one core makes, and exponentials.
@@ -60,7 +59,7 @@ RATES = {
         step=4e-5, trial=2e-4,
         program={"retrieval": 5.0, "facts": 12.0, "memory": 4.0, "flow": 5.0},
     ),
-}  # fmt: skip
+}
 
 
 def machine_speed() -> float:
@@ -233,7 +232,7 @@ def _facts(program: Facts, rates: Rates) -> float:
     return (
         2 * products * rates.product + units * rates.unit + B * program.length * rates.drawn
         + 12 * program.parameters * rates.unit + rates.step
-    )  # fmt: skip
+    )
 
 
 def _memory(program: Memory, rates: Rates) -> float:
@@ -243,7 +242,7 @@ def _memory(program: Memory, rates: Rates) -> float:
     return (
         products * rates.product + (0.8 * N * M + N * m) * rates.unit
         + 4 * program.parameters * rates.unit + rates.step
-    )  # fmt: skip
+    )
 
 
 def _flow(spec: Flow, rates: Rates) -> float:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
+from mnemoscope.engine.record import Job, Trial
 from mnemoscope.experiments.estimate.search import Found, Place, Search, Status, search_crossing
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
-from mnemoscope.spec.validators import Measure
-from mnemoscope.engine.record import Job, Trial
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.validators import Measure
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.critical import SEARCH, critical_value
 
@@ -64,7 +64,7 @@ class Critical:
                  self.measure: trial.measured(self.measure)}
                 for trial in self.trials
             ],
-        }  # fmt: skip
+        }
 
 
 @lru_cache(maxsize=4096)  # asked for the range, for how long it takes, and for the search
@@ -144,7 +144,7 @@ def critical_many(
                 specs, axis, target=target, measure=measure, ranges=ranges, tolerance=tolerance,
                 most_seeds=most_seeds, first_seed=first_seed, use_theory=use_theory, store=own,
                 workers=workers, progress=progress,
-            )  # fmt: skip
+            )
     _check_axis(axis)
     for spec in specs:
         _check_measure(spec, measure)
@@ -157,7 +157,7 @@ def critical_many(
             low, high, target, rising=axis in RISING, guess=guess if use_theory else None,
             tolerance=tolerance, most_seeds=most_seeds))
         for spec, (low, high), guess in zip(specs, ranges, guesses, strict=True)
-    ]  # fmt: skip
+    ]
     open_hunts = hunts
     while open_hunts:
         jobs = list(dict.fromkeys(job for hunt in open_hunts for job in hunt.jobs()))
@@ -214,4 +214,4 @@ def _told(hunt: _Hunt, target: float, guess: float | None) -> Critical:
     return Critical(
         hunt.spec, hunt.axis, hunt.measure, target, hunt.found.status, estimate, low, high,
         predicted=guess, trials=tuple(hunt.trials.values()),
-    )  # fmt: skip
+    )

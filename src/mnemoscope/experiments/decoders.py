@@ -21,22 +21,22 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from mnemoscope.engine import random
-from mnemoscope.experiments.message_passing import message_passing
-from mnemoscope.spec.validators import Device
-from mnemoscope.engine.free_memory import SINGULAR, check_fits
-from mnemoscope.models.frozen import make_frozen
 from mnemoscope.engine.device import find_device, forget_programs, numerics
+from mnemoscope.engine.free_memory import SINGULAR, check_fits
 from mnemoscope.engine.memory_budget import Room, plan_memory
+from mnemoscope.experiments.message_passing import message_passing
+from mnemoscope.models.frozen import make_frozen
 from mnemoscope.spec import Retrieval, SpecError
-from mnemoscope.training.three_step.streaming import Count, Source
+from mnemoscope.spec.validators import Device
 from mnemoscope.training.three_step.algorithm import first_gradient
+from mnemoscope.training.three_step.streaming import Count, Source
 
 # An assignment takes about V^3 steps: above this it is left out.
 MOST_ASSIGNED = 2048
 DECODERS = (
     "matched_filter", "squares_filter", "message_passing",
     "matched_assignment", "squares_assignment", "message_assignment",
-)  # fmt: skip
+)
 NAMES = {"squares_filter": "least_squares"}
 # Entries written in bits are cut off at so many times their root mean square.
 WIDEST = 3.0
@@ -58,7 +58,7 @@ class Seen(NamedTuple):
 def see(
     spec: Retrieval, seed: int, device: Device = "auto", *, noise: float | None = None,
     bits: int | None = None,
-) -> Seen:  # fmt: skip
+) -> Seen:
     """The first gradient of a trial, from the same random numbers as `simulate`.
 
     With `noise` it has normal noise of so many times its root mean square entry, and with `bits`

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mnemoscope.experiments.estimate.plateaus import Stage, find_stages
 from mnemoscope.engine.record import finite
+from mnemoscope.experiments.estimate.plateaus import Stage, find_stages
 from mnemoscope.spec import Flow
 from mnemoscope.training.flow import Course, run_flow
 
@@ -52,7 +52,7 @@ class Dynamics:
             "relation_mass": course.relation_mass.tolist(),
             "stages": [{**asdict(stage), "steps": stage.steps} for stage in self.stages],
             "plateau_relation_accuracy": self.plateau_relation_accuracy,
-        })  # fmt: skip
+        })
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw loss and accuracies into a file; without one, a matplotlib figure."""

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from mnemoscope.engine.record import Outcome
+from mnemoscope.experiments.capacity import BEYOND, Question, find_limits
 from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
 from mnemoscope.experiments.estimate.limits import Limits
-from mnemoscope.experiments.capacity import BEYOND, Question, find_limits
 from mnemoscope.experiments.sweep import Progress, ThisProcess, Workers, sweep
-from mnemoscope.engine.record import Outcome
 from mnemoscope.spec import Facts, SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.associative import GUIDE_FACTS
@@ -173,4 +173,4 @@ def facts_capacity_many(
         FactsCapacity(spec, scaling, tuple(rates), one.limits,
                       tuple(outcome for made in one.trials.values() for outcome in made))
         for spec, one in zip(specs, found, strict=True)
-    ]  # fmt: skip
+    ]

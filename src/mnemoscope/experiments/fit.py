@@ -11,6 +11,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from mnemoscope.engine.extras import need
+from mnemoscope.engine.record import finite
+from mnemoscope.experiments.axes import Axis, grid
+from mnemoscope.experiments.critical import Along, Critical, critical_many
 from mnemoscope.experiments.estimate.power_law import (
     Beyond,
     Points,
@@ -23,12 +27,8 @@ from mnemoscope.experiments.estimate.power_law import (
     no_law,
     points_of,
 )
-from mnemoscope.experiments.axes import Axis, grid
-from mnemoscope.experiments.critical import Along, Critical, critical_many
-from mnemoscope.engine.extras import need
-from mnemoscope.spec.validators import Measure
-from mnemoscope.engine.record import finite
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.laws import laws_for
 from mnemoscope.theory.predict import predict
 
@@ -93,7 +93,7 @@ class Scaling:
                 {**self._at(one), "status": one.status, "predicted": one.predicted}
                 for one in self.left_out
             ],
-        })  # fmt: skip
+        })
 
     def _at(self, one: Critical) -> dict[str, Any]:
         return {axis: getattr(one.spec, axis) for axis in self.points.axes}
@@ -171,7 +171,7 @@ def fit(
             along=along, measure=measure, target=target, log_of=log_of, law=no_law(names),
             predicted=None, leading=None, leading_name="none", rivals=None, beyond=[],
             points=points, found=tuple(good), left_out=tuple(bad), status=status,
-        )  # fmt: skip
+        )
     name, leading = _leading(good, along, measure)
     return Scaling(
         along=along,
@@ -206,7 +206,7 @@ def _divided(
 
 
 def _predicted(names: tuple[str, ...], found: Sequence[Critical], log_of: str | None
-               ) -> PowerLaw | None:  # fmt: skip
+               ) -> PowerLaw | None:
     """The same fit to theory's values at the same points, each with the weight it has there."""
     ends = []
     for one in found:

@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mnemoscope.experiments.estimate.limits import search_limits
-from mnemoscope.experiments.estimate.search import FEW_SEEDS, NARROW, Place
+from mnemoscope.engine.pace import duration
+from mnemoscope.engine.record import AnyJob, Job
 from mnemoscope.experiments.capacity import Question
 from mnemoscope.experiments.cost import (
     THEORY_SECONDS,
@@ -25,10 +25,10 @@ from mnemoscope.experiments.cost import (
     terms_seconds,
 )
 from mnemoscope.experiments.critical import Along, guess_from_theory
-from mnemoscope.spec.validators import Measure
-from mnemoscope.engine.pace import duration
-from mnemoscope.engine.record import AnyJob, Job
+from mnemoscope.experiments.estimate.limits import search_limits
+from mnemoscope.experiments.estimate.search import FEW_SEEDS, NARROW, Place
 from mnemoscope.spec import Facts, Flow, Retrieval, Spec
+from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.associative import GUIDE_FACTS
 
 # A search for a crossing usually takes so many trials about it, beside those at both ends.
@@ -116,7 +116,7 @@ def of_settings(specs: Sequence[Retrieval], seeds: int, platform: str) -> Foreca
 def of_terms(specs: Sequence[Retrieval], seeds: int, platform: str) -> Forecast:
     """Attention's terms in so many trials of each; every setting is compiled anew."""
     each = [seeds * terms_seconds(spec, platform) + compile_seconds(spec, platform)
-            for spec in specs]  # fmt: skip
+            for spec in specs]
     seconds = scaled(sum(each), platform)
     return Forecast(seconds, seconds, counted(seeds * len(specs), "trial") + " taken apart")
 
@@ -130,7 +130,7 @@ def of_open_crossings(specs: Sequence[Retrieval], seeds: int, platform: str) -> 
     told = of_crossings(
         specs, "samples", ranges, target=0.5, measure="accuracy", most_seeds=seeds,
         platform=platform,
-    )  # fmt: skip
+    )
     return Forecast(told.usual, told.usual, counted(len(specs), "search"))
 
 
@@ -144,7 +144,7 @@ def of_open_decoding(specs: Sequence[Retrieval], seeds: int, platform: str) -> F
 def of_filtering(specs: Sequence[Retrieval], seeds: Sequence[int], platform: str) -> Forecast:
     """Matched filters of these settings, so many seeds of each; every setting is compiled anew."""
     each = [many * job_seconds(spec, platform) + compile_seconds(spec, platform)
-            for spec, many in zip(specs, seeds, strict=True)]  # fmt: skip
+            for spec, many in zip(specs, seeds, strict=True)]
     seconds = scaled(sum(each), platform)
     return Forecast(seconds, seconds, counted(sum(seeds), "gradient") + " to filter")
 
@@ -191,7 +191,7 @@ def of_crossings(
     return Forecast(
         estimate_seconds(usual, platform), estimate_seconds(most, platform),
         f"{searches} of at most {each:,} trials" + " each" * (len(specs) > 1),
-    )  # fmt: skip
+    )
 
 
 def _several(spec: Retrieval, axis: Along, places: Sequence[tuple[int, int]]) -> list[Job]:
@@ -234,12 +234,12 @@ def of_limits(
 def _asked(
     one: Question, limit: float, seeds: int, most_seeds: int, *, spread: float, resolution: float,
     tolerance: float,
-) -> list[Place]:  # fmt: skip
+) -> list[Place]:
     """The places that a search asks for where every second seed's limit is `spread` below."""
     search = search_limits(
         one.guess, ends=one.ends, resolution=resolution, tolerance=tolerance if spread else 1e9,
         seeds_at_first=seeds, most_seeds=most_seeds,
-    )  # fmt: skip
+    )
     asked: list[Place] = []
     wanted = next(search)
     while True:
@@ -247,7 +247,7 @@ def _asked(
         try:
             wanted = search.send({
                 (value, seed): value <= limit / (1 + spread * (seed % 2)) for value, seed in wanted
-            })  # fmt: skip
+            })
         except StopIteration:
             return asked
 

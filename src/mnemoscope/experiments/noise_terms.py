@@ -21,13 +21,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mnemoscope.engine import random
-from mnemoscope.spec.validators import Device
+from mnemoscope.engine.device import find_device, forget_programs, numerics
 from mnemoscope.engine.layout import Layout
+from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.models.frozen import make_frozen
 from mnemoscope.models.retrieval import Frozen
-from mnemoscope.engine.device import find_device, forget_programs, numerics
-from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.validators import Device
 from mnemoscope.training.three_step.by_token import count_pairs, inverse, spread_means
 from mnemoscope.training.three_step.streaming import Count, Source
 

@@ -5,10 +5,10 @@
 
 from dataclasses import dataclass
 
-from mnemoscope.experiments.decoders import decode, see
-from mnemoscope.spec.validators import Device
-from mnemoscope.spec import Retrieval
 from mnemoscope.engine.interrupts import stop_if_asked
+from mnemoscope.experiments.decoders import decode, see
+from mnemoscope.spec import Retrieval
+from mnemoscope.spec.validators import Device
 from mnemoscope.theory.bound import limits
 
 NAMES = ("matched_filter", "ridge_assignment")
@@ -29,7 +29,7 @@ class Named:
 def name_labels(
     spec: Retrieval, seed: int, *, noise: float | None = None, bits: int | None = None,
     device: Device = "auto",
-) -> Named:  # fmt: skip
+) -> Named:
     """Decode one gradient through noise, in units of its root mean square entry, or in bits."""
     stop_if_asked()
     shares = decode(see(spec, seed, device, noise=noise, bits=bits), NAMES)

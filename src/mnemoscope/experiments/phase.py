@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mnemoscope.engine.extras import need
+from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.axes import NAMED, Axis, grid
 from mnemoscope.experiments.critical import RISING
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
-from mnemoscope.engine.extras import need
-from mnemoscope.engine.record import Trial
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.predict import predict
@@ -85,7 +85,7 @@ class PhaseDiagram:
             {"accuracy": (dims, self.accuracy), "predicted": (dims, self.predicted),
              "seeds": (dims, self.seeds), "regime": (dims, np.array(self.regimes))},
             coords={self.y.field: list(self.y.values), self.x.field: list(self.x.values)},
-        )  # fmt: skip
+        )
 
 
 def ordered(option: str, axis: tuple[str, Sequence[Any]]) -> Axis:
@@ -121,7 +121,7 @@ class Measured:
     def __init__(
         self, specs: list[list[Retrieval]], store: Store, workers: Workers,
         report: Callable[[Tally], None] | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.specs, self.store, self.workers, self.report = specs, store, workers, report
         self.trials: dict[tuple[int, int, int], Trial] = {}
         self.failed = 0
@@ -141,7 +141,7 @@ class Measured:
         found = [
             trial.accuracy for (r, c, _), trial in self.trials.items()
             if (r, c) == (row, column) and trial.accuracy is not None
-        ]  # fmt: skip
+        ]
         return math.fsum(found) / len(found) if found else math.nan
 
 
@@ -167,7 +167,7 @@ def phase_diagram(
             return phase_diagram(
                 base, x, y, seeds=seeds, target=target, adaptive=adaptive, store=own,
                 workers=workers, progress=progress,
-            )  # fmt: skip
+            )
     workers = workers or ThisProcess()
     plain = predicted_diagram(base, x, y, target=target)
     x, y, predicted = plain.x, plain.y, plain.predicted

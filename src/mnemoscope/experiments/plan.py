@@ -108,7 +108,7 @@ class Option:
             "basis": self.basis, "binding": self.binding, "law": REGIMES[self.binding],
             "first_gradient_bound": first_gradient_samples(spec, told.accuracy or 0.0),
             "coverage_bound": coverage_samples(spec, told.accuracy or 0.0),
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ def _sizes(dim: int, shape: int) -> dict[str, Any]:
 def plan_job(
     facts: int, length: int, target: float, *, parameters: float | None = None,
     tokens: float | None = None, store: Store | None = None,
-) -> Plan:  # fmt: skip
+) -> Plan:
     """What it takes to recall so many facts, within a budget of parameters and tokens if given."""
     _check(length, target, parameters, tokens)
 
@@ -197,7 +197,7 @@ def plan_job(
 def plan_budget(
     length: int, target: float, *, parameters: float | None = None, tokens: float | None = None,
     store: Store | None = None,
-) -> Plan:  # fmt: skip
+) -> Plan:
     """The most facts that so many parameters can recall after so many tokens."""
     _check(length, target, parameters, tokens)
     if parameters is None and tokens is None:

@@ -23,12 +23,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mnemoscope.training.memory_trials import CHECK, draw_streams, program_of
-from mnemoscope.spec.validators import Device
-from mnemoscope.models.memory import Full, Pairs, construct
 from mnemoscope.engine.device import find_device, forget_programs, numerics
+from mnemoscope.models.memory import Full, Pairs, construct
 from mnemoscope.spec import Memory
+from mnemoscope.spec.validators import Device
 from mnemoscope.training.memory import accuracy_of, advance, begin
+from mnemoscope.training.memory_trials import CHECK, draw_streams, program_of
 
 # Where levels end, in units of the weights' root mean square.
 ENDS = (0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)
@@ -44,7 +44,7 @@ def quantise(W: Float[Array, "d d"], bits: int, end: Float[Array, ""]) -> Float[
 def recall_by_bits(
     spec: Memory, seeds: Sequence[int], bits: Sequence[int], *, steps: int = 1024,
     device: Device = "auto",
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """The share of right items by seed and number of bits; the last column is full precision.
 
     A trained matrix takes `steps` steps, whether or not all items are right before: what rounding

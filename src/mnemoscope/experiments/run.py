@@ -4,12 +4,12 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
-from mnemoscope.spec.validators import Device
 from mnemoscope.engine.device import Precision, find_device
 from mnemoscope.engine.record import Trial
-from mnemoscope.training.three_step.simulation import simulate
+from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.validators import Device
+from mnemoscope.training.three_step.simulation import simulate
 
 Report = Callable[[int, float], None]
 

@@ -12,19 +12,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
-from mnemoscope.training.three_step.batch import shares
+from mnemoscope.engine.device import find_device
+from mnemoscope.engine.early_stopping import Hear
+from mnemoscope.engine.interrupts import Interrupted, interrupts_held, stop_if_asked
+from mnemoscope.engine.pace import duration, time_left
+from mnemoscope.engine.record import AnyJob, Record
 from mnemoscope.experiments.cost import job_seconds, stops_early
 from mnemoscope.experiments.run import Report, run_trials
 from mnemoscope.experiments.workers.batches import MOST_IN_A_BATCH, batches, run_batch
-from mnemoscope.spec.validators import Device
-from mnemoscope.engine.device import find_device
-from mnemoscope.engine.pace import duration, time_left
-from mnemoscope.engine.record import AnyJob, Record
 from mnemoscope.spec import Retrieval, Spec
-from mnemoscope.engine.interrupts import Interrupted, interrupts_held, stop_if_asked
+from mnemoscope.spec.validators import Device
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.trials import Store
-from mnemoscope.engine.early_stopping import Hear
+from mnemoscope.training.three_step.batch import shares
 
 # Progress within a batch is passed on this often.
 SECONDS_BETWEEN_WORDS = 0.5
@@ -182,7 +182,7 @@ def sweep(
     left = [job for job in jobs if (job[0].id, job[1]) not in finished]
     tally = Tally(
         total=len(jobs), found=len(jobs) - len(left), jobs=tuple(jobs), left=tuple(left)
-    )  # fmt: skip
+    )
     shares_done = _Shares(tally, left)
     claims = Claims(store)
     under_way = 0

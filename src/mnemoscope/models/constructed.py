@@ -90,7 +90,7 @@ def check_room(spec: Facts) -> None:
         raise SpecError(
             "heads", f"expected at least {needed} of dimension {k} for the construction, a place "
             f"for each of {S} subjects and {R} relations, got {spec.heads}",
-        )  # fmt: skip
+        )
     if k >= spec.dim:
         raise SpecError("head_dim", f"expected less than dim = {spec.dim} here, got {k}")
     if spec.mixing != "softmax":

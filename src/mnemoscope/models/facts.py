@@ -76,7 +76,7 @@ def draw_weights(
         jnp.where(live[:, None], W1 / (3 * d) ** 0.5, 0.0),
         jnp.where(live, b / (3 * d) ** 0.5, 0.0),
         jnp.where(live[:, None], W2 / jnp.sqrt(3 * fan), 0.0),
-    )  # fmt: skip
+    )
 
 
 def by_place(program: Facts) -> bool:
@@ -130,7 +130,7 @@ _by_itself.defvjp(
 def _mix_tokens(
     program: Facts, frozen: Frozen, weights: Weights, wanted: Float[Array, "H d"],
     tokens: UInt32[Array, "B T"],
-) -> Float[Array, "B d"]:  # fmt: skip
+) -> Float[Array, "B d"]:
     """sum_h O_h sum_v a_h(v) V_h e_v, with scores and values as tables by token."""
     counts = count_tokens(tokens, program.tokens)
     scores = _by_itself(wanted @ frozen.E.T)
@@ -145,7 +145,7 @@ def _mix_tokens(
 def _mix_places(
     program: Facts, frozen: Frozen, weights: Weights, wanted: Float[Array, "H d"],
     tokens: UInt32[Array, "B T"],
-) -> Float[Array, "B d"]:  # fmt: skip
+) -> Float[Array, "B d"]:
     """The same as sum_h O_h V_h sum_t a_h(t) e_t, over the places t of each sequence.
 
     A table of scores looked up here would have its gradient summed by token, in no certain order

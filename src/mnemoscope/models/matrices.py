@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mnemoscope.spec.validators import is_name, whole
 from mnemoscope.engine.files import data_home, whole_file
 from mnemoscope.engine.free_memory import EIGENVECTORS, check_fits
 from mnemoscope.models.matrix_files import MOST_COLUMNS, check_numbers, check_shape, read_parts
 from mnemoscope.spec import SpecError
+from mnemoscope.spec.validators import is_name, whole
 
 # Whitening takes directions of less variance than this share of the largest for that much.
 FLAT = 1e-6
@@ -57,12 +57,12 @@ def read_matrices(
     shown = repr(told) if isinstance(told, str) else "the array"
     if len(parts) == 2 and parts[0].shape != parts[1].shape:
         raise SpecError("embedding", f"expected Z and U of one shape, got {parts[0].shape} and "
-                        f"{parts[1].shape}")  # fmt: skip
+                        f"{parts[1].shape}")
     if _lies_on_its_side(parts[0].shape, dim, shown):
         parts = [part.T for part in parts]
     if parts[0].shape[1] > MOST_COLUMNS:
         raise SpecError("embedding", f"expected at most {MOST_COLUMNS:,} dimensions, got "
-                        f"{parts[0].shape[1]:,} in {shown}")  # fmt: skip
+                        f"{parts[0].shape[1]:,} in {shown}")
     alive = np.all([_there(part) for part in parts], axis=0)
     if alive.sum() < 2:
         raise SpecError(
@@ -90,7 +90,7 @@ def _arrays(told: Any) -> list[np.ndarray]:
         found = [np.asarray(one) for one in (told if pair else (told,))]
     except Exception:  # whatever an object's own conversion raises
         raise SpecError("embedding", "expected a matrix of real numbers, got an object of type "
-                        f"{type(told).__name__} that is none") from None  # fmt: skip
+                        f"{type(told).__name__} that is none") from None
     for part in found:
         check_shape(part.shape, "the array")
     return [check_numbers(part, "the array") for part in found]
@@ -106,7 +106,7 @@ def _lies_on_its_side(shape: tuple[int, ...], dim: Any, shown: str) -> bool:
         raise SpecError(
             "dim", f"expected {rows} if the columns of {shown} are tokens, or {columns} if its "
             f"rows are, since it has more columns than rows, got {dim or 'none'}",
-        )  # fmt: skip
+        )
     if asked is not None and asked not in (rows, columns)[columns <= rows :]:
         raise SpecError("dim", f"expected {columns}, the columns of {shown}, got {asked}")
     return columns > rows and asked == rows
@@ -135,7 +135,7 @@ def _whitened(made: np.ndarray) -> np.ndarray:
     rows, columns = made.shape
     side = min(rows, columns)
     check_fits("embedding", f"{rows:,} x {columns:,}", 8 * EIGENVECTORS * side**2,
-               "whitening it")  # fmt: skip
+               "whitening it")
     gram = made.T @ made if side == columns else made @ made.T
     values, vectors = np.linalg.eigh(gram / rows)
     scaled = vectors / np.sqrt(np.maximum(values, FLAT * values[-1]))

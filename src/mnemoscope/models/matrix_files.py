@@ -73,7 +73,7 @@ def read_parts(text: str) -> list[np.ndarray]:
             raise SpecError(
                 "embedding", f"expected #NAME after {shown!r}, since it holds {_list(shapes)}, "
                 "got no name",
-            )  # fmt: skip
+            )
     return [_matrix(path, name, shapes[name]) for name in wanted]
 
 
@@ -84,7 +84,7 @@ def check_shape(shape: Shape, shown: str) -> None:
         raise SpecError(
             "embedding", f"expected a matrix of at most {MOST_ROWS:,} x {MOST_COLUMNS:,}, got "
             f"shape {shape} in {shown}",
-        )  # fmt: skip
+        )
     if 8 * shape[0] * shape[1] > MOST_BYTES:
         raise SpecError("embedding", f"expected at most {MOST_BYTES // 2**30} GiB, got {shown}")
     needed = BYTES_PER_NUMBER * shape[0] * shape[1]
@@ -102,7 +102,7 @@ def check_numbers(found: np.ndarray, shown: str) -> np.ndarray:
         raise SpecError(
             "embedding", f"expected finite numbers, got others in {len(bad):,} rows of {shown}, "
             f"row {bad[0]:,} the first",
-        )  # fmt: skip
+        )
     return made
 
 

@@ -22,9 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, UInt32
 
-from mnemoscope.models import embeddings
 from mnemoscope.engine.random import normal
-from mnemoscope.models import activations
+from mnemoscope.models import activations, embeddings
 from mnemoscope.spec.base import SpecError
 from mnemoscope.spec.memory import Memory
 from mnemoscope.theory.activation import FORMULAS, coefficients
@@ -119,7 +118,7 @@ def own_order(program: Memory) -> int:
         return program.order
     if program.activation not in FORMULAS:
         raise SpecError("order", "expected a number, since the Hermite parts of "
-                        f"{program.activation} are not derived, got none")  # fmt: skip
+                        f"{program.activation} are not derived, got none")
     c = np.abs(coefficients(program.activation, np.ones(1), 4)[0])
     return 2 if c[2] >= c[3] else 3
 

@@ -26,8 +26,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, UInt32
 
 from mnemoscope.engine import random
-from mnemoscope.models.embeddings import draw_embeddings
 from mnemoscope.models.activations import named
+from mnemoscope.models.embeddings import draw_embeddings
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 

@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from mnemoscope.spec.validators import between, one_of, whole
 from mnemoscope.spec.base import Spec, SpecError
+from mnemoscope.spec.validators import between, one_of, whole
 
 Mixing = Literal["softmax", "linear"]
 Making = Literal["trained", "constructed"]
@@ -67,12 +67,12 @@ class Facts(Spec, frozen=True, extra="forbid"):
             raise SpecError(
                 "max_steps", f"expected at most 2^32 sequences in all, got {self.max_steps:,} "
                 f"steps of {self.batch:,}",
-            )  # fmt: skip
+            )
         if self.answers > self.subjects:
             raise SpecError(
                 "answers", f"expected at most subjects = {self.subjects}, since a relation has "
                 f"no more facts than that, got {self.answers}",
-            )  # fmt: skip
+            )
         return self
 
     @property

@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from mnemoscope.spec.validators import between, whole
 from mnemoscope.spec.base import Spec, SpecError
+from mnemoscope.spec.validators import between, whole
 
 
 class Flow(Spec, frozen=True, extra="forbid"):
@@ -60,7 +60,7 @@ class Flow(Spec, frozen=True, extra="forbid"):
             raise SpecError(
                 "steps", f"expected at most 2^32 sequences in all, got {self.steps:,} steps of "
                 f"{self.batch:,}",
-            )  # fmt: skip
+            )
         return self
 
     @property

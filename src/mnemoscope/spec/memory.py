@@ -8,9 +8,9 @@ from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from mnemoscope.spec.validators import between, one_of, whole
 from mnemoscope.spec.base import Spec, SpecError
 from mnemoscope.spec.retrieval import Activation, Embedding
+from mnemoscope.spec.validators import between, one_of, whole
 
 Method = Literal["hebbian", "least-squares", "trained"]
 MOST = 2**22
@@ -64,7 +64,7 @@ class Memory(Spec, frozen=True, extra="forbid"):
             raise SpecError(
                 "method", "expected a linear memory of full rank for least-squares, got "
                 f"width {self.width}, rank {self.rank}",
-            )  # fmt: skip
+            )
         if self.order and not (self.width and self.method == "hebbian"):
             raise SpecError(
                 "order", f"expected a constructed MLP (width, hebbian) for it, got {self.order}"
@@ -73,7 +73,7 @@ class Memory(Spec, frozen=True, extra="forbid"):
             raise SpecError(
                 "embedding", f"expected at most dim = {self.dim} orthonormal items and answers, "
                 f"got {max(self.items, self.labels):,}",
-            )  # fmt: skip
+            )
         return self
 
     @property

@@ -12,8 +12,16 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from mnemoscope.spec.validators import FROM_FILE, between, is_name, law_or_file, one_of, step_size, whole
 from mnemoscope.spec.base import Spec, SpecError
+from mnemoscope.spec.validators import (
+    FROM_FILE,
+    between,
+    is_name,
+    law_or_file,
+    one_of,
+    step_size,
+    whole,
+)
 
 Activation = Literal["relu", "gelu", "tanh", "linear", "hermite2", "hermite3"]
 Embedding = Literal["gaussian", "sphere", "orthonormal"]

@@ -90,7 +90,7 @@ def step_size(low: float, high: float) -> Callable[[Any], float | Literal["limit
 
 
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
-         "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}  # fmt: skip
+         "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 
 
 def byte_count(value: str) -> int:

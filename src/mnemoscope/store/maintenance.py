@@ -13,6 +13,7 @@ from mnemoscope.engine.extras import need
 from mnemoscope.engine.files import check_place, check_target, whole_file
 from mnemoscope.engine.record import NUMERICS_VERSION
 from mnemoscope.spec import SpecError
+from mnemoscope.store.query import condition, open_frame
 from mnemoscope.store.rows import RECORD, UNREADABLE, read_setting, read_trial
 from mnemoscope.store.salvage import aside_path, move_log, recover, salvage, write_salvaged
 from mnemoscope.store.schema import (
@@ -25,7 +26,6 @@ from mnemoscope.store.schema import (
     told,
     transaction,
 )
-from mnemoscope.store.query import condition, open_frame
 from mnemoscope.store.trials import Store
 
 FORMS = (".parquet", ".csv")
@@ -185,7 +185,7 @@ def _have_alone(connection: sqlite3.Connection, path: Path) -> None:
         raise SpecError(
             "store", f"expected that nobody works with {str(path)!r}, got another command: "
             "try again when it is done",
-        ) from None  # fmt: skip
+        ) from None
 
 
 def prune(store: Store, words: Sequence[str], *, old: bool, really: bool) -> int:

@@ -87,7 +87,7 @@ def list_settings(store: Store, words: Sequence[str] = (), most: int = 100) -> l
         ORDER BY vocab, dim, length, samples LIMIT ?
     """
     names = ("id", "canonical", "numerics", "trials", "ok", "crashed", "accuracy", "least",
-             "largest", "seconds")  # fmt: skip
+             "largest", "seconds")
     with asking(store.connection, store.path):
         rows = store.connection.execute(query, (*values, most, *values, most)).fetchall()
     return [dict(zip(names, row, strict=True)) for row in rows]

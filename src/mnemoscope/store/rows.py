@@ -18,7 +18,7 @@ METRICS = ("accuracy", "attention_accuracy", "recall", "map_accuracy", "signal",
 # What a checksum covers, in this order.
 SETTING = ("id", "kind", "canonical", *FIELDS)
 TRIAL = ("spec", "seed", "numerics", "status", *METRICS, "seconds", "message", "precision",
-         "device", "versions", "history", "written")  # fmt: skip
+         "device", "versions", "history", "written")
 KEY = TRIAL[:3]
 # The columns that make a record, as `read_trial` takes them.
 RECORD = "canonical, seed, status, seconds, message, precision, device, versions, history"
@@ -54,7 +54,7 @@ def trial_row(trial: Record) -> tuple[Any, ...]:
         *(None if value is None else _kept(float(value)) for value in metrics),
         _kept(float(trial.seconds)), trial.message, trial.precision, trial.device,
         json.dumps(trial.versions), json.dumps(history), time.time(),
-    )  # fmt: skip
+    )
     return (*values, checksum(*values))
 
 
@@ -88,7 +88,7 @@ def read_trial(row: tuple[Any, ...]) -> Record:
     same: dict[str, Any] = {
         "seed": seed, "status": status, "seconds": seconds, "message": message,
         "precision": precision, "device": device, "versions": json.loads(versions),
-    }  # fmt: skip
+    }
     if isinstance(spec, Retrieval):
         return Trial(spec=spec, steps=tuple(_read_step(step) for step in kept), **same)
     return Outcome(spec=spec, metrics=kept["metrics"], curve=tuple(kept["curve"]), **same)

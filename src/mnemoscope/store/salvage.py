@@ -38,7 +38,7 @@ from mnemoscope.store.schema import (
 
 # How SQLite keeps a row of `trials`: its key first, then the rest as declared, the checksum last.
 _KEPT = ("setting", "numerics", "seed", *(name for name in TRIAL if name not in
-         ("numerics", "seed", "spec")), "spec", "trial_checksum")  # fmt: skip
+         ("numerics", "seed", "spec")), "spec", "trial_checksum")
 _REALS = (*METRICS, "seconds", "written")
 
 
@@ -107,7 +107,7 @@ def _plain(value: Any) -> Any:
 def write_salvaged(connection: Connection, found: Salvaged) -> None:
     """Add rows to a store; those that it has already stay as they are."""
     names = {name: [f'"{one}"' for one in (*columns, f"{name}_checksum")]
-             for name, columns in (("setting", SETTING), ("trial", TRIAL))}  # fmt: skip
+             for name, columns in (("setting", SETTING), ("trial", TRIAL))}
     marks = {name: ", ".join("?" * len(columns)) for name, columns in names.items()}
     with transaction(connection):
         connection.executemany(
@@ -211,4 +211,4 @@ def _warn(path: Path, damage: DamagedFileError, place: Path) -> None:
         f"{str(path)!r} is damaged ({damage.fault}); what is sound in it is {kept}, until "
         "`mnemoscope store repair` puts it in order",
         DamagedStore, stacklevel=4,
-    )  # fmt: skip
+    )

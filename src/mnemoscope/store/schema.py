@@ -394,7 +394,7 @@ def warn_of_damage(what: str) -> None:
     warnings.warn(
         f"{what} is damaged and not used; `mnemoscope store repair` moves it aside",
         DamagedStore, stacklevel=2,
-    )  # fmt: skip
+    )
 
 
 @contextmanager

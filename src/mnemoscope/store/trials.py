@@ -86,7 +86,7 @@ class Store:
         self._move_damaged(
             "trials", "setting = ? AND seed = ? AND numerics = ? AND (spec IS NOT ? OR "
             f"trial_checksum IS NOT row_checksum({TRIAL_VALUES}))", (*key, trial.spec.id),
-        )  # fmt: skip
+        )
         self.connection.execute(
             "DELETE FROM trials WHERE setting = ? AND seed = ? AND numerics = ? "
             "AND status = 'crashed'",

@@ -30,7 +30,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
             name: difference(some, bare) for name, some in zip(ACTIVATIONS, wide, strict=True)
         },
         "dim": base.dim, "vocab": base.vocab, "width": WIDTH[size],
-    }  # fmt: skip
+    }
 
 
 def judge(numbers: Numbers) -> Judgement:

@@ -19,11 +19,11 @@ from typing import Any
 from mnemoscope.experiments.estimate.power_law import compare_forms, fit_power_law, points_of
 from mnemoscope.experiments.estimate.threshold import find_crossing
 from mnemoscope.experiments.noisy_decoding import NAMES, allowed_share, name_labels
-from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.spec import LETTERS, Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.theory.bound import noisy_samples
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 VOCABS: dict[Size, tuple[int, ...]] = {"quick": (128,), "full": (128, 192)}
 # d over V: with fewer dimensions this much noise leaves no decoder of ours half of the labels.
@@ -47,7 +47,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
     specs = [
         Retrieval(vocab=V, dim=round(V * ratio), length=L, samples=2)
         for V in VOCABS[size] for ratio in DIMS[size] for L in LENGTHS[size]
-    ]  # fmt: skip
+    ]
     seeds = range(bench.seed, bench.seed + SEEDS[size])
     rows = []
     for spec in specs:
@@ -59,7 +59,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
         rows.append({
             "vocab": spec.vocab, "dim": spec.dim, "length": spec.length, "bound": least,
             "places": places, **_crossings(places),
-        })  # fmt: skip
+        })
     V, L = VOCABS[size][0], LENGTHS[size][0]
     few = Retrieval(vocab=V, dim=round(V * FEW_DIMS), length=L, samples=MANY * L * V)
     written = [{"bits": bits, "dim": few.dim, **_place(few, seeds, bits=bits)} for bits in BITS]
@@ -74,7 +74,7 @@ def _place(
         "samples": spec.samples, "allowed": allowed_share(spec, noise=noise, bits=bits),
         "vocab": spec.vocab,
         "shares": {name: [one.shares[name] for one in named] for name in NAMES},
-    }  # fmt: skip
+    }
 
 
 def _crossings(places: Sequence[Numbers]) -> Numbers:
@@ -92,7 +92,7 @@ def _crossings(places: Sequence[Numbers]) -> Numbers:
             crossing = find_crossing(values, seeds, told, HALF)
             if crossing.low > 0 and math.isfinite(crossing.high):
                 found[name] = {"samples": crossing.estimate, "low": crossing.low,
-                               "high": crossing.high}  # fmt: skip
+                               "high": crossing.high}
     best = min(found.values(), key=lambda one: one["samples"]) if found else None
     return {"decoders": found, **(best or {"samples": None, "low": None, "high": None})}
 
@@ -119,7 +119,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     said = f"decoders above the bound at {above} of {places} places"
     if len(points) < len(bases[0]["rows"]):
         return Judgement(f"{said}; {len(points)} critical N found", "refuted" if above else
-                         "inconclusive")  # fmt: skip
+                         "inconclusive")
     ratios = [point["samples"] / point["bound"] for point in points]
     axes = [name for name in by if len({point[name] for point in points}) > 1]
     ends = [(point["samples"], point["low"], point["high"]) for point in points]
@@ -132,7 +132,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     nearest = max(
         sum(shares) / len(shares) / row["allowed"]
         for row in written for shares in row["shares"].values()
-    )  # fmt: skip
+    )
     said += (
         f"; the best decoder's critical N is {min(ratios):.1f} to {max(ratios):.1f} times the "
         f"bound's and goes as {powers}; Akaike's criterion is "
@@ -159,7 +159,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
             y = [sum(place["shares"][name]) / len(place["shares"][name]) for place in some]
             label = f"{name.replace('_', ' ')}, {'noise' if mark == 'o' else 'bits'}"
             left.plot([place["allowed"] for place in some], y, mark, color=f"C{at}", markersize=4,
-                      label=label)  # fmt: skip
+                      label=label)
     left.plot([0, 1], [0, 1], color="black", linewidth=0.8)
     left.set_xlabel("share of labels that the bound allows")
     left.set_ylabel("share that a decoder names")
@@ -175,7 +175,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
         ends = min(values), max(values)
         right.plot(ends, ends, color="black", linewidth=0.8, label="the bound")
         right.plot(ends, [BINDS * end for end in ends], ":", color="black", linewidth=0.8,
-                   label=f"{BINDS:.0f} times the bound")  # fmt: skip
+                   label=f"{BINDS:.0f} times the bound")
         plain_log_ticks(right, "x", *ends)
         plain_log_ticks(right, "y", ends[0], BINDS * ends[1])
         right.legend(fontsize=7)

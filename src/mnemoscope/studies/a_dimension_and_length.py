@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
 from mnemoscope.studies.exponents import (
     Axes,
@@ -10,6 +9,7 @@ from mnemoscope.studies.exponents import (
     measure_exponents,
     say_exponents,
 )
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 AXES: dict[Size, Axes] = {
     "quick": [("dim", (48, 64, 96)), ("length", (8, 32, 128))],
@@ -40,7 +40,7 @@ def corners(numbers: Numbers) -> dict[str, dict[str, Any]]:
         for name, at in names.items()
         for one in points
         if (one["dim"], one["length"]) == at and one["samples"]
-    }  # fmt: skip
+    }
 
 
 def judge(numbers: Numbers) -> Judgement:

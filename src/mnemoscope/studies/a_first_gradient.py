@@ -25,7 +25,7 @@ LAW = ClaimedLaw(
         ),
     },
     "first_gradient", log_of="vocab", product=True,
-)  # fmt: skip
+)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

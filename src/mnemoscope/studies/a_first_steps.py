@@ -37,7 +37,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
              trial.attention_accuracy]
             for trials in run_settings(bench, specs, SEEDS[size], f"trainings by {optimiser}")
             for trial in trials
-        ]  # fmt: skip
+        ]
         rows.append({"optimiser": optimiser, "pairs": pairs})
     return {"steps": STEPS[size], "rows": rows}
 
@@ -56,11 +56,11 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     for rows in zip(*(numbers["rows"] for numbers in bases), strict=True):
         pairs = [pair for row in rows for pair in row["pairs"]]
         kinds = {name: count_changes(pairs, locked) for name, locked in
-                 (("not locked", False), ("locked", True))}  # fmt: skip
+                 (("not locked", False), ("locked", True))}
         said.append(f"{rows[0]['optimiser']}: " + ", ".join(
             f"{kind['changed']} of {kind['runs']} {name} after three steps changed "
             f"[{kind['low']:.2f}, {kind['high']:.2f}]" for name, kind in kinds.items()
-        ))  # fmt: skip
+        ))
         faint = [end for start, end in pairs if start < LOCKED / 2]
         said[-1] += f", {sum(end >= LOCKED for end in faint)} of {len(faint)} that were below "
         said[-1] += f"{LOCKED / 2:g} locked"

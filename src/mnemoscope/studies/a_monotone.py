@@ -42,7 +42,7 @@ LADDERS = (
     Ladder("length", -1, {"quick": (8, 64, 128), "full": (32, 64, 128, 256, 512)}),
     Ladder("width", 1, {"quick": (64, 128, 256), "full": (128, 256, 512, 1024, 2048)}, "hermite3"),
     Ladder("width", 1, {"quick": (64, 128, 256), "full": (128, 256, 512, 1024, 2048)}, "relu"),
-)  # fmt: skip
+)
 SEEDS: dict[Size, int] = {"quick": 12, "full": 16}
 
 
@@ -67,7 +67,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
         rows.append({
             "name": ladder.name, "sign": ladder.sign, "sizes": list(ladder.sizes[size]),
             "accuracy": accuracies,
-        })  # fmt: skip
+        })
     return {"rows": rows}
 
 
@@ -79,14 +79,14 @@ def pool(bases: Sequence[Numbers]) -> list[Numbers]:
             for parts in zip(*(row["accuracy"] for row in rows), strict=True)
         ]}
         for rows in zip(*(numbers["rows"] for numbers in bases), strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def change(row: Numbers, start: int, end: int) -> Numbers:
     """The change between two places in the claimed direction, paired by seed."""
     pairs = zip(row["accuracy"][start], row["accuracy"][end], strict=True)
     gaps = [row["sign"] * (after - before) for before, after in pairs
-            if before is not None and after is not None]  # fmt: skip
+            if before is not None and after is not None]
     return spread(gaps) if len(gaps) > 1 else {"mean": 0.0, "low": -1.0, "high": 1.0}
 
 

@@ -8,11 +8,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
 from mnemoscope.studies.exponents import critical_points
 from mnemoscope.studies.pooling import pool_points
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 VOCAB: dict[Size, int] = {"quick": 64, "full": 512}
 DIMS: dict[Size, tuple[int, ...]] = {"quick": (80, 128), "full": (640, 1024, 2048)}
@@ -28,7 +28,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
     specs = [
         Retrieval(vocab=V, dim=d, length=L, samples=2, embedding=law)
         for law in LAWS for d in DIMS[size] for L in LENGTHS[size]
-    ]  # fmt: skip
+    ]
     return {"vocab": V, "points": critical_points(bench, specs)}
 
 
@@ -47,7 +47,7 @@ def interval(value: float, error: float) -> tuple[float, float, float]:
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
     """Whether d changes N at the longest sequences, and which embeddings need more."""
     points = pool_points([numbers["points"] for numbers in bases], ("law", "dim", "length"),
-                         "samples")  # fmt: skip
+                         "samples")
     found = {(point["law"], point["dim"], point["length"]): point for point in points}
     dims = sorted({point["dim"] for point in bases[0]["points"]})
     lengths = sorted({point["length"] for point in bases[0]["points"]})
@@ -56,7 +56,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
             f"N = {found[law, d, L]['samples']:,.0f} at d = {d}, L = {L}"
             for d in (dims[0], dims[-1]) for L in (lengths[0], lengths[-1]) if (law, d, L) in found
         ) for law in LAWS
-    )  # fmt: skip
+    )
     if len(points) < len(bases[0]["points"]):
         return Judgement(said, "inconclusive")
     longest = lengths[-1]
@@ -78,7 +78,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     if (
         low > NOTABLE or high < 1 / NOTABLE or random_high < NOTABLE
         or any(ratio_high < 1 for _, _, ratio_high in by_law)
-    ):  # fmt: skip
+    ):
         return Judgement(said, "refuted")
     decoupled = low > 1 / NOTABLE and high < NOTABLE and random_low > NOTABLE
     overestimated = all(ratio_low > 1 for _, ratio_low, _ in by_law)
@@ -99,9 +99,9 @@ def draw(numbers: Numbers, figure: Any) -> None:
             some = [one for one in known if (one["law"], one["length"]) == (law, length)]
             y = [one["samples"] for one in some]
             bars = [[one["samples"] - one["low"] for one in some],
-                    [one["high"] - one["samples"] for one in some]]  # fmt: skip
+                    [one["high"] - one["samples"] for one in some]]
             axes.errorbar([one["dim"] for one in some], y, yerr=bars, fmt="o", linestyle=style,
-                          capsize=2, color=f"C{at}", label=f"{law}, L = {length}")  # fmt: skip
+                          capsize=2, color=f"C{at}", label=f"{law}, L = {length}")
     dims, samples = ([point[key] for point in known] for key in ("dim", "samples"))
     axes.set_xscale("log")
     axes.set_xticks(sorted(set(dims)), [f"{d:,}" for d in sorted(set(dims))])

@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.experiments.estimate.power_law import Exponent, fit_power_law, points_of
-from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study
 from mnemoscope.studies.critical_dims import critical_dims, draw_dims, say_drawn
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.studies.power import rehearse
 from mnemoscope.theory.critical import critical_value
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 # V, and the d between which half of V labels come to be named.
 VOCABS: dict[Size, dict[int, tuple[int, int]]] = {
     "quick": {64: (17, 32), 128: (33, 64), 256: (33, 64), 512: (65, 128)},
     "full": {128: (24, 64), 256: (33, 96), 512: (50, 128), 1024: (65, 192), 2048: (96, 256),
              4096: (144, 384)},
-}  # fmt: skip
+}
 LENGTH: dict[Size, int] = {"quick": 8, "full": 16}
 # Enough samples: more change the critical d by a percent or two (theory).
 SAMPLES_A_FACT = 64

@@ -48,7 +48,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
         (region, name): spec if name == "base" else spec.replace(
             **{name: TIMES * getattr(spec, name)})
         for region, spec in REGIONS[size].items() for name in NAMES
-    }  # fmt: skip
+    }
     found = dict(zip(specs, run_settings(bench, list(specs.values()), SEEDS[size]), strict=True))
     rows = []
     for region, spec in REGIONS[size].items():
@@ -64,7 +64,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
                 name: [kept[name][seed].accuracy for seed in seeds] for name in NAMES
             },
             "attention": [kept["base"][seed].attention_accuracy for seed in seeds],
-        })  # fmt: skip
+        })
     return {"rows": rows}
 
 
@@ -76,7 +76,7 @@ def pool(bases: Sequence[Numbers]) -> list[Numbers]:
                       for name in NAMES},
          "attention": [value for row in rows for value in row["attention"]]}
         for rows in zip(*(numbers["rows"] for numbers in bases), strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def gain(row: Numbers, name: str) -> Numbers:
@@ -93,11 +93,11 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
         pairs = zip(row["accuracy"][right], row["accuracy"][other], strict=True)
         ahead = spread([first - second for first, second in pairs])
         verdicts.append("supported" if ahead["low"] > NOTABLE else "refuted"
-                        if ahead["high"] < NOTABLE else "inconclusive")  # fmt: skip
+                        if ahead["high"] < NOTABLE else "inconclusive")
         base, attention = (spread(row[key] if key == "attention" else row[key]["base"])["mean"]
-                           for key in ("accuracy", "attention"))  # fmt: skip
+                           for key in ("accuracy", "attention"))
         gains = ", ".join(f"{NAMES[name]} {gain(row, name)['mean']:+.3f}" for name in HELPS[
-            row["region"]])  # fmt: skip
+            row["region"]])
         parts.append(
             f"L = {row['length']} (theory's largest noise: {row['largest'].replace('_', ' ')}, "
             f"gradient noise {row['gradient']:.2f} of it): accuracy {base:.3f}, attention "
@@ -121,12 +121,12 @@ def draw(numbers: Numbers, figure: Any) -> None:
         draw_bars(axes, list(NAMES.values()), means)
         attention = spread(row["attention"])["mean"]
         axes.axhline(attention, color="C1", linewidth=0.9, linestyle="--",
-                     label="attention accuracy as it is")  # fmt: skip
+                     label="attention accuracy as it is")
         axes.set_ylim(0, 1.05)
         axes.set_title(
             f"{row['region'].replace('_', ' ')}: V = {row['vocab']}, L = {row['length']},\n"
             f"d = {row['dim']}, m = {row['width']}, N = {row['samples']:,}", fontsize=8,
-        )  # fmt: skip
+        )
         axes.legend(fontsize=7)
     panels[0].set_ylabel("accuracy")
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
 from mnemoscope.studies.exponents import critical_points
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.theory.critical import critical_value
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 # Settings that no other study and no validation uses: small and large d, short and long sequences.
 VOCAB: dict[Size, int] = {"quick": 128, "full": 1024}
@@ -24,12 +24,12 @@ def measure(size: Size, bench: Bench) -> Numbers:
     specs = [
         Retrieval(vocab=VOCAB[size], dim=d, length=L, samples=2)
         for d in DIMS[size] for L in LENGTHS[size]
-    ]  # fmt: skip
+    ]
     points = critical_points(bench, specs)
     return {"vocab": VOCAB[size], "points": [
         {**point, "predicted": critical_value(spec, "samples")}
         for spec, point in zip(specs, points, strict=True)
-    ]}  # fmt: skip
+    ]}
 
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
@@ -40,7 +40,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
         f"[{point['low'] / point['predicted']:.2f}, {point['high'] / point['predicted']:.2f}] at d "
         f"= {point['dim']}, L = {point['length']} (N = {point['samples']:,.0f})"
         for point in points if point["predicted"]
-    )  # fmt: skip
+    )
     known = [point for point in points if point["predicted"]]
     outside = [
         point["high"] < point["predicted"] / FACTOR or point["low"] > point["predicted"] * FACTOR
@@ -70,7 +70,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
         axes.errorbar(
             [point["predicted"]], [y], yerr=[[y - point["low"]], [point["high"] - y]], fmt="o",
             capsize=3, color=f"C{at}", label=f"d = {point['dim']}, L = {point['length']}",
-        )  # fmt: skip
+        )
     values = [point[key] for point in known for key in ("samples", "predicted")]
     ends = min(values), max(values)
     axes.plot(ends, ends, color="black", linewidth=0.8)

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
 from mnemoscope.studies.seed_means import draw_curve, run_settings, spread
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 DIM: dict[Size, int] = {"quick": 64, "full": 256}
 # V over d; orthonormal embeddings have at most 1.
@@ -29,7 +29,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
         {"law": spec.embedding, "vocab": spec.vocab,
          "facts": [spec.vocab * (trial.accuracy or 0.0) for trial in trials]}
         for spec, trials in zip(specs, run_settings(bench, specs, SEEDS[size]), strict=True)
-    ]  # fmt: skip
+    ]
     return {"dim": d, "rows": rows}
 
 
@@ -39,7 +39,7 @@ def pool(bases: Sequence[Numbers]) -> list[Numbers]:
         {"law": rows[0]["law"], "vocab": rows[0]["vocab"],
          "facts": spread([facts for row in rows for facts in row["facts"]])}
         for rows in zip(*(numbers["rows"] for numbers in bases), strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def say(facts: Numbers) -> str:
@@ -72,7 +72,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     x = [row["vocab"] for row in random]
     draw_curve(axes, x, [row["facts"] for row in random], "random embeddings")
     axes.axhline(frame["facts"]["mean"], color="C1", linestyle="--",
-                 label="orthonormal embeddings, V = d")  # fmt: skip
+                 label="orthonormal embeddings, V = d")
     axes.plot(x, x, color="black", linewidth=0.6, linestyle=":", label="all of them")
     plain_log_ticks(axes, "x", x[0], x[-1])
     tops = [row["facts"]["mean"] for row in random]

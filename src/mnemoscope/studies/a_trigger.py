@@ -4,12 +4,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from mnemoscope.experiments.alignment import trigger_cosine
-from mnemoscope.ui.figures.canvas import plain_log_ticks
-from mnemoscope.spec import Retrieval
 from mnemoscope.engine.interrupts import stop_if_asked
+from mnemoscope.experiments.alignment import trigger_cosine
+from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
 from mnemoscope.studies.seed_means import draw_curve, show, spread
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 BASE: dict[Size, Retrieval] = {
     "quick": Retrieval(vocab=128, dim=64, length=32, samples=2),
@@ -59,7 +59,7 @@ def pool(bases: Sequence[Numbers]) -> list[Numbers]:
         {"samples": rows[0]["samples"],
          "cosine": spread([cosine for row in rows for cosine in row["cosines"]])}
         for rows in zip(*(numbers["rows"] for numbers in bases), strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def judge(numbers: Numbers) -> Judgement:
@@ -74,9 +74,9 @@ def draw(numbers: Numbers, figure: Any) -> None:
     x = [row["samples"] for row in rows]
     draw_curve(axes, x, [row["cosine"] for row in rows], None)
     axes.axhline(ALIGNED, color="black", linewidth=0.8, linestyle=":",
-                 label="half of its squared length")  # fmt: skip
+                 label="half of its squared length")
     axes.axhline(numbers["chance"], color="C1", linewidth=0.8, linestyle="--",
-                 label=f"95 % of random directions, d = {numbers['dim']}")  # fmt: skip
+                 label=f"95 % of random directions, d = {numbers['dim']}")
     plain_log_ticks(axes, "x", x[0], x[-1])
     axes.set_ylim(0, 1.02)
     axes.set_xlabel("samples, N")

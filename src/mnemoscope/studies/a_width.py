@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.experiments.critical import critical_many
-from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study
 from mnemoscope.studies.boxes import judge_powers, say_rule
@@ -19,6 +18,7 @@ from mnemoscope.studies.power import rehearse
 from mnemoscope.studies.rival_laws import CRITICAL_WIDTH, half_width, nearest, rivals_of
 from mnemoscope.theory.critical import first_that
 from mnemoscope.theory.predict import predict
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 AXES = ("vocab", "dim")
 CLAIMED = CRITICAL_WIDTH["parameters"]
@@ -55,7 +55,7 @@ def specs(size: Size) -> list[Retrieval]:
         )
         for V in grid.vocabs
         for d in grid.dims
-    ]  # fmt: skip
+    ]
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
@@ -63,13 +63,13 @@ def measure(size: Size, bench: Bench) -> Numbers:
     found = critical_many(
         specs(size), "width", ranges=[GRIDS[size].widths] * len(specs(size)), use_theory=False,
         tolerance=TOLERANCE, most_seeds=SEEDS, first_seed=bench.seed, **bench.tools,
-    )  # fmt: skip
+    )
     points = [
         {"vocab": place.spec.vocab, "dim": place.spec.dim, "width": place.estimate,
          "low": place.low, "high": place.high, "status": place.status,
          "predicted": theory(place.spec)}
         for place in found
-    ]  # fmt: skip
+    ]
     return {"exponents": [{"axis": axis} for axis in AXES], "log_of": None, "points": points}
 
 
@@ -135,7 +135,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
         high = np.array([point["high"] or point["width"] for point in own], float)
         color = f"C{number}"
         axes.errorbar(x, y, yerr=[y - low, high - y], fmt="o", markersize=3.5, capsize=2,
-                      color=color, label=f"V = {vocab:,}")  # fmt: skip
+                      color=color, label=f"V = {vocab:,}")
         constant = float(np.exp(np.mean(np.log(x * y))))
         axes.plot(x, constant / x, "--", color=color, linewidth=0.9)
     if points:

@@ -46,7 +46,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
             right = np.stack([
                 recall_by_bits(Memory(items=items, dim=dim, method=method), seeds, BITS) >= 1
                 for items in tried
-            ])  # fmt: skip
+            ])
             for column, bits in enumerate((*BITS, WHOLE)):
                 each = [mean_limit(tried, right[:, row, column]) for row in range(len(seeds))]
                 points.append(
@@ -126,7 +126,7 @@ def power(size: Size) -> Power:
                 for d in DIMS[size]
             ]}
             for _ in range(BASES[size])
-        ]  # fmt: skip
+        ]
 
     at_middle = most_items(round(middle**2), 0.1)
     return rehearse(
@@ -137,7 +137,7 @@ def power(size: Size) -> Power:
             "more than the bits": drawn(lambda d: most_items(d * d, 1.5)),
         },
         note=f"seeds scatter by {SCATTER:.0%} about a tenth of the bits at one bit a weight",
-    )  # fmt: skip
+    )
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -150,9 +150,9 @@ def draw(numbers: Numbers, figure: Any) -> None:
         y = np.array([point["stored"] for point in some])
         bars = [y - [point["low"] for point in some], [point["high"] for point in some] - y]
         left.errorbar(_places(some), y, yerr=bars, fmt="o-", capsize=2, color=color,
-                      label=NAMES[method])  # fmt: skip
+                      label=NAMES[method])
     left.plot(range(len(BITS)), [most_items(dims[-1] ** 2, bits) for bits in BITS], "--",
-              color="black", linewidth=0.9, label="log2 N! = b d²")  # fmt: skip
+              color="black", linewidth=0.9, label="log2 N! = b d²")
     for at, dim in enumerate(dims):
         some = [p for p in known if p["method"] == "trained" and p["dim"] == dim]
         some = [point for point in some if point["bits"] != WHOLE]

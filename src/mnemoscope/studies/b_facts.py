@@ -56,7 +56,7 @@ def _model(size: Size, d: int, span: int) -> Facts:
     return Facts.read({
         "subjects": 2, "relations": 2, "answers": 2, "dim": d, "heads": span // HEAD_DIM,
         "head_dim": HEAD_DIM, "width": span, **TASK[size],
-    })  # fmt: skip
+    })
 
 
 def _point(size: Size, one: FactsCapacity) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def _point(size: Size, one: FactsCapacity) -> dict[str, Any]:
         (1 + RESOLUTION[size]) ** 2 - 1,
         dim=one.spec.dim, width=one.spec.width, heads=one.spec.heads, head_dim=one.spec.head_dim,
         size=one.spec.parameters, steps=max(reached, default=None),
-    )  # fmt: skip
+    )
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
@@ -75,7 +75,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
         [_model(size, d, alpha * d) for d, alpha in SIZES[size]], "equal", rates=(RATE,),
         seeds=SEEDS[size], most_seeds=SEEDS[size], first_seed=bench.seed,
         resolution=RESOLUTION[size], **bench.tools,
-    )  # fmt: skip
+    )
     return {"points": [_point(size, one) for one in found]}
 
 
@@ -124,7 +124,7 @@ def power(size: Size) -> Power:
                     for m, factor in zip(models, off, strict=True)
                 ]}
                 for _ in range(BASES[size])
-            ]  # fmt: skip
+            ]
 
         return draw
 
@@ -133,7 +133,7 @@ def power(size: Size) -> Power:
         {f"parameters^{p:g}": drawn(p) for p in (0.5, 0.75, 1.25, 1.5)},
         note=f"seeds scatter by {SCATTER:.0%} and sizes by {SIZE_SCATTER:.0%} about the authors' "
         "guide line",
-    )  # fmt: skip
+    )
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -144,10 +144,10 @@ def draw(numbers: Numbers, figure: Any) -> None:
     draw_points(axes, points, f"heads of {HEAD_DIM}", "C0")
     x = np.geomspace(min(one["size"] for one in points), max(one["size"] for one in points), 60)
     axes.plot(x, GUIDE_FACTS * x, "--", color="black", linewidth=0.9,
-              label=f"authors' guide: {GUIDE_FACTS:g} facts a parameter")  # fmt: skip
+              label=f"authors' guide: {GUIDE_FACTS:g} facts a parameter")
     if fit:
         axes.plot(x, x / fit["constant"], "-.", color="black", linewidth=0.9,
-                  label=f"ours: {1 / fit['constant']:.3g} facts a parameter")  # fmt: skip
+                  label=f"ours: {1 / fit['constant']:.3g} facts a parameter")
     scale_axes(axes, points, "parameters, 4 H d_h d + 2 m d", "facts learned, S R")
     axes.legend(fontsize=7)
 

@@ -38,7 +38,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
         found = capacity_many(
             [Memory(items=2, dim=d) for d in dims], 1.0, resolution=RESOLUTION, seeds=seeds,
             most_seeds=seeds, first_seed=bench.seed, **bench.tools,
-        )  # fmt: skip
+        )
         points += [
             limit_point(one.limits.each, RESOLUTION, dim=one.spec.dim, size=one.spec.dim**2)
             for one in found.points
@@ -63,7 +63,7 @@ def constants(points: Sequence[dict[str, Any]]) -> list[dict[str, float]]:
             "dim": dim, "plain": dim**2 / (point["stored"] * math.log(point["stored"])),
             "value": hebbian_constant(point["stored"], dim), "error": (high - low) / (2 * 1.96),
             "x": math.log(point["stored"]) / dim,
-        })  # fmt: skip
+        })
     return rows
 
 
@@ -124,13 +124,13 @@ def power(size: Size) -> Power:
                 for d in DIMS[size]
             ]}
             for _ in range(BASES[size])
-        ]  # fmt: skip
+        ]
 
     return rehearse(
         judge_all, drawn(HEBBIAN_ALL),
         {f"d² = {c:g} N ln N": drawn(c) for c in (4.0, 6.5, 9.5)},
         note=f"seeds scatter by {SCATTER:.0%} about (H3)",
-    )  # fmt: skip
+    )
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -141,20 +141,20 @@ def draw(numbers: Numbers, figure: Any) -> None:
     sizes = [point["size"] for point in points]
     x = np.geomspace(min(sizes), max(sizes), 60)
     left.plot(x, [items_by_law(float(s), HEBBIAN_ALL) for s in x], "-", color="black",
-              linewidth=0.9, label=f"d² = {HEBBIAN_ALL:g} N ln N")  # fmt: skip
+              linewidth=0.9, label=f"d² = {HEBBIAN_ALL:g} N ln N")
     scale_axes(left, points, "d², weights", "items stored, N")
     rows = constants(points)
     at = [row["x"] for row in rows]
     right.errorbar(at, [row["value"] for row in rows], yerr=[1.96 * row["error"] for row in rows],
-                   fmt="o", capsize=2, label="by (H3)")  # fmt: skip
+                   fmt="o", capsize=2, label="by (H3)")
     right.plot(at, [row["plain"] for row in rows], "x", color="C7", label="d² / (N ln N)")
     end = extrapolate(rows)
     if end is not None:
         right.plot([0, max(at)], [end["value"], end["value"] + end["slope"] * max(at)], "-",
-                   color="C0", linewidth=0.8)  # fmt: skip
+                   color="C0", linewidth=0.8)
         right.errorbar([0], [end["value"]],
                        yerr=[[end["value"] - end["low"]], [end["high"] - end["value"]]],
-                       fmt="s", capsize=3, color="C1", label="extrapolated")  # fmt: skip
+                       fmt="s", capsize=3, color="C1", label="extrapolated")
     right.axhline(HEBBIAN_ALL, color="black", linewidth=0.6, linestyle=":")
     right.set_xlabel("ln N / d")
     right.set_ylabel("constant")

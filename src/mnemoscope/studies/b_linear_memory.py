@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.spec import Memory
 from mnemoscope.studies.base import BASES, Bench, Earlier, Judgement, Numbers, Power, Size, Study
 from mnemoscope.studies.log_forms import (
@@ -20,6 +19,7 @@ from mnemoscope.studies.power import rehearse
 from mnemoscope.studies.scaling_fit import draw_points, scale_axes
 from mnemoscope.studies.step_limit import drawn_limits, measure_limits, pool_steps, say_steps
 from mnemoscope.theory.associative import GUIDE_LINEAR, items_by_law
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 DIMS: dict[Size, tuple[int, ...]] = {
     "quick": (6, 8, 11, 16, 22, 32),
@@ -43,7 +43,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
             bench, specs, STEPS[size], criterion=0.99, seeds=SEEDS[size],
             resolution=RESOLUTION[size],
         )
-    }  # fmt: skip
+    }
 
 
 def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
@@ -71,7 +71,7 @@ def power(size: Size) -> Power:
                 for d in DIMS[size]
             ]}
             for _ in range(BASES[size])
-        ]  # fmt: skip
+        ]
 
     middle = items_with_logs(32.0**2 / 0.5, 1.5)
     return rehearse(
@@ -104,7 +104,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     draw_points(left, cut_short, "ran out of steps", "C7")
     x = np.geomspace(min(one["size"] for one in every), max(one["size"] for one in every), 60)
     left.plot(x, [items_by_law(float(one), GUIDE_LINEAR) for one in x], "--", color="black",
-              linewidth=0.9, label=f"authors' guide: d² = {GUIDE_LINEAR:g} N ln N")  # fmt: skip
+              linewidth=0.9, label=f"authors' guide: d² = {GUIDE_LINEAR:g} N ln N")
     scale_axes(left, every, "d², weights", "items stored, N")
     for at, k in enumerate(LOGS):
         fit = power_of(points, k)
@@ -115,7 +115,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
             for point in points
         ]
         right.plot([point["size"] for point in points], y, "o-", markersize=3, linewidth=0.9,
-                   color=f"C{at}", label=log_name(k))  # fmt: skip
+                   color=f"C{at}", label=log_name(k))
     right.axhline(1, color="black", linewidth=0.6)
     sizes = [point["size"] for point in every]
     plain_log_ticks(right, "x", min(sizes), max(sizes))

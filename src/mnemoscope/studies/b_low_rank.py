@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.experiments.estimate.power_law import Points, fit_power_law
 from mnemoscope.experiments.capacity import capacity_many
-from mnemoscope.ui.figures.canvas import plain_log_ticks, ticks_at
+from mnemoscope.experiments.estimate.power_law import Points, fit_power_law
 from mnemoscope.spec import Memory
 from mnemoscope.studies.base import (
     BASES,
@@ -25,6 +24,7 @@ from mnemoscope.studies.base import (
 from mnemoscope.studies.power import rehearse
 from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits
 from mnemoscope.theory.associative import items_by_law
+from mnemoscope.ui.figures.canvas import plain_log_ticks, ticks_at
 
 # (d, m): ranks at one d, and d at one rank. Below m = 64 an item's own signal, |F e|^2, varies by
 # more than 1/6, and that decides; near m = d the matrix is as good as a full one.
@@ -32,7 +32,7 @@ PLACES: dict[Size, tuple[tuple[int, int], ...]] = {
     "quick": ((512, 64), (512, 128), (512, 256), (256, 64), (1024, 64)),
     "full": ((2048, 64), (2048, 128), (2048, 256), (2048, 512), (512, 128), (1024, 128),
              (4096, 128)),
-}  # fmt: skip
+}
 SEEDS: dict[Size, int] = {"quick": 3, "full": 4}
 RESOLUTION = 0.08
 AXES = ("rank", "dim")
@@ -46,7 +46,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
     found = capacity_many(
         [Memory(items=2, dim=d, rank=m) for d, m in PLACES[size]], 0.99, resolution=RESOLUTION,
         seeds=SEEDS[size], most_seeds=SEEDS[size], first_seed=bench.seed, **bench.tools,
-    )  # fmt: skip
+    )
     return {
         "points": [
             limit_point(one.limits.each, RESOLUTION, dim=one.spec.dim, rank=one.spec.rank)
@@ -117,7 +117,7 @@ def power(size: Size) -> Power:
                     for (d, m), n, factor in zip(PLACES[size], items, off, strict=True)
                 ]}
                 for _ in range(BASES[size])
-            ]  # fmt: skip
+            ]
 
         return draw
 
@@ -132,7 +132,7 @@ def power(size: Size) -> Power:
          "as (m d)^0.5": other(0.5, 0.5)},
         note=f"seeds scatter by {SCATTER:.0%} and places by {PLACE_SCATTER:.0%} about "
         "m d = 8 N ln N",
-    )  # fmt: skip
+    )
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -156,7 +156,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
         middle = some[len(some) // 2]
         constant = kept * middle[along] / (middle["stored"] * math.log(middle["stored"]))
         axes.plot(x, [items_by_law(kept * value, constant) for value in x], "-", color="black",
-                  linewidth=0.9, label=f"m d = {constant:.3g} N ln N")  # fmt: skip
+                  linewidth=0.9, label=f"m d = {constant:.3g} N ln N")
         ticks_at(axes, "x", x)
         axes.set_xlabel(name)
         axes.set_title(f"{'d' if other == 'dim' else 'm'} = {kept}", fontsize=9)

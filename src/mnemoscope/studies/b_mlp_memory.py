@@ -54,7 +54,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
             STEPS[size], criterion=0.99, seeds=SEEDS[size], resolution=RESOLUTION[size],
         )
         for name, outputs in KINDS
-    }  # fmt: skip
+    }
 
 
 def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
@@ -107,7 +107,7 @@ def power(size: Size) -> Power:
                     for name, items in laws.items()
                 }
                 for _ in range(BASES[size])
-            ]  # fmt: skip
+            ]
 
         return draw
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.experiments.estimate.power_law import Points, fit_power_law
-from mnemoscope.experiments.dynamics import dynamics
 from mnemoscope.engine.device import find_device, numerics
-from mnemoscope.ui.figures.canvas import plain_log_ticks, ticks_at
+from mnemoscope.experiments.dynamics import dynamics
+from mnemoscope.experiments.estimate.power_law import Points, fit_power_law
 from mnemoscope.spec import Flow
 from mnemoscope.studies.base import (
     BASES,
@@ -25,6 +24,7 @@ from mnemoscope.studies.base import (
 )
 from mnemoscope.studies.power import rehearse
 from mnemoscope.theory.plateau import plateau_length, subject_time
+from mnemoscope.ui.figures.canvas import plain_log_ticks, ticks_at
 
 # (S, R): subjects at one number of relations, and relations at one number of subjects.
 PLACES: dict[Size, tuple[tuple[int, int], ...]] = {
@@ -47,7 +47,7 @@ def _setting(size: Size, subjects: int, relations: int) -> Flow:
     return Flow(
         subjects=subjects, relations=relations, answers=ANSWERS, noise=NOISE, length=LENGTH,
         lr=STEP, start=START, steps=math.ceil(steps), batch=BATCH[size],
-    )  # fmt: skip
+    )
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
@@ -63,7 +63,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
             # A plateau that was not left has no length yet.
             "steps": rest.steps if left else None, "relation_only": run.plateau_relation_accuracy,
             "predicted": plateau_length(subjects, relations, ANSWERS, START) / STEP,
-        })  # fmt: skip
+        })
     return {"points": points}
 
 
@@ -127,7 +127,7 @@ def power(size: Size) -> Power:
                 for s, r in PLACES[size]
             ]}
             for _ in range(BASES[size])
-        ]  # fmt: skip
+        ]
 
     return rehearse(
         judge_all,
@@ -140,7 +140,7 @@ def power(size: Size) -> Power:
             )
         },
         note=f"lengths scatter by {SCATTER[size]:.0%} about (T1) and (T2)",
-    )  # fmt: skip
+    )
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -148,7 +148,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     for axes, along, other, name in zip(
         figure.subplots(1, 2, sharey=True), ("subjects", "relations"), ("relations", "subjects"),
         ("subjects, S", "relations, R"), strict=True,
-    ):  # fmt: skip
+    ):
         counts = [point[other] for point in numbers["points"]]
         kept = max(counts, key=counts.count)  # the value that the others share
         some = sorted(
@@ -158,7 +158,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
         x = [point[along] for point in some]
         axes.plot(x, [point["steps"] for point in some], "o", label="measured")
         axes.plot(x, [point["predicted"] for point in some], "-", color="black", linewidth=0.9,
-                  label="theory, (T1) and (T2)")  # fmt: skip
+                  label="theory, (T1) and (T2)")
         ticks_at(axes, "x", x)
         axes.set_xlabel(name)
         axes.set_title(f"{'R' if other == 'relations' else 'S'} = {kept}", fontsize=9)

@@ -7,14 +7,14 @@ import numpy as np
 
 from mnemoscope.experiments.capacity import capacity_many
 from mnemoscope.experiments.logit_noise import expected_variance, own_variances
-from mnemoscope.ui.figures.canvas import ticks_at
 from mnemoscope.spec import Memory
 from mnemoscope.studies.base import BASES, Bench, Judgement, Numbers, Power, Size, Study, within
-from mnemoscope.studies.seed_means import spread
 from mnemoscope.studies.power import rehearse
 from mnemoscope.studies.scaling_fit import draw_points, fit_growth
 from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits
+from mnemoscope.studies.seed_means import spread
 from mnemoscope.theory.associative import hebbian_capacity
+from mnemoscope.ui.figures.canvas import ticks_at
 
 DIMS: dict[Size, tuple[int, ...]] = {
     "quick": (32, 64, 128, 256),
@@ -40,7 +40,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
         [Memory(items=2, dim=d, outputs=ANSWERS) for d in DIMS[size]], CRITERION,
         resolution=RESOLUTION, seeds=SEEDS[size], most_seeds=SEEDS[size], first_seed=bench.seed,
         **bench.tools,
-    )  # fmt: skip
+    )
     points = [
         limit_point(one.limits.each, RESOLUTION, dim=one.spec.dim, size=one.spec.dim)
         for one in found.points
@@ -52,7 +52,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
             spec = Memory(items=round(share * dim), dim=dim, outputs=outputs)
             ratio = own_variances(spec, seeds) / expected_variance(spec)
             noise.append({"items": spec.items, "dim": dim, "outputs": outputs,
-                          "ratio": ratio.tolist()})  # fmt: skip
+                          "ratio": ratio.tolist()})
     return {"points": points, "noise": noise}
 
 
@@ -104,13 +104,13 @@ def power(size: Size) -> Power:
                 ],
             }
             for _ in range(BASES[size])
-        ]  # fmt: skip
+        ]
 
     return rehearse(
         judge_all, drawn(1.0),
         {"as d^0.5": drawn(0.5), "as d^1.5": drawn(1.5), "as d², as with own answers": drawn(2.0)},
         note=f"seeds scatter by {SCATTER:.0%} in N and 20 % in the variance",
-    )  # fmt: skip
+    )
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -121,7 +121,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     dims = [point["dim"] for point in points]
     for outputs, style, name in ((ANSWERS, "-", "(H2), 2 answers"), (0, "--", "(H2), own answers")):
         left.plot(dims, [hebbian_capacity(d, CRITERION, outputs) for d in dims], style,
-                  color="black", linewidth=0.9, label=name)  # fmt: skip
+                  color="black", linewidth=0.9, label=name)
     ticks_at(left, "x", dims)
     left.set_yscale("log")
     left.set_xlabel("dimension, d")
@@ -132,7 +132,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
         y = np.array([one["mean"] for one in told])
         bars = [y - [one["low"] for one in told], [one["high"] for one in told] - y]
         right.errorbar([row["items"] / row["dim"] for row in rows], y, yerr=bars, fmt="o",
-                       capsize=2, color=color, label=name)  # fmt: skip
+                       capsize=2, color=color, label=name)
     right.axhline(1, color="black", linewidth=0.6)
     right.set_xscale("log")
     right.set_xticks(ITEMS, [f"{share:g}" for share in ITEMS])

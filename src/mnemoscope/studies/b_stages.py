@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.experiments.estimate.plateaus import NEAR
-from mnemoscope.experiments.dynamics import Dynamics, dynamics
 from mnemoscope.engine.device import find_device, numerics
+from mnemoscope.experiments.dynamics import Dynamics, dynamics
+from mnemoscope.experiments.estimate.plateaus import NEAR
 from mnemoscope.spec import Flow
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
 
@@ -41,7 +41,7 @@ def _told(made: Dynamics) -> dict[str, Any]:
         "every": every, "loss": course.loss[::every].tolist(),
         "answer": course.answer_mass[::every].tolist(),
         "relation": course.relation_mass[::every].tolist(),
-    }  # fmt: skip
+    }
 
 
 def judge(numbers: Numbers) -> Judgement:
@@ -111,7 +111,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     for name, level in zip(("ln(RD)", "ln D", "0"), exact["levels"], strict=True):
         left.axhline(level, color="black", linewidth=0.6, linestyle=":")
         left.annotate(name, (1, level), (3, 0), ("axes fraction", "data"), "offset points",
-                      va="center", fontsize=8)  # fmt: skip
+                      va="center", fontsize=8)
     if exact["first"] is not None:
         left.axvspan(exact["first"], exact["last"], alpha=0.12, color="C1")
     right.plot(steps, exact["relation"], label="the relation's answers")

@@ -14,7 +14,7 @@ BASE: dict[Size, dict[str, int]] = {
     "quick": {"subjects": 8, "relations": 8, "answers": 8, "dim": 12, "head_dim": 4,
               "max_steps": 2**11, "batch": 128, "length": 8},
     "full": {"subjects": 32, "relations": 32, "answers": 8, "dim": 32, "head_dim": 8},
-}  # fmt: skip
+}
 # At the full size the rows that could be read off the authors' picture, and of their heads as many
 # as the picture and the corners need.
 HEADS: dict[Size, tuple[int, ...]] = {
@@ -53,7 +53,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
         cells.append({"width": m, "heads": h, "accuracies": known, "facts": spec.facts,
                       "tokens": spec.subjects + spec.relations, "dim": spec.dim,
                       "head_dim": spec.head_dim, "read": _read(m, h) if size == "full" else None,
-                      })  # fmt: skip
+                      })
     return {"cells": cells}
 
 
@@ -128,7 +128,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     widths, heads = (sorted({key[at] for key in cells}) for at in (0, 1))
     rows = np.array([
         [np.mean(cells[m, h]["accuracies"] or [np.nan]) for h in heads] for m in widths
-    ])  # fmt: skip
+    ])
     image = axes.imshow(rows, origin="lower", vmin=0, vmax=1, aspect="auto", cmap="viridis")
     axes.set_xticks(range(len(heads)), [str(h) for h in heads])
     axes.set_yticks(range(len(widths)), [str(m) for m in widths])

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from mnemoscope.experiments.sweep import Tally, Workers
 from mnemoscope.engine.record import AnyJob
+from mnemoscope.experiments.sweep import Tally, Workers
 from mnemoscope.store.trials import Store
 
 Size = Literal["quick", "full"]

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from importlib import import_module
 
-from mnemoscope.spec.validators import nearest
 from mnemoscope.spec import SpecError
+from mnemoscope.spec.validators import nearest
 from mnemoscope.studies.base import Study
 
 MODULES = {

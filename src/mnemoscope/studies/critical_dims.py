@@ -22,19 +22,19 @@ def critical_dims(
     found = critical_many(
         specs, "dim", ranges=list(ranges), use_theory=False, tolerance=tolerance,
         first_seed=bench.seed, **bench.tools,
-    )  # fmt: skip
+    )
     return [
         {"vocab": one.spec.vocab, "length": one.spec.length, "samples": one.spec.samples,
          "dim": one.estimate, "low": one.low, "high": one.high, "predicted": one.predicted,
          "status": one.status}
         for one in found
-    ]  # fmt: skip
+    ]
 
 
 def draw_dims(
     places: Sequence[Mapping[str, int]], value: Callable[[Mapping[str, int]], float],
     tolerance: float, size: Size,
-) -> Draw:  # fmt: skip
+) -> Draw:
     """Numbers of all base seeds if `value` were the true critical d, for the power of a rule.
 
     A search ends with an interval of `tolerance` and scatters by more (`expected_scatter`).

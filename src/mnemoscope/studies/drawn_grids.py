@@ -24,7 +24,7 @@ class Place:
 def draw_grid(
     places: Sequence[Place], law: Sequence[float], size: Size, value: str,
     log_of: str | None = None,
-) -> Draw:  # fmt: skip
+) -> Draw:
     """Numbers of all base seeds if `law` were the true values; `value` is their key in a point."""
     axes = [{"axis": axis} for axis in places[0].sizes]
 
@@ -34,7 +34,7 @@ def draw_grid(
             estimate, low, high = scattered(rng, true, place.scatter.error, place.scatter.beyond)
             points.append({
                 **place.sizes, value: estimate, "low": low, "high": high, "predicted": place.value,
-            })  # fmt: skip
+            })
         return {"exponents": axes, "log_of": log_of, "points": points}
 
     return lambda rng: [base(rng) for _ in range(BASES[size])]

@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass
 
 from mnemoscope.experiments.estimate.search import FEW_SEEDS
-from mnemoscope.spec.validators import Measure
 from mnemoscope.spec import Retrieval
+from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.matched_filter import matched_filter_accuracy
 from mnemoscope.theory.predict import solve
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mnemoscope.experiments.critical import critical_many
 from mnemoscope.experiments.estimate.power_law import (
     Points,
     condition_number,
@@ -14,14 +15,13 @@ from mnemoscope.experiments.estimate.power_law import (
     points_of,
     prefer_product,
 )
-from mnemoscope.experiments.critical import critical_many
 from mnemoscope.experiments.fit import fit
-from mnemoscope.spec.validators import Measure
-from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.spec import LETTERS, Retrieval
+from mnemoscope.spec.validators import Measure
 from mnemoscope.studies.base import Bench, Numbers
 from mnemoscope.studies.boxes import say_powers
 from mnemoscope.studies.pooling import pool_points
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 Axes = Sequence[tuple[str, Sequence[int]]]
 
@@ -29,12 +29,12 @@ Axes = Sequence[tuple[str, Sequence[int]]]
 def measure_exponents(
     bench: Bench, base: dict[str, Any], axes: Axes, *, measure: Measure = "accuracy",
     log_of: str | None = None, tolerance: float = 0.1, most_seeds: int = 32,
-) -> Numbers:  # fmt: skip
+) -> Numbers:
     """The critical N of every point of the grid, and the powers of the axes in it."""
     scaling = fit(
         base, axes, "samples", measure=measure, log_of=log_of, tolerance=tolerance,
         most_seeds=most_seeds, first_seed=bench.seed, **bench.tools,
-    ).as_dict()  # fmt: skip
+    ).as_dict()
     theory = {row["axis"]: row["value"] for row in scaling["predicted"] or ()}
     forms = scaling["forms"]
     return {
@@ -92,12 +92,12 @@ def critical_points(bench: Bench, specs: Sequence[Retrieval]) -> list[Numbers]:
     found = critical_many(
         specs, "samples", ranges=[(max(1, spec.vocab // 16), None) for spec in specs],
         use_theory=False, first_seed=bench.seed, **bench.tools,
-    )  # fmt: skip
+    )
     return [
         {"law": one.spec.embedding, "dim": one.spec.dim, "length": one.spec.length,
          "samples": one.estimate, "low": one.low, "high": one.high, "status": one.status}
         for one in found
-    ]  # fmt: skip
+    ]
 
 
 def draw_critical(
@@ -106,9 +106,9 @@ def draw_critical(
     """Critical N with its interval along one size."""
     y = [one["samples"] for one in points]
     bars = [[one["samples"] - one["low"] for one in points],
-            [one["high"] - one["samples"] for one in points]]  # fmt: skip
+            [one["high"] - one["samples"] for one in points]]
     axes.errorbar([one[along] for one in points], y, yerr=bars, fmt="o-", capsize=2, color=color,
-                  label=label)  # fmt: skip
+                  label=label)
 
 
 def _known(numbers: Numbers) -> bool:
@@ -127,7 +127,7 @@ def say_exponents(numbers: Numbers, what: str = "critical N") -> str:
 def draw_exponents(
     numbers: Numbers, figure: Any, leading: Mapping[str, float] | None = None,
     value: str = "samples", what: str = "critical N",
-) -> None:  # fmt: skip
+) -> None:
     """A measured value against theory's, and the powers with their intervals."""
     left, right = figure.subplots(1, 2)
     known = [point for point in numbers["points"] if point[value] and point["predicted"]]

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mnemoscope.experiments.estimate.power_law import DECISIVE
 from mnemoscope.experiments.axes import Axis
+from mnemoscope.experiments.estimate.power_law import DECISIVE
 from mnemoscope.experiments.fit import settings
-from mnemoscope.spec.validators import Measure
 from mnemoscope.spec import LETTERS
+from mnemoscope.spec.validators import Measure
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size
 from mnemoscope.studies.boxes import judge_powers, say_rule
 from mnemoscope.studies.drawn_grids import (
@@ -97,7 +97,7 @@ class ClaimedLaw:
         return measure_exponents(
             bench, dict(grid.base), grid.axes, measure=self.quantity, log_of=self.log_of,
             tolerance=grid.tolerance, most_seeds=grid.most_seeds,
-        )  # fmt: skip
+        )
 
     def judge(self, numbers: Numbers) -> Judgement:
         """One base seed alone."""

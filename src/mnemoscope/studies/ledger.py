@@ -235,7 +235,7 @@ class Ledger:
             raise SpecError(
                 "ledger", f"expected format {FORMAT} or older, got {format_} in {shown}: a newer "
                 "mnemoscope wrote it",
-            )  # fmt: skip
+            )
         self.entries = {(one.study, one.size, one.base): one for one in entries}
 
     def add(self, entry: Entry) -> None:
@@ -275,7 +275,7 @@ class Ledger:
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             raise SpecError("ledger", f"expected a place to write to, got {str(self.path)!r} "
-                            f"({reason})") from None  # fmt: skip
+                            f"({reason})") from None
 
     def check_place(self) -> None:
         """Refuse a place that cannot be written to, before any work goes into it.
@@ -325,13 +325,13 @@ def measure_one(study: Study, size: Size, base: int, bench: Bench) -> Entry:
     made = {
         **versions(), "device": jax.devices()[0].device_kind,
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
-    }  # fmt: skip
+    }
     seconds = round(time.perf_counter() - began, 1)
     trials = trials_of(bench.store, bench.asked)
     return Entry(
         study.id, size, base, study.revision, numbers,
         seconds=seconds, made=made, trials=trials, power=power,
-    )  # fmt: skip
+    )
 
 
 def run_studies(

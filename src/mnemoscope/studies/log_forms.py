@@ -46,7 +46,7 @@ def power_of(points: Sequence[dict[str, Any]], k: float) -> dict[str, float] | N
         "power": power.value, "low": power.low, "high": power.high, "scatter": law.scatter,
         "points": len(kept), "constant": float(np.exp(np.mean(np.log(constants)))),
         "constant_low": float(constants.min()), "constant_high": float(constants.max()),
-    }  # fmt: skip
+    }
 
 
 def compare_logs(points: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
@@ -71,13 +71,13 @@ def compare_logs(points: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
         # Residuals of (L2) in ln N, over p, are residuals in ln size, as those of (L1) are.
         "over_power": count * _log_ratio(of_power / power**2, with_logs),
         "scatter": {log_name(k): math.sqrt(value) for k, value in held.items()},
-    }  # fmt: skip
+    }
 
 
 def judge_logs(
     fit: dict[str, float] | None, forms: dict[str, Any] | None, least: float, most: float, *,
     ahead: bool,
-) -> Verdict:  # fmt: skip
+) -> Verdict:
     """By the power in the best form, which must lie in the box.
 
     Refuted if it lies outside, or if (L2) is decisively ahead of (L1). With `ahead`, (L1) has to be

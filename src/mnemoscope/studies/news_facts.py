@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import Any
 
 from mnemoscope.experiments.estimate.power_law import fit_power_law, points_of
-from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study
 from mnemoscope.studies.boxes import judge_powers, say_powers
@@ -15,6 +14,7 @@ from mnemoscope.studies.pooling import pool_points
 from mnemoscope.studies.power import Draw, rehearse
 from mnemoscope.studies.rival_laws import half_width, nearest
 from mnemoscope.theory.laws import LAWS
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 # V, and the d between which half of V labels come to be named.
 VOCABS: dict[Size, dict[int, tuple[int, int]]] = {
@@ -90,7 +90,7 @@ def power(size: Size) -> Power:
     return rehearse(
         judge_all, drawn(CLAIMED), {name: drawn(powers) for name, powers in RIVALS.items()},
         note=say_drawn(len(places), TOLERANCE[size], size, "each law's critical d"),
-    )  # fmt: skip
+    )
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -103,12 +103,12 @@ def draw(numbers: Numbers, figure: Any) -> None:
         some = [point for point in points if point["length"] == length]
         x = [point["dim"] for point in some]
         bars = [[point["dim"] - point["low"] for point in some],
-                [point["high"] - point["dim"] for point in some]]  # fmt: skip
+                [point["high"] - point["dim"] for point in some]]
         axes.errorbar(x, [point["vocab"] for point in some], xerr=bars, fmt="o-", capsize=2,
-                      color=f"C{at}", label=f"L = {length}")  # fmt: skip
+                      color=f"C{at}", label=f"L = {length}")
         claimed = [first["vocab"] * d / first["dim"] * length / first["length"] for d in x]
         axes.plot(x, claimed, ":", color=f"C{at}", linewidth=0.9,
-                  label="claimed: V as d L" if at == 0 else None)  # fmt: skip
+                  label="claimed: V as d L" if at == 0 else None)
     dims = [point["dim"] for point in points]
     vocabs = [point["vocab"] for point in points]
     plain_log_ticks(axes, "x", min(dims), max(dims))

@@ -14,13 +14,13 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_compl
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
+from mnemoscope.engine.device import compile_soon, find_device, keep_compiled_programs, share_gpu
 from mnemoscope.experiments.cost import scaled
 from mnemoscope.experiments.forecast import Forecast
-from mnemoscope.experiments.workers.shared_batches import Common, Desk
 from mnemoscope.experiments.sweep import Tally, ThisProcess
-from mnemoscope.spec.validators import Device
-from mnemoscope.engine.device import compile_soon, find_device, keep_compiled_programs, share_gpu
+from mnemoscope.experiments.workers.shared_batches import Common, Desk
 from mnemoscope.spec import SpecError
+from mnemoscope.spec.validators import Device
 from mnemoscope.store.trials import Store
 from mnemoscope.studies.base import Bench, Size, Study
 from mnemoscope.studies.catalogue import MINUTES, SEARCHES, load

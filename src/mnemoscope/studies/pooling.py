@@ -32,4 +32,4 @@ def _pool(points: Sequence[Point], value: str) -> Point:
     return {
         **points[0],
         value: math.exp(mean), "low": math.exp(mean - reach), "high": math.exp(mean + reach),
-    }  # fmt: skip
+    }

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
 from mnemoscope.studies.seed_means import draw_curve, run_settings, show, spread, told
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 # The settings of a-first-steps, whose trials the store may have, and one of more samples.
 BASE: dict[Size, Retrieval] = {
@@ -29,7 +29,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
         rows.append({
             "samples": spec.samples, "three": told(before), "more": told(after),
             "gain": spread([end - start for start, end in zip(before, after, strict=True)]),
-        })  # fmt: skip
+        })
     return {"steps": STEPS[size], "rows": rows}
 
 
@@ -38,7 +38,7 @@ def say(numbers: Numbers) -> str:
     return "; ".join(
         f"N = {row['samples']:,}: {show(row['three'])} after three steps, {show(row['more'])} "
         f"after {numbers['steps']} more" for row in numbers["rows"]
-    )  # fmt: skip
+    )
 
 
 def judge(numbers: Numbers) -> Judgement:

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
 from mnemoscope.studies.exponents import critical_points, draw_critical
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.theory.bound import coverage_samples
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 VOCAB: dict[Size, int] = {"quick": 64, "full": 512}
 DIM: dict[Size, int] = {"quick": 128, "full": 2048}
@@ -24,11 +24,11 @@ def measure(size: Size, bench: Bench) -> Numbers:
     specs = [
         Retrieval(vocab=V, dim=d, length=L, samples=2, embedding=law)
         for law in LAWS for L in LENGTHS[size]
-    ]  # fmt: skip
+    ]
     return {
         "vocab": V, "dim": d, "seen": coverage_samples(specs[0], 0.5),
         "points": critical_points(bench, specs),
-    }  # fmt: skip
+    }
 
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
@@ -44,7 +44,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
                 f"{point['samples'] / seen:.2f} at L = {point['length'] / V:.2g} V"
                 for point in some
             ) + (f", enough to L = {max(fine)}" if fine else ", nowhere enough")
-        )  # fmt: skip
+        )
     said = f"d = {d / V:.2g} V, critical N over what having seen half of the tokens takes: "
     said += "; ".join(parts)
     if any(point["low"] > ENOUGH * seen for point in points):

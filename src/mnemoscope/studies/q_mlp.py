@@ -25,7 +25,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
         })
         for dim in DIMS[size]
         for name in ("none", *ACTIVATIONS)
-    }  # fmt: skip
+    }
     found = dict(zip(specs, run_settings(bench, list(specs.values()), SEEDS[size]), strict=True))
     return {
         "width": WIDTH[size],
@@ -35,7 +35,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
             for dim in DIMS[size]
             for name in ACTIVATIONS
         ],
-    }  # fmt: skip
+    }
 
 
 def judge(numbers: Numbers) -> Judgement:
@@ -44,7 +44,7 @@ def judge(numbers: Numbers) -> Judgement:
     said = "change of accuracy with an MLP: " + "; ".join(
         f"{one['activation']} at d = {one['dim']} {one['gain']['mean']:+.3f} "
         f"[{one['gain']['low']:+.3f}, {one['gain']['high']:+.3f}]" for one in rows
-    )  # fmt: skip
+    )
     if any(one["gain"]["high"] < 0 for one in rows):
         return Judgement(said, "supported")
     never = all(one["gain"]["low"] > -0.01 for one in rows)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.experiments.estimate.power_law import Points, fit_power_law
-from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.studies.power import scattered
+from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 
 def fit_growth(points: Sequence[dict[str, Any]], *, log: bool) -> dict[str, Any] | None:
@@ -37,7 +37,7 @@ def fit_growth(points: Sequence[dict[str, Any]], *, log: bool) -> dict[str, Any]
         # size = constant x stored (ln stored), the power held at one: its geometric mean and range.
         "constant": float(np.exp(np.mean(np.log(constants)))),
         "constant_low": float(constants.min()), "constant_high": float(constants.max()),
-    }  # fmt: skip
+    }
 
 
 def fit_pooled_growth(

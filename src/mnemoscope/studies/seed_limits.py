@@ -31,7 +31,7 @@ def estimate(each: Sequence[float | None], resolution: float) -> dict[str, float
     half = float(stdtrit(len(logs) - 1, 0.975)) * math.sqrt(variance / len(logs))
     return {
         "stored": math.exp(middle), "low": math.exp(middle - half), "high": math.exp(middle + half),
-    }  # fmt: skip
+    }
 
 
 def pool_limits(bases: Sequence[Sequence[Point]], by: Sequence[str]) -> list[Point]:
@@ -43,7 +43,7 @@ def pool_limits(bases: Sequence[Sequence[Point]], by: Sequence[str]) -> list[Poi
         {**points[0], **limit_point(
             [limit for point in points for limit in point["each"]], points[0]["resolution"])}
         for points in places.values()
-    ]  # fmt: skip
+    ]
 
 
 def draw_limits(

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
+from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.estimate.intervals import mean_interval
 from mnemoscope.experiments.sweep import sweep
-from mnemoscope.engine.record import Trial
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Numbers
 
@@ -21,7 +21,7 @@ def run_settings(
     sweep(
         [(spec, seed) for spec in specs for seed in numbers], bench.store, bench.workers,
         lambda tally: bench.progress(tally, what),
-    )  # fmt: skip
+    )
     found = [[bench.store.get(spec, seed) for seed in numbers] for spec in specs]
     return [[one for one in some if one is not None and one.status == "ok"] for some in found]
 

@@ -22,7 +22,7 @@ MOVED = 0.05
 def measure_limits(
     bench: Bench, specs: Sequence[Memory], steps: int, *, criterion: float, seeds: int,
     resolution: float,
-) -> list[Point]:  # fmt: skip
+) -> list[Point]:
     """Weights of a layer against items, every seed's limit, and its limit with half of the steps.
 
     Both searches run side by side.
@@ -31,7 +31,7 @@ def measure_limits(
     found = capacity_many(
         both, criterion, resolution=resolution, seeds=seeds, most_seeds=seeds,
         first_seed=bench.seed, **bench.tools,
-    )  # fmt: skip
+    )
     each = [list(capacity.limits.each) for capacity in found.points]
     return [
         limit_point(
@@ -39,7 +39,7 @@ def measure_limits(
             size=spec.dim * (spec.width or spec.dim),
         )
         for spec, full, half in zip(specs, each, each[len(specs) :], strict=False)
-    ]  # fmt: skip
+    ]
 
 
 def pool_steps(all_numbers: Sequence[Numbers], name: str) -> tuple[list[Point], list[Point]]:

@@ -11,16 +11,16 @@ import numpy as np
 from scipy.special import ndtr
 
 from mnemoscope.spec import Retrieval
-from mnemoscope.theory.spec_grid import Number, Sizes
 from mnemoscope.theory.counts import Counts, count_moments, trigger_in_values, trigger_weight
-from mnemoscope.theory.mlp_gains import Gains, gains
 from mnemoscope.theory.gram import gram_moments
+from mnemoscope.theory.mlp_gains import Gains, gains
 from mnemoscope.theory.quadrature import (
     chi_square_nodes,
     gauss_nodes,
     normal_nodes,
     squared_norm_nodes,
 )
+from mnemoscope.theory.spec_grid import Number, Sizes
 
 # Seeds that stand for all.
 SEED_NODES = 5

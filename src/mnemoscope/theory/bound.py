@@ -236,7 +236,7 @@ class Limit:
         nats = None if self.nats is None or math.isinf(self.nats) else self.nats
         samples = self.samples if math.isfinite(self.samples) else None
         return {"name": self.name, "what": self.what, "proved": self.proved, "nats": nats,
-                "accuracy": self.share, "samples": samples}  # fmt: skip
+                "accuracy": self.share, "samples": samples}
 
 
 def limits(
@@ -245,7 +245,7 @@ def limits(
     """Every bound on a setting. With an MLP only what holds any learner is derived."""
     V, seen, need = spec.vocab, coverage_share(spec), coverage_samples(spec, target)
     found = [Limit("any_learner", "looks at the samples in any way", True, None,
-                   seen, need)]  # fmt: skip
+                   seen, need)]
     least = first_gradient_samples(spec, target)
     if least is None:
         return found
@@ -256,12 +256,12 @@ def limits(
         viewers.append(
             ("noisy_gradient", f"sees it through noise of {noise:g} rms",
              noisy_nats(spec, noise), noisy_samples(spec, noise, target))
-        )  # fmt: skip
+        )
     if bits is not None:
         viewers.append(
             ("written_gradient", f"sees it in {bits} bit{'s' * (bits > 1)} an entry",
              written_nats(spec, bits), written_samples(spec, bits, target))
-        )  # fmt: skip
+        )
     for name, what, nats, samples in viewers:
         nats, samples = min(nats, exact[0]), max(samples, exact[1])
         found.append(Limit(name, what, True, nats, min(allowed_share(V, nats), seen), samples))
@@ -270,7 +270,7 @@ def limits(
          surrogate_nats(spec), surrogate_samples(spec, target)),
         ("safe_surrogate", "Gaussian surrogate, every permutation",
          safe_surrogate_nats(spec), safe_surrogate_samples(spec, target)),
-    ):  # fmt: skip
+    ):
         found.append(Limit(name, what, False, nats, allowed_share(V, nats), samples))
     return found
 

@@ -7,8 +7,8 @@ F = Kc - (n - N/V) 1^T (L-1)/V leaves out what uneven label counts alone put the
 
 from dataclasses import dataclass
 
-from mnemoscope.theory.spec_grid import Number, Sizes
 from mnemoscope.theory.mlp_gains import Gains
+from mnemoscope.theory.spec_grid import Number, Sizes
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def count_moments(spec: Sizes) -> Counts:
         alike=(L**2 * square + 2 * L * cube) / V,
         spread=n**3 / L + 2 * L**2 * square / V + 4 * n**3 * L / V
         + q**2 * square_spread + n - q * (4 * n**2 + 2 * n),
-    )  # fmt: skip
+    )
 
 
 def trigger_weight(spec: Sizes, gain: Gains) -> Number:

@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
-from mnemoscope.spec.validators import Measure
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.derived import not_derived
 from mnemoscope.theory.matched_filter import matched_filter_accuracy, matched_filter_doubt
 from mnemoscope.theory.predict import solve
@@ -14,7 +14,7 @@ Axis = Literal["samples", "dim", "length"]
 # How far the search for a critical value goes, and how fine it is.
 SEARCH: dict[Axis, tuple[int, int]] = {
     "samples": (1, 2**31), "dim": (2, 2**20), "length": (1, 2**20)
-}  # fmt: skip
+}
 FINE = 0.01
 # Steps of a search that looks for peaks.
 PEAK_STEP = 1.25

@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.spec.validators import Measure
 from mnemoscope.spec import Retrieval, SpecError
-from mnemoscope.theory.spec_grid import Cells, Number, Sizes
+from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.derived import missing, underived
+from mnemoscope.theory.spec_grid import Cells, Number, Sizes
 
 QUANTITIES: dict[str, tuple[tuple[str, ...], Callable[[Any], Number]]] = {
     "V": (("vocab",), lambda sizes: sizes.vocab),
@@ -126,7 +126,7 @@ class Domain:
             "validated": self.validated or None,
             "doubt": self.doubt or None,
             "held": {name: list(ends) for name, ends in self.held.items()},
-        }  # fmt: skip
+        }
 
 
 RANDOM = ("gaussian", "sphere")
@@ -140,10 +140,10 @@ RUN = {"V": (128, 1024), "d": (12, 512), "L": (8, 256), "N/V": (0.7, 150)}
 FRAME_RUN = {"V": (64, 512), "L": (4, 64), "N/V": (0.7, 60)}
 MLP_RUN = {"V": (64, 384), "d": (16, 192), "L": (4, 32), "N/V": (2, 80), "m": (64, 2048)}
 MLP_DIMENSIONS = Limit("d", low=16, why="fewer than 16 dimensions with an MLP: overlaps are far "
-                       "from normal")  # fmt: skip
+                       "from normal")
 UNITS = Limit("m", low=64, why="fewer than 64 hidden units: a query hangs on a handful of them")
 SHARE = Limit("L/V", high=0.2, why="L/V = {value} with an MLP: a sequence holds a token twice too "
-              "often, and attention comes out up to 0.17 low")  # fmt: skip
+              "often, and attention comes out up to 0.17 low")
 
 DOMAINS = (
     Domain(
@@ -228,12 +228,12 @@ DOMAINS = (
         {"model": BARE, "trigger": ("keys",), "embedding": ("orthonormal",)},
         doubt="orthonormal embeddings are not derived: (D4) is for gaussian and sphere",
     ),
-)  # fmt: skip
+)
 
 
 # The option that makes a choice.
 OPTIONS = {"model": "width", "activation": "activation", "embedding": "embedding",
-           "trigger": "trigger", "attention": "attention"}  # fmt: skip
+           "trigger": "trigger", "attention": "attention"}
 
 
 def choices_of(sizes: Sizes) -> dict[str, str]:

@@ -17,7 +17,6 @@ from mnemoscope.theory.attention import (
     noise_wins,
     win_rate,
 )
-from mnemoscope.theory.spec_grid import Cells
 from mnemoscope.theory.derived import missing
 from mnemoscope.theory.domain import inside
 from mnemoscope.theory.frame import named_in_frame
@@ -25,6 +24,7 @@ from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.predict import RECALLED, map_noise
 from mnemoscope.theory.quadrature import Nodes, even_counts, normal_nodes, poisson_nodes
 from mnemoscope.theory.recall import Fineness, Memory, named_right
+from mnemoscope.theory.spec_grid import Cells
 
 # Tokens of cells that are looked at together.
 AT_ONCE = 512
@@ -111,13 +111,13 @@ def _stored_by_seed(
     mean = cells.samples / cells.vocab * won
     return np.stack([
         np.einsum("stc,t->sc", part, share) for part in (mean, mean + mean**2, wrong)
-    ])  # fmt: skip
+    ])
 
 
 def _named(
     cells: Cells, found: Kernel, at: np.ndarray, won: np.ndarray, wrong: np.ndarray,
     stored: np.ndarray, grain: "Grain",
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """For tokens that win these shares of their sequences: the chance that their label is named.
 
     A part of them at a time, since each is an array over counts, norms and seeds.
@@ -127,7 +127,7 @@ def _named(
         return np.concatenate([
             _named(cells, found, at[part], won[part], wrong[part], stored[:, part], grain)
             for part in parts
-        ])  # fmt: skip
+        ])
     items = cells.take(at)
     mean = items.samples / items.vocab * won
     if cells.embedding == "orthonormal" and not cells.hidden:

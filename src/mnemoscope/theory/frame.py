@@ -16,8 +16,8 @@ named, and of those of M/2 as many as stand before the first label that has it. 
 import numpy as np
 from scipy.special import gammaln, pdtr
 
-from mnemoscope.theory.spec_grid import Number
 from mnemoscope.theory.quadrature import Nodes
+from mnemoscope.theory.spec_grid import Number
 
 # Beyond so many sequences of a label, twice a count is above all others.
 MOST = 600.0

@@ -10,8 +10,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from mnemoscope.theory.spec_grid import Cells, Number, Sizes
 from mnemoscope.theory.quadrature import Nodes, combine, normal_nodes, squared_norm_nodes
+from mnemoscope.theory.spec_grid import Cells, Number, Sizes
 from mnemoscope.theory.units import DRAWS, draw_overlaps
 
 # With an MLP, for each number of norms that is asked for: queries in so many groups by how much
@@ -39,7 +39,7 @@ class Kernel:
     def take(self, at: np.ndarray) -> "Kernel":
         """That of some of the settings."""
         rows = {name: None if (rows := getattr(self, name)) is None else rows[:, at]
-                for name in ("own", "mean", "variance", "skewness", "kurtosis")}  # fmt: skip
+                for name in ("own", "mean", "variance", "skewness", "kurtosis")}
         return replace(self, **rows, interference=0.0)
 
 
@@ -70,7 +70,7 @@ def _hidden_cells(spec: Cells, norms: int) -> Kernel:
     made = _hidden_pairs(
         spec.activation, spec.embedding, spec.trigger, norms,
         tuple((round(pair.real), round(pair.imag)) for pair in pairs.tolist()),
-    )  # fmt: skip
+    )
     return replace(made.take(at), interference=made.interference[at])
 
 
@@ -81,7 +81,7 @@ def _hidden_pairs(
     """The kernels of so many pairs of d and m, side by side."""
     made = [_hidden(activation, embedding, trigger, d, m, norms) for d, m in pairs]
     rows = {name: np.stack([getattr(each, name) for each in made], axis=-1)
-            for name in ("own", "mean", "variance", "skewness", "kurtosis")}  # fmt: skip
+            for name in ("own", "mean", "variance", "skewness", "kurtosis")}
     wide = np.array([each.interference for each in made])
     # Equal groups but for a query: their weights are those of any of them.
     return Kernel(**rows, weight=made[0].weight, interference=wide)
@@ -119,7 +119,7 @@ def _hidden(
         for values in (found.skewness, found.kurtosis)
     )
     return Kernel(size, size * means(shared), size**2 * means(ratio), weight,
-                  float(found.wide.mean()), skewness, kurtosis)  # fmt: skip
+                  float(found.wide.mean()), skewness, kurtosis)
 
 
 def _trigger_overlap(spec: Sizes) -> Nodes:

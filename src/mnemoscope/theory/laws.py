@@ -54,7 +54,7 @@ LAWS = (
         "N d >> L V^0.5"),
     Law("interference", "i", {"vocab": 0.5, "dim": -1.0}, "d^2 >> V"),
     Law("unseen", "u", {"vocab": 0.5, "samples": -0.5}, "N >> V"),
-)  # fmt: skip
+)
 # Only where the trigger is in the values.
 LEAK = Law("leak", "k", {"vocab": 1.0, "dim": -0.5, "samples": -0.5}, "N d >> V^2")
 # Named only when it is all that is left: it falls with d alone, and slowly.

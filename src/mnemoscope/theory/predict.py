@@ -13,12 +13,12 @@ import numpy as np
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import Attention, attention_terms, lift_over_seeds
-from mnemoscope.theory.spec_grid import Cells, Number, Sizes
 from mnemoscope.theory.derived import not_derived
 from mnemoscope.theory.domain import doubts
 from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.recall import Recall
 from mnemoscope.theory.seeds import interval
+from mnemoscope.theory.spec_grid import Cells, Number, Sizes
 
 # What each regime means. The first six are noises of attention, the next three of the map.
 REGIMES = {

@@ -17,7 +17,6 @@ from scipy.special import log_ndtr, ndtr
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import Seeds, noise_wins, win_rate
-from mnemoscope.theory.spec_grid import Number, Sizes
 from mnemoscope.theory.frame import named_in_frame
 from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.quadrature import (
@@ -29,6 +28,7 @@ from mnemoscope.theory.quadrature import (
     poisson_nodes,
     squared_norm_nodes,
 )
+from mnemoscope.theory.spec_grid import Number, Sizes
 
 # Nodes for the stored pairs of a token.
 STORED = 8

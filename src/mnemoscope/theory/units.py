@@ -69,18 +69,18 @@ def draw_overlaps(
         _overlaps(activation, embedding, additive, dim, width,
                   *(values[first : first + count] for values in drawn))
         for first in range(0, queries, count)
-    ]  # fmt: skip
+    ]
     return Overlaps(*(
         np.concatenate([getattr(part, name) for part in parts])
         for name in Overlaps.__dataclass_fields__
-    ))  # fmt: skip
+    ))
 
 
 def _overlaps(
     activation: str, embedding: str, additive: bool, dim: int, width: int, square: np.ndarray,
     across: np.ndarray, trigger: np.ndarray, along: np.ndarray, beside: np.ndarray,
     length: np.ndarray,
-) -> Overlaps:  # fmt: skip
+) -> Overlaps:
     """Of queries with these norms and units."""
     queries = len(square)
     orthonormal = embedding == "orthonormal"

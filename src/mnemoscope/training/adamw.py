@@ -28,5 +28,5 @@ def adamw(
     weights = jax.tree.map(
         lambda theta, m, v: theta - lr * (m / unbias_first) / (jnp.sqrt(v / unbias_second) + TINY),
         weights, first, second,
-    )  # fmt: skip
+    )
     return weights, first, second

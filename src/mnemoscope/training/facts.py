@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int32, UInt32
 
+from mnemoscope.engine.device import loops_inside
 from mnemoscope.models.facts import (
     Frozen,
     Weights,
@@ -20,7 +21,6 @@ from mnemoscope.models.facts import (
     draw_weights,
     logits,
 )
-from mnemoscope.engine.device import loops_inside
 from mnemoscope.spec.facts import Facts
 from mnemoscope.tasks.facts import Asked, Sizes, draw_facts, draw_sequences
 from mnemoscope.training.adamw import adamw
@@ -97,7 +97,7 @@ def advance(
 @partial(
     jax.jit, static_argnames=("program", "steps"), donate_argnames="state",
     compiler_options=TRY_KERNELS,
-)  # fmt: skip
+)
 def _steps(
     program: Facts, steps: int, world: World, state: State, lr: Float[Array, "n"]
 ) -> tuple[State, Float[Array, "n"]]:

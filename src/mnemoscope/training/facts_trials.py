@@ -13,17 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mnemoscope.spec.validators import Device
-from mnemoscope.engine.free_memory import SINGULAR, SOLVED, check_fits
-from mnemoscope.engine.random import named_key, normal
-from mnemoscope.models.constructed import write_weights
-from mnemoscope.models.facts import Weights, attended, by_place, draw_frozen
 from mnemoscope.engine.device import Place, Precision, find_device, forget_programs, numerics
-from mnemoscope.engine.record import Outcome
-from mnemoscope.engine.memory_budget import Room
-from mnemoscope.spec import Facts, SpecError
-from mnemoscope.engine.interrupts import handing_on
-from mnemoscope.tasks.facts import Sizes, draw_facts
 from mnemoscope.engine.early_stopping import (
     COMPILE_SECONDS,
     Hear,
@@ -34,6 +24,16 @@ from mnemoscope.engine.early_stopping import (
     most_rows,
     train_together,
 )
+from mnemoscope.engine.free_memory import SINGULAR, SOLVED, check_fits
+from mnemoscope.engine.interrupts import handing_on
+from mnemoscope.engine.memory_budget import Room
+from mnemoscope.engine.random import named_key, normal
+from mnemoscope.engine.record import Outcome
+from mnemoscope.models.constructed import write_weights
+from mnemoscope.models.facts import Weights, attended, by_place, draw_frozen
+from mnemoscope.spec import Facts, SpecError
+from mnemoscope.spec.validators import Device
+from mnemoscope.tasks.facts import Sizes, draw_facts
 from mnemoscope.training.facts import (
     Extent,
     World,
@@ -132,7 +132,7 @@ def _batch_size(program: Facts, place: Place) -> int:
         raise SpecError(
             "batch", f"expected few enough sequences for the memory that is free, got "
             f"{program.batch:,} ({needed_bytes(program) / 1e9:.1f} GB)",
-        )  # fmt: skip
+        )
     return most_rows(fits, enough_rows(program), place)
 
 
@@ -171,7 +171,7 @@ def _check_writing(spec: Facts) -> None:
 def _construct(
     program: Facts, jobs: list[FactsJob], place: Place, precision: Precision,
     hear: Hear | None,
-) -> list[Outcome]:  # fmt: skip
+) -> list[Outcome]:
     """Weights written down for each job, and how often they are right."""
     made = []
     for spec, seed in jobs:
@@ -194,14 +194,14 @@ def _construct(
             spec, seed, "ok",
             metrics={"accuracy": right, "relation_accuracy": own, "parameters": spec.parameters},
             seconds=time.perf_counter() - began, precision=precision, device=place.device_kind,
-        ))  # fmt: skip
+        ))
     return made
 
 
 def _train(
     program: Facts, jobs: list[FactsJob], place: Place, precision: Precision,
     hear: Hear | None,
-) -> list[Outcome]:  # fmt: skip
+) -> list[Outcome]:
     """One batch, in one compiled program."""
     most = _batch_size(program, place)
     rows = filled(jobs, place, most)
@@ -211,7 +211,7 @@ def _train(
     sizes = jax.tree.map(lambda *parts: jnp.stack(parts), *own)
     extent = Extent(*(
         jnp.asarray([getattr(spec, name) for spec, _ in rows], jnp.int32) for name in Extent._fields
-    ))  # fmt: skip
+    ))
     world, state = begin(program, keys, sizes, extent)
     lr = jnp.asarray([spec.lr for spec, _ in rows], float)
 
@@ -227,5 +227,5 @@ def _train(
     school = School(
         go_on, CHECK, final, place, precision, most,
         compile_seconds=COMPILE_SECONDS if place.platform == "cpu" else TRYING_SECONDS,
-    )  # fmt: skip
+    )
     return train_together(lessons, (world, state, lr), school, hear)

@@ -98,7 +98,7 @@ def _start(spec: Flow, seed: int) -> Weights:
 def _segment(
     program: Flow, weights: Weights, key: UInt32[Array, "2"], numbers: UInt32[Array, "k"],
     lr: Float[Array, ""],
-) -> tuple[Weights, Any]:  # fmt: skip
+) -> tuple[Weights, Any]:
     def step(weights: Weights, number: UInt32[Array, ""]) -> tuple[Weights, Any]:
         counts, subject, relation = (
             _sequences(program, key, number) if program.batch else _population(program)

@@ -26,8 +26,8 @@ from mnemoscope.models.retrieval import Frozen, Parameters, forward, margin, tok
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.adamw import adamw
-from mnemoscope.training.three_step.streaming import Source, Span, fold
 from mnemoscope.training.three_step.algorithm import ThreeSteps, parameters_of
+from mnemoscope.training.three_step.streaming import Source, Span, fold
 
 
 class State(NamedTuple):
@@ -78,7 +78,7 @@ def _scaled(spec: Retrieval, frozen: Frozen, learned: ThreeSteps) -> Parameters:
 def loss_and_gradient(
     spec: Retrieval, layout: Layout, frozen: Frozen, source: Source, parameters: Parameters,
     samples: Array,
-) -> tuple[Float[Array, ""], Parameters]:  # fmt: skip
+) -> tuple[Float[Array, ""], Parameters]:
     """Lhat and its gradient in V and W_KQ, over all samples."""
 
     def summed(parameters: Parameters, batch: Batch, live: Bool[Array, "B"]) -> Array:
@@ -102,7 +102,7 @@ def loss_and_gradient(
 def step(
     spec: Retrieval, layout: Layout, optimiser: str, frozen: Frozen, source: Source,
     state: State, samples: Array, lr: Array,
-) -> tuple[State, Info]:  # fmt: skip
+) -> tuple[State, Info]:
     """One full-batch step."""
     loss, g = loss_and_gradient(spec, layout, frozen, source, state.parameters, samples)
     norm = jnp.sqrt(sum(jnp.sum(part**2) for part in g))

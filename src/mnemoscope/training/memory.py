@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, UInt32
 
+from mnemoscope.engine.device import loops_inside
 from mnemoscope.models.memory import (
     Pairs,
     Weights,
@@ -19,7 +20,6 @@ from mnemoscope.models.memory import (
     draw_weights,
     logits,
 )
-from mnemoscope.engine.device import loops_inside
 from mnemoscope.spec.memory import Memory
 from mnemoscope.training.adamw import adamw
 from mnemoscope.training.side_by_side import over_rows, take_steps

@@ -11,15 +11,7 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from mnemoscope.spec.validators import Device
-from mnemoscope.engine.free_memory import SINGULAR, check_fits
-from mnemoscope.engine.random import named_key
-from mnemoscope.models.memory import Full, least_squares
 from mnemoscope.engine.device import Place, Precision, find_device, forget_programs, numerics
-from mnemoscope.engine.record import Outcome
-from mnemoscope.engine.memory_budget import Room
-from mnemoscope.spec import Memory, SpecError
-from mnemoscope.engine.interrupts import handing_on
 from mnemoscope.engine.early_stopping import (
     LEAST_LARGE,
     LEAST_ON_GPU,
@@ -32,6 +24,14 @@ from mnemoscope.engine.early_stopping import (
     round_up,
     train_together,
 )
+from mnemoscope.engine.free_memory import SINGULAR, check_fits
+from mnemoscope.engine.interrupts import handing_on
+from mnemoscope.engine.memory_budget import Room
+from mnemoscope.engine.random import named_key
+from mnemoscope.engine.record import Outcome
+from mnemoscope.models.memory import Full, least_squares
+from mnemoscope.spec import Memory, SpecError
+from mnemoscope.spec.validators import Device
 from mnemoscope.training.memory import accuracy_of, advance, begin, constructed_accuracy
 
 MemoryJob = tuple[Memory, int]
@@ -104,7 +104,7 @@ def _batch_size(program: Memory, place: Place) -> int:
         raise SpecError(
             "items", f"expected few enough for the memory that is free, got {program.items:,} "
             f"({needed_bytes(program) / 1e9:.1f} GB)",
-        )  # fmt: skip
+        )
     return most_rows(fits, MOST_AT_ONCE, place)
 
 
@@ -123,7 +123,7 @@ def draw_streams(jobs: list[MemoryJob]) -> tuple[dict[str, jnp.ndarray], jnp.nda
 def _construct(
     program: Memory, jobs: list[MemoryJob], place: Place, precision: Precision,
     hear: Hear | None,
-) -> list[Outcome]:  # fmt: skip
+) -> list[Outcome]:
     keys, items = draw_streams(jobs)
     if program.method == "hebbian":
         told = np.asarray(constructed_accuracy(program, keys, items))
@@ -142,13 +142,13 @@ def _construct(
             precision=precision, device=place.device_kind,
         )
         for row, (spec, seed) in enumerate(jobs)
-    ]  # fmt: skip
+    ]
 
 
 def _train(
     program: Memory, jobs: list[MemoryJob], place: Place, precision: Precision,
     hear: Hear | None,
-) -> list[Outcome]:  # fmt: skip
+) -> list[Outcome]:
     most, least = _batch_size(program, place), LEAST_ON_GPU
     if program.items > LARGE:
         least = LEAST_LARGE
@@ -168,5 +168,5 @@ def _train(
     # All items are in every check: its accuracy is the final one.
     school = School(
         go_on, CHECK, lambda rows: last, place, precision, most, least,
-    )  # fmt: skip
+    )
     return train_together(lessons, (pairs, state, lr), school, hear)

@@ -37,7 +37,7 @@ def judge(kind: str, pairs: Sequence[Compared]) -> Agreement:
     makers = {
         "terms": _of_terms, "critical": _of_critical, "bound": _of_bound, "matched": _of_matched,
         "spread": _of_spread, "mlp": _of_mlp,
-    }  # fmt: skip
+    }
     return makers[kind](pairs) if kind in makers else _of_accuracy(pairs)
 
 
@@ -71,7 +71,7 @@ def _of_terms(pairs: Sequence[Compared]) -> Agreement:
 def _of_accuracy(pairs: Sequence[Compared]) -> Agreement:
     off = np.array([abs(pair.predicted - pair.observed) for pair in pairs])
     figures = {"settings": float(len(off)), "mean error": float(off.mean()),
-               "worst error": float(off.max())}  # fmt: skip
+               "worst error": float(off.max())}
     middle = [o for o, pair in zip(off, pairs, strict=True) if 0.1 <= pair.observed <= 0.9]
     if middle:
         figures["mean error, observed 0.1 to 0.9"] = float(np.mean(middle))
@@ -81,7 +81,7 @@ def _of_accuracy(pairs: Sequence[Compared]) -> Agreement:
     return Agreement(figures, {
         "mean error": ("at most 0.03", figures["mean error"] <= 0.03),
         "worst error": ("at most 0.08", figures["worst error"] <= 0.08),
-    })  # fmt: skip
+    })
 
 
 def _of_mlp(pairs: Sequence[Compared]) -> Agreement:
@@ -99,7 +99,7 @@ def _of_mlp(pairs: Sequence[Compared]) -> Agreement:
         for name in ("activation", "embedding", "trigger"):
             for value in sorted({getattr(pair.spec, name) for pair in inside}):
                 some = [o for o, pair in zip(off, inside, strict=True)
-                        if getattr(pair.spec, name) == value]  # fmt: skip
+                        if getattr(pair.spec, name) == value]
                 figures[f"mean error of {value} ({len(some)})"] = float(np.mean(some))
     outside = [abs(p.predicted - p.observed) for p in pairs if p.note.endswith(OUTSIDE)]
     if outside:
@@ -116,7 +116,7 @@ def _of_matched(pairs: Sequence[Compared]) -> Agreement:
         "mean error": ("at most 0.02", figures["mean error"] <= 0.02),
         "worst error": ("at most 0.08", figures["worst error"] <= 0.08),
         "largest standard error": ("at most 0.01", largest <= 0.01),
-    })  # fmt: skip
+    })
 
 
 def _of_spread(pairs: Sequence[Compared]) -> Agreement:

@@ -41,7 +41,7 @@ class Geometry:
         return {
             "mean_norm": V**-0.5, "norm_spread": (2 * d) ** -0.5, "usual_cosine": d**-0.5,
             "effective_dim": d / (1 + d / V),  # sum l^2 = d (1/d^2)(1 + d/V): Marchenko-Pastur
-        }  # fmt: skip
+        }
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -67,7 +67,7 @@ def look_at(Z: np.ndarray) -> Geometry:
         usual_cosine=float(np.sqrt(np.mean(off**2))), largest_cosine=float(off.max()),
         effective_dim=float(values.sum() ** 2 / np.sum(values**2)),
         spectrum=tuple(float(one) for one in values),
-    )  # fmt: skip
+    )
 
 
 def _second_moments(centred: np.ndarray) -> np.ndarray:

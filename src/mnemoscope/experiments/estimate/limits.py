@@ -113,7 +113,7 @@ class _Seed:
 def search_limits(
     guess: float, *, ends: tuple[int, int] | None = None, resolution: float = 0.03,
     tolerance: float = 0.1, seeds_at_first: int = SEEDS_AT_FIRST, most_seeds: int = 16,
-) -> LimitSearch:  # fmt: skip
+) -> LimitSearch:
     """Find up to where seeds say yes, to +-`tolerance`; yes is expected below, no above."""
     seeds: list[_Seed] = []
     while True:

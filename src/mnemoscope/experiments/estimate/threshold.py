@@ -70,7 +70,7 @@ def find_crossing(
         made = bootstrap(
             (np.arange(len(names)),), statistic, n_resamples=resamples, method="percentile",
             vectorized=True, rng=np.random.default_rng(len(names)),
-        )  # fmt: skip
+        )
     low, high = made.confidence_interval
     # The percentile interval of few seeds is too narrow by sqrt((n - 1)/n), and by Student's
     # tails: widen it about the estimate by both.

@@ -23,7 +23,7 @@ def _log_uniform(draw: np.random.Generator, low: float, high: float) -> int:
 
 
 def _take(count: int, made: Iterator[Retrieval], fits: Callable[[Retrieval], bool]
-          ) -> list[Retrieval]:  # fmt: skip
+          ) -> list[Retrieval]:
     taken: list[Retrieval] = []
     while len(taken) < count:
         one = next(made)
@@ -112,7 +112,7 @@ def for_mlp(count: int, seed: int = SEED + 12) -> list[Retrieval]:
             "samples": max(200, round(V * math.exp(draw.uniform(math.log(3), math.log(80))))),
             "width": int(2 ** draw.integers(6, 12)), "activation": activations[turn % 5],
             "embedding": embedding, "trigger": ("keys", "additive")[turn % 2],
-        })  # fmt: skip
+        })
         if spec.samples * spec.width * spec.dim <= MOST_HIDDEN_WORK:
             taken.append(spec)
     return taken

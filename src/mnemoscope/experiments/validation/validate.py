@@ -8,16 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from mnemoscope.experiments.estimate.agreement import OUTSIDE, Compared
-from mnemoscope.experiments.estimate.search import Found, Search, search_crossing
-from mnemoscope.training.three_step.batch import simulate_many
-from mnemoscope.experiments.validation import drawn_settings
 from mnemoscope.experiments.critical import critical_many
 from mnemoscope.experiments.decoders import decode, see
+from mnemoscope.experiments.estimate.agreement import OUTSIDE, Compared
+from mnemoscope.experiments.estimate.search import Found, Search, search_crossing
 from mnemoscope.experiments.noise_terms import measure_terms
 from mnemoscope.experiments.sweep import ThisProcess
-from mnemoscope.spec.validators import Device
+from mnemoscope.experiments.validation import drawn_settings
 from mnemoscope.spec import Retrieval
+from mnemoscope.spec.validators import Device
 from mnemoscope.store.schema import NOWHERE
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.attention import attention_terms
@@ -26,6 +25,7 @@ from mnemoscope.theory.critical import critical_value
 from mnemoscope.theory.matched_filter import matched_filter_accuracy
 from mnemoscope.theory.predict import predict
 from mnemoscope.theory.seeds import LEVEL
+from mnemoscope.training.three_step.batch import simulate_many
 
 # Settings to a call of the simulator, between words of progress.
 TOGETHER = 15
@@ -119,7 +119,7 @@ def compare_critical(
                 some, "samples", target=TARGET, ranges=[(start(spec), None) for spec in some],
                 tolerance=0.0, most_seeds=seeds, use_theory=False, store=store,
                 workers=ThisProcess(device),
-            )  # fmt: skip
+            )
             for spec, one in zip(some, found, strict=True):
                 told = critical_value(spec, "samples", TARGET)
                 if told is not None:
@@ -127,7 +127,7 @@ def compare_critical(
                     yield Compared(
                         spec, "three steps", float(told), one.estimate or math.nan,
                         _error(one.low, one.high), bound,
-                    )  # fmt: skip
+                    )
             progress(len(some))
 
 
@@ -197,7 +197,7 @@ def _error(low: float | None, high: float | None) -> float:
 
 
 def _of(spec: Retrieval, name: str, predicted: float, values: Sequence[float], note: str = ""
-        ) -> Compared:  # fmt: skip
+        ) -> Compared:
     mean = float(np.mean(values))
     error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
     return Compared(spec, name, predicted, mean, error, note)

@@ -7,15 +7,14 @@ not for every task.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from mnemoscope.training import memory_trials
-from mnemoscope.training import facts_trials
-from mnemoscope.training.three_step.batch import simulate_many
-from mnemoscope.training.three_step.call import bucket
-from mnemoscope.spec.validators import Device
 from mnemoscope.engine.device import find_device
+from mnemoscope.engine.early_stopping import Hear
 from mnemoscope.engine.record import AnyJob, Outcome, Record, Trial
 from mnemoscope.spec import Facts, Memory, Retrieval, Spec, SpecError
-from mnemoscope.engine.early_stopping import Hear
+from mnemoscope.spec.validators import Device
+from mnemoscope.training import facts_trials, memory_trials
+from mnemoscope.training.three_step.batch import simulate_many
+from mnemoscope.training.three_step.call import bucket
 
 # Trials to a batch: what is lost when the driver dies in the middle of one.
 MOST_IN_A_BATCH = {"cpu": 8, "gpu": 128}

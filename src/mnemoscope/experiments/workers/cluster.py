@@ -23,13 +23,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from mnemoscope.engine.device import keep_compiled_programs, share_gpu
+from mnemoscope.engine.extras import need
+from mnemoscope.engine.record import NUMERICS_VERSION, AnyJob, Record
 from mnemoscope.experiments.sweep import ThisProcess, Workers
 from mnemoscope.experiments.workers.batches import MOST_IN_A_BATCH, crashed, run_batch
-from mnemoscope.engine.extras import need
-from mnemoscope.spec.validators import Device
-from mnemoscope.engine.device import keep_compiled_programs, share_gpu
-from mnemoscope.engine.record import NUMERICS_VERSION, AnyJob, Record
 from mnemoscope.spec import SpecError
+from mnemoscope.spec.validators import Device
 
 Say = Callable[[str], None]
 FORMS = "local, local:4, tcp://HOST:PORT, slurm or slurm:4"
@@ -85,7 +85,7 @@ def open_workers(
         raise SpecError(
             "device", "expected cpu or auto with local workers, since one process fills a GPU; "
             "leave --cluster out, or start workers with --resources GPU=1",
-        )  # fmt: skip
+        )
     # What Dask logs about workers that come and go is told here in one line, where it matters.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     cluster = None
@@ -94,7 +94,7 @@ def open_workers(
             cluster = distributed.LocalCluster(
                 n_workers=count, threads_per_worker=1, dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL, env={"JAX_PLATFORMS": "cpu"},
-            )  # fmt: skip
+            )
         device = "cpu"
     elif kind == "slurm":
         cluster = _slurm(count, device)
@@ -130,7 +130,7 @@ class FarWorkers:
     def __init__(
         self, client: Any, distributed: Any, device: Device, budget: int | None, say: Say | None,
         *, patient: bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.client, self.distributed = client, distributed
         self.device: Device = device
         self.budget, self.say, self.patient = budget, say, patient
@@ -149,7 +149,7 @@ class FarWorkers:
         future = self.client.submit(
             run_far, batch, self.device, self.budget, NUMERICS_VERSION, pure=False,
             resources={"GPU": 1} if self.device == "gpu" else None,
-        )  # fmt: skip
+        )
         self._under_way[future] = batch
         future.add_done_callback(self._ready.put)
 
@@ -188,7 +188,7 @@ class FarWorkers:
                 raise SpecError(
                     "device", f"expected a worker with a GPU (dask worker ... --resources GPU=1), "
                     f"got {there} without",
-                )  # fmt: skip
+                )
             raise SpecError("cluster", "expected a scheduler with workers, got one without")
 
     def _workers(self) -> list[dict[str, Any]]:
@@ -254,14 +254,14 @@ def _slurm(jobs: int, device: Device) -> Any:
     more: dict[str, Any] = {}
     if device == "gpu":
         more = {"worker_extra_args": ["--resources", "GPU=1"],
-                "job_extra_directives": ["--gres=gpu:1"]}  # fmt: skip
+                "job_extra_directives": ["--gres=gpu:1"]}
     if shutil.which("sbatch") is None:
         raise SpecError("cluster", "expected Slurm's sbatch on the path, got none")
     cluster = SLURMCluster(
         cores=told.get("cores") or 1, processes=1, memory=told.get("memory") or "4GB",
         python=sys.executable, **more,
         scheduler_options={"dashboard": False, "dashboard_address": ":0"},
-    )  # fmt: skip
+    )
     refused = _refused(cluster.job_script())
     if refused:
         cluster.close()

@@ -14,9 +14,9 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+from mnemoscope.engine.record import AnyJob, Record
 from mnemoscope.experiments.workers.batches import MOST_IN_A_BATCH, batches, run_batch
 from mnemoscope.spec.validators import Device
-from mnemoscope.engine.record import AnyJob, Record
 
 # Batches under way at once. They compile side by side, but take turns on a GPU: the more there are,
 # the later each ends, and what has not ended is lost when the driver is stopped.

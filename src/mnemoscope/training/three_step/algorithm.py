@@ -25,9 +25,7 @@ from jaxtyping import Array, Float
 from mnemoscope.engine.layout import Layout
 from mnemoscope.models.retrieval import Frozen, Parameters
 from mnemoscope.spec import Retrieval
-from mnemoscope.training.three_step.algorithm import by_sample
-from mnemoscope.training.three_step.algorithm import by_token
-from mnemoscope.training.three_step.algorithm import by_winner
+from mnemoscope.training.three_step import by_sample, by_token, by_winner
 from mnemoscope.training.three_step.streaming import Count, Progress, Source
 
 

@@ -13,15 +13,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import jax
 
-from mnemoscope.training.three_step.call import Call, call_for, compiled, forget_calls, run_call
-from mnemoscope.spec.validators import Device
-from mnemoscope.engine.layout import Layout, needed_bytes
 from mnemoscope.engine.device import Precision, find_device, forget_programs, programs_crowd
-from mnemoscope.engine.record import Job, Trial
-from mnemoscope.engine.memory_budget import Room
-from mnemoscope.training.three_step.simulation import passes, read_seen, simulate
-from mnemoscope.spec import Retrieval
 from mnemoscope.engine.interrupts import handing_on, stop_if_asked
+from mnemoscope.engine.layout import Layout, needed_bytes
+from mnemoscope.engine.memory_budget import Room
+from mnemoscope.engine.record import Job, Trial
+from mnemoscope.spec import Retrieval
+from mnemoscope.spec.validators import Device
+from mnemoscope.training.three_step.call import Call, call_for, compiled, forget_calls, run_call
+from mnemoscope.training.three_step.simulation import passes, read_seen, simulate
 from mnemoscope.training.three_step.streaming import Progress
 
 Message = Callable[[str], None]
@@ -64,7 +64,7 @@ def simulate_many(
                 done[number] = simulate(
                     spec, seed, precision=precision, device=device, budget=budget,
                     progress=None if hear is None else shares(spec, seed, hear),
-                )  # fmt: skip
+                )
         else:
             groups.setdefault(call, []).append(number)
     plans: list[tuple[Call, list[int]]] = []

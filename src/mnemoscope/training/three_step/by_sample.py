@@ -87,7 +87,7 @@ def first_gradient(
 def _pull(
     program: Retrieval, layout: Layout, frozen: Frozen, source: Source, M: Array,
     sums: tuple[Array, Array], span: Span,
-) -> tuple[Float[Array, "V"], Float[Array, ""]]:  # fmt: skip
+) -> tuple[Float[Array, "V"], Float[Array, ""]]:
     def body(
         sums: tuple[Array, Array], batch: Batch, live: Bool[Array, "B"]
     ) -> tuple[Array, Array]:
@@ -137,7 +137,7 @@ def attention_direction(
 def _add_errors(
     program: Retrieval, layout: Layout, frozen: Frozen, source: Source, M: Array, w: Array,
     total: Array, span: Span,
-) -> Float[Array, "V h"]:  # fmt: skip
+) -> Float[Array, "V h"]:
     def body(total: Array, batch: Batch, live: Bool[Array, "B"]) -> Array:
         a = jax.nn.softmax(attention_scores(frozen, batch, w), axis=1)
         features = hidden(program, frozen, pool(program, frozen, batch, a))

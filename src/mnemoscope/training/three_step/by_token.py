@@ -208,7 +208,7 @@ def _value_table(
 def _assemble_alpha(
     program: Retrieval, frozen: Frozen, counts: Counts, R: Array, R_trig: Array, q: Array,
     samples: int | Count,
-) -> Float[Array, "d"]:  # fmt: skip
+) -> Float[Array, "d"]:
     token = inverse(frozen.permutation)
     K = counts.pairs.astype(R.dtype)
     n = counts.labels.astype(R.dtype)

@@ -81,7 +81,7 @@ Features = tuple[Float[Array, "V h"], Float[Array, "V h"]]
 def _dense(
     program: Retrieval, layout: Layout, frozen: Frozen, source: Source, features: Features,
     scores: Scores, samples: int | Count, progress: Progress | None,
-) -> Sums:  # fmt: skip
+) -> Sums:
     noise, informative = features
     V = program.vocab
     empty = Winners(jnp.zeros((V, V), jnp.int32), jnp.zeros(V, jnp.int32))
@@ -112,7 +112,7 @@ def _count(
 def _factored(
     program: Retrieval, layout: Layout, frozen: Frozen, source: Source, features: Features,
     scores: Scores, samples: int | Count, progress: Progress | None,
-) -> Sums:  # fmt: skip
+) -> Sums:
     # Buffers are handed over to be changed in place, so each is its own.
     none = (jnp.zeros(program.vocab, jnp.uint32) for _ in range(2))
     empty = Sums(jnp.zeros_like(features[0]), *none)
@@ -125,7 +125,7 @@ def _factored(
 def _add(
     program: Retrieval, layout: Layout, source: Source, features: Features, scores: Scores,
     sums: Sums, span: Span,
-) -> Sums:  # fmt: skip
+) -> Sums:
     def body(sums: Sums, batch: Batch, live: Bool[Array, "B"]) -> Sums:
         noise, wins = hard_attention(batch, scores)
         wins = wins | (program.attention == "locked")
@@ -143,7 +143,7 @@ def _add(
 def _expected(
     frozen: Frozen, layout: Layout, V1: Float[Array, "d h"], features: Float[Array, "V h"],
     wins: UInt32[Array, "V"],
-) -> Float[Array, "V h"]:  # fmt: skip
+) -> Float[Array, "V h"]:
     """sum_t wins_t p_t h_t^T with p_t = softmax(U V1 h_t), for a block of tokens at a time."""
     V, rows = features.shape[0], layout.rows
 

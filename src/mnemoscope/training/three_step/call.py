@@ -20,15 +20,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from mnemoscope.engine import random
-from mnemoscope.training.three_step.evaluation import Look, look_at_steps
-from mnemoscope.engine.layout import Layout, choose_layout, needed_bytes
-from mnemoscope.models.retrieval import draw_frozen
 from mnemoscope.engine.device import Place, Precision, numerics
-from mnemoscope.engine.record import Job
+from mnemoscope.engine.layout import Layout, choose_layout, needed_bytes
 from mnemoscope.engine.memory_budget import Room, plan_memory
+from mnemoscope.engine.record import Job
+from mnemoscope.models.retrieval import draw_frozen
 from mnemoscope.spec import Retrieval
-from mnemoscope.training.three_step.streaming import Count, Source
 from mnemoscope.training.three_step.algorithm import Rates, three_steps, train_in_one_call
+from mnemoscope.training.three_step.evaluation import Look, look_at_steps
+from mnemoscope.training.three_step.streaming import Count, Source
 
 _compiling: dict[Any, threading.Lock] = {}
 
@@ -146,11 +146,11 @@ def _arguments(call: Call, jobs: Sequence[Job]) -> tuple[Any, ...]:
 def _trials(
     program: Retrieval, layout: Layout, law: str, streams: dict[str, jax.Array],
     dims: jax.Array, samples: Count, fresh: Count, rates: Rates,
-) -> Seen:  # fmt: skip
+) -> Seen:
     def one(
         streams: dict[str, jax.Array], dim: jax.Array, own: jax.Array, tests: jax.Array,
         rates: Rates,
-    ) -> Seen:  # fmt: skip
+    ) -> Seen:
         exact = None if law == "orthonormal" else dim
         frozen = draw_frozen(program, law, streams, exact)
         train = Source(streams["train"], frozen.permutation)

@@ -39,8 +39,8 @@ from mnemoscope.models.retrieval import (
 )
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
-from mnemoscope.training.three_step.streaming import Count, Source, Span, fold
 from mnemoscope.training.three_step.algorithm import Rates, ThreeSteps, query_scale
+from mnemoscope.training.three_step.streaming import Count, Source, Span, fold
 
 Attend = Literal["uniform", "softmax", "argmax", "locked"]
 
@@ -95,7 +95,7 @@ def answers_by_token(
         return jax.lax.map(
             lambda row: name_label(frozen.U @ row[0], row[1]),
             (values, scale), batch_size=layout.rows,
-        )  # fmt: skip
+        )
 
     features = token_features(program, frozen)
     noise, tied = best(features[0])
@@ -113,7 +113,7 @@ def map_accuracy(frozen: Frozen, answers: Answers) -> Float[Array, ""]:
 def hits_by_token(
     program: Retrieval, layout: Layout, frozen: Frozen, source: Source,
     attend: Literal["argmax", "locked"], answers: Answers, w: Float[Array, "d"], count: Count,
-) -> Hits:  # fmt: skip
+) -> Hits:
     """Hits over the first `samples` of a stream where attention rests on one token."""
     scores = Scores.of(frozen, w)
 
@@ -136,7 +136,7 @@ def hits_by_sample(
     program: Retrieval, layout: Layout, frozen: Frozen, source: Source,
     attend: Literal["uniform", "softmax"], Vmat: Float[Array, "d h"], w: Float[Array, "d"],
     count: Count,
-) -> Hits:  # fmt: skip
+) -> Hits:
     """Hits over the first `samples` of a stream where attention mixes tokens; w = W_KQ z_EOS."""
     M = frozen.U @ Vmat
     longest = jnp.max(jnp.linalg.norm(M, axis=1))
@@ -173,7 +173,7 @@ class Look(NamedTuple):
 def look(
     program: Retrieval, layout: Layout, frozen: Frozen, test: Source, attend: Attend,
     Vmat: Float[Array, "d h"], w: Float[Array, "d"], count: Count, answers: Answers | None = None,
-) -> Look:  # fmt: skip
+) -> Look:
     """The model with Vmat and W_KQ z_EOS = w (its direction, for argmax) on fresh sequences.
 
     `answers`, where the caller has them for this Vmat, are not asked for again.
@@ -192,7 +192,7 @@ def look(
 def look_at_steps(
     program: Retrieval, layout: Layout, frozen: Frozen, test: Source, learned: ThreeSteps,
     rates: Rates, count: Count,
-) -> dict[str, Look]:  # fmt: skip
+) -> dict[str, Look]:
     """The model after each of the three steps; with locked attention there is only the last."""
     seen = partial(look, program, layout, frozen, test)
     if program.attention == "locked":

@@ -15,21 +15,20 @@ import jax
 import jax.numpy as jnp
 
 from mnemoscope.engine import random
-from mnemoscope.training.three_step.call import Seen, call_for, run_call
-from mnemoscope.training.three_step.evaluation import Look, look, look_at_steps
-from mnemoscope.spec.validators import Device
+from mnemoscope.engine.device import Place, Precision, find_device, numerics
+from mnemoscope.engine.interrupts import stop_if_asked
 from mnemoscope.engine.layout import Layout
+from mnemoscope.engine.memory_budget import Room, plan_memory
+from mnemoscope.engine.record import Job, Status, Step, Trial
 from mnemoscope.models.frozen import make_frozen
 from mnemoscope.models.retrieval import Frozen
-from mnemoscope.engine.device import Place, Precision, find_device, numerics
-from mnemoscope.engine.record import Job, Status, Step, Trial
-from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval
-from mnemoscope.engine.interrupts import stop_if_asked
+from mnemoscope.spec.validators import Device
 from mnemoscope.training import full_batch
-from mnemoscope.training.three_step.algorithm import algorithm
+from mnemoscope.training.three_step.algorithm import Rates, ThreeSteps, algorithm, train_three_steps
+from mnemoscope.training.three_step.call import Seen, call_for, run_call
+from mnemoscope.training.three_step.evaluation import Look, look, look_at_steps
 from mnemoscope.training.three_step.streaming import Count, Progress, Source
-from mnemoscope.training.three_step.algorithm import Rates, ThreeSteps, train_three_steps
 
 # Measurements taken during training that goes on after the three steps.
 CHECKPOINTS = 10
@@ -129,7 +128,7 @@ def _train_on(
         after, info = full_batch.step(
             spec.program(), layout, spec.then, frozen, train, state,
             jnp.uint32(spec.samples), jnp.asarray(spec.learning_rate, frozen.Z.dtype),
-        )  # fmt: skip
+        )
         if taken % every == 0 or taken == spec.steps:
             w = state.parameters.key_query @ frozen.query
             name, loss = f"{spec.then} {taken}", float(info.loss)

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, UInt32
 
-from mnemoscope.engine.layout import Layout
 from mnemoscope.engine.interrupts import stop_if_asked
+from mnemoscope.engine.layout import Layout
 from mnemoscope.tasks.retrieval import Batch, Drawn, draw, read
 
 Carry = TypeVar("Carry")

@@ -99,7 +99,7 @@ def _ask(
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     results = folder / f"{side}.npz"
     request = {"spec": spec.model_dump(), "side": side, "repeats": repeats, "device": device,
-               "budget": budget, "results": str(results)}  # fmt: skip
+               "budget": budget, "results": str(results)}
     answer = _call_worker(request)
     with np.load(results) as arrays:
         return answer, dict(arrays)
@@ -117,7 +117,7 @@ def _call_worker(request: dict[str, Any]) -> dict[str, Any]:
         # peak it reports is what was in use, not what was set aside.
         env={**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "true",
              "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.92", "JAX_TRACEBACK_FILTERING": "off"},
-    )  # fmt: skip
+    )
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()
         reason = lines[-1][:200] if lines else f"status {done.returncode}"

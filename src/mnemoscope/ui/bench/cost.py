@@ -1,9 +1,5 @@
 """How long the measurements of `bench` take, said before they are made."""
 
-from mnemoscope.ui.bench.diagram import DIAGRAMS, diagram_jobs
-from mnemoscope.ui.bench.facts import RATES, SEEDS, SETTING
-from mnemoscope.ui.bench.growth import AXES
-from mnemoscope.ui.bench.profile import REPEATS
 from mnemoscope.experiments.cost import (
     autodiff_seconds,
     compile_seconds,
@@ -12,6 +8,10 @@ from mnemoscope.experiments.cost import (
 )
 from mnemoscope.experiments.forecast import Forecast, counted, of_jobs
 from mnemoscope.spec import Retrieval
+from mnemoscope.ui.bench.diagram import DIAGRAMS, diagram_jobs
+from mnemoscope.ui.bench.facts import RATES, SEEDS, SETTING
+from mnemoscope.ui.bench.growth import AXES
+from mnemoscope.ui.bench.profile import REPEATS
 
 # A process that starts, and makes its samples.
 START_SECONDS = 4.0
@@ -38,7 +38,7 @@ def of_growth(base: Retrieval, doublings: int, repeats: int, platform: str) -> F
                 with_autodiff=False).usual
         for axis in AXES
         for k in range(doublings + 1)
-    ]  # fmt: skip
+    ]
     return Forecast(sum(told), sum(told), f"{counted(len(told), 'size')} along its axes")
 
 

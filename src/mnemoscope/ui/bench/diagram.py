@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.training.three_step.batch import simulate_many
-from mnemoscope.spec.validators import Device
 from mnemoscope.engine.record import Job
 from mnemoscope.spec import Retrieval
+from mnemoscope.spec.validators import Device
+from mnemoscope.training.three_step.batch import simulate_many
 
 # A d-N diagram for a small machine and for a GPU: points a side, seeds, and the rest.
 DIAGRAMS: dict[str, dict[str, int]] = {

@@ -3,14 +3,14 @@
 import time
 from typing import Any
 
-from mnemoscope.training.facts_trials import train_many
-from mnemoscope.spec.validators import Device
 from mnemoscope.engine.record import Outcome
 from mnemoscope.spec import Facts
+from mnemoscope.spec.validators import Device
+from mnemoscope.training.facts_trials import train_many
 
 SETTING = Facts(
     subjects=16, relations=16, answers=8, dim=32, heads=4, head_dim=8, width=64
-)  # fmt: skip
+)
 RATES = (1e-3, 3e-3, 1e-2)
 SEEDS = 4
 
@@ -28,7 +28,7 @@ def time_facts(device: Device) -> dict[str, Any]:
     return {
         "spec": SETTING.model_dump(), "trainings": len(jobs), "steps": steps,
         "seconds": together, "alone_seconds": alone, "ratio": together / alone,
-    }  # fmt: skip
+    }
 
 
 def _time(jobs: list[tuple[Facts, int]], device: Device) -> tuple[float, list[Outcome]]:

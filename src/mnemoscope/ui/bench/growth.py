@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mnemoscope.ui.bench.compare import run_case
 from mnemoscope.spec import Retrieval
+from mnemoscope.ui.bench.compare import run_case
 
 AXES = ("samples", "length", "vocab", "dim")
 
@@ -13,7 +13,7 @@ AXES = ("samples", "length", "vocab", "dim")
 def growth_exponents(
     base: Retrieval, device: str, doublings: int, repeats: int, budget: int | None = None,
     report: Callable[[float], None] | None = None,
-) -> dict[str, float]:  # fmt: skip
+) -> dict[str, float]:
     """For each axis, the slope of log seconds over log size, with all else held at `base`.
 
     `report` hears what share of the axes is done.

@@ -16,16 +16,15 @@ import jax
 import jax.numpy as jnp
 
 from mnemoscope.engine import random
-from mnemoscope.spec.validators import Device
+from mnemoscope.engine.device import find_device, numerics
 from mnemoscope.engine.layout import Layout
+from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.models.frozen import make_frozen
 from mnemoscope.models.retrieval import Frozen
-from mnemoscope.engine.device import find_device, numerics
-from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.validators import Device
 from mnemoscope.tasks.retrieval import sample
-from mnemoscope.training.three_step.algorithm import by_token
-from mnemoscope.training.three_step.algorithm import by_winner
+from mnemoscope.training.three_step import by_token, by_winner
 from mnemoscope.training.three_step.streaming import Count, Source
 
 REPEATS = 9

@@ -22,16 +22,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from mnemoscope.engine import random
+from mnemoscope.engine.device import find_device, numerics
 from mnemoscope.engine.layout import Layout
+from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.models.frozen import make_frozen
 from mnemoscope.models.retrieval import Frozen
-from mnemoscope.engine.device import find_device, numerics
-from mnemoscope.engine.memory_budget import Room, plan_memory
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import sample
+from mnemoscope.training.three_step.algorithm import ThreeSteps, train_three_steps
 from mnemoscope.training.three_step.reference import train_by_autodiff
 from mnemoscope.training.three_step.streaming import Source
-from mnemoscope.training.three_step.algorithm import ThreeSteps, train_three_steps
 
 SEED = 0
 

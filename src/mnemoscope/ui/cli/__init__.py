@@ -10,8 +10,8 @@ from typing import Any
 
 import cyclopts
 
-from mnemoscope.ui.cli.output import complain
 from mnemoscope.spec import SpecError
+from mnemoscope.ui.cli.output import complain
 
 # Commands are loaded when called for, so that what needs no simulator does not wait for it. Each
 # one's own help is its docstring, which begins with this line.

@@ -13,6 +13,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from mnemoscope.engine.device import find_device
+from mnemoscope.spec import Retrieval
+from mnemoscope.spec.validators import Device
 from mnemoscope.ui.bench.compare import Case, measure_bandwidth, run_case
 from mnemoscope.ui.bench.cost import of_case, of_diagram, of_growth, of_stages, of_trainings
 from mnemoscope.ui.bench.diagram import time_diagram
@@ -24,9 +27,6 @@ from mnemoscope.ui.bench.profile import profile as time_stages
 from mnemoscope.ui.cli.asking import YES, ask_first
 from mnemoscope.ui.cli.output import Watch, number, print_json
 from mnemoscope.ui.cli.setting import DEVICE, JSON, MEMORY, Setting, read_device, read_memory
-from mnemoscope.spec.validators import Device
-from mnemoscope.engine.device import find_device
-from mnemoscope.spec import Retrieval
 
 QUICK = [dict(vocab=256, dim=64, length=16, samples=4096)]
 CPU = [
@@ -234,7 +234,7 @@ def show(told: dict[str, Any], cases: list[Case]) -> None:
         ("of the memory limit", lambda c: f"{c.limit_fraction:.1%}"),
         ("first call, s", lambda c: number(c.first_seconds, 1)),
         ("results differ by", lambda c: "–" if c.difference is None else f"{c.difference:.0e}"),
-    ]  # fmt: skip
+    ]
     for name, read in rows:
         table.add_row(name, *(read(case) for case in cases))
     console.print(table)

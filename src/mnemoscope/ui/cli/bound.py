@@ -9,7 +9,15 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from mnemoscope.engine.device import find_device
+from mnemoscope.engine.memory_budget import Room, plan_memory
+from mnemoscope.experiments.collapse import measure_collapse, settings
+from mnemoscope.experiments.decoders import decode, see
 from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
+from mnemoscope.experiments.forecast import of_decoding
+from mnemoscope.spec import Retrieval, SpecError, read_option
+from mnemoscope.spec.validators import Device, between, whole
+from mnemoscope.theory.bound import collapse, limits, needed_nats
 from mnemoscope.ui.cli.asking import YES, ask_first
 from mnemoscope.ui.cli.output import Watch, bar, number, print_json
 from mnemoscope.ui.cli.setting import (
@@ -21,16 +29,8 @@ from mnemoscope.ui.cli.setting import (
     read_seeds,
     read_whole,
 )
-from mnemoscope.experiments.collapse import measure_collapse, settings
-from mnemoscope.experiments.decoders import decode, see
-from mnemoscope.experiments.forecast import of_decoding
-from mnemoscope.spec.validators import Device, between, whole
-from mnemoscope.engine.device import find_device
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.collapse import draw_collapse
-from mnemoscope.engine.memory_budget import Room, plan_memory
-from mnemoscope.spec import Retrieval, SpecError, read_option
-from mnemoscope.theory.bound import collapse, limits, needed_nats
 
 NAMES = {
     "matched_filter": "matched filter",
@@ -137,7 +137,7 @@ def draw(path: Path, seeds: int, device: Device, agreed: bool, json: bool) -> in
         {"spec": one.spec.model_dump(exclude_defaults=True), "x": one.x,
          **{name: share.as_dict() for name, share in one.shares.items()}}
         for one in points
-    ]  # fmt: skip
+    ]
     if json:
         print_json({"points": told, "path": str(path)})
     else:

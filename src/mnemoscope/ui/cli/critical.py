@@ -6,15 +6,15 @@ from typing import Annotated, cast, get_args
 from cyclopts import Parameter
 from rich.console import Console
 
+from mnemoscope.experiments.critical import Along, Critical, range_about
+from mnemoscope.experiments.critical import critical as find
+from mnemoscope.experiments.forecast import Forecast, of_crossings
+from mnemoscope.spec import LETTERS, Retrieval, read_option
+from mnemoscope.spec.validators import Measure, between, one_of
 from mnemoscope.ui.cli.asking import YES
 from mnemoscope.ui.cli.output import number, print_json
 from mnemoscope.ui.cli.setting import DEVICE, FIRST_SEED, JSON, Setting, read_device, read_whole
 from mnemoscope.ui.cli.sweeping import CLUSTER, MEASURE, STORE, open_tools, read_ends, read_measure
-from mnemoscope.experiments.critical import Along, Critical, range_about
-from mnemoscope.experiments.critical import critical as find
-from mnemoscope.experiments.forecast import Forecast, of_crossings
-from mnemoscope.spec.validators import Measure, between, one_of
-from mnemoscope.spec import LETTERS, Retrieval, read_option
 
 WORDS = {
     "found": "the interval is as narrow as asked for",
@@ -64,13 +64,13 @@ def critical(
         return of_crossings(
             [spec], axis, [(low, high)], target=aim, measure=what, most_seeds=most,
             platform=platform,
-        )  # fmt: skip
+        )
 
     with open_tools(cluster, read_device(device), store, ahead, agreed=yes) as tools:
         found = find(
             spec, axis, target=aim, measure=what, low=low, high=high, tolerance=wide,
             most_seeds=most, first_seed=first, **tools,
-        )  # fmt: skip
+        )
     if json:
         print_json(found.as_dict())
     else:
@@ -94,7 +94,7 @@ def show(found: Critical) -> None:
     fixed = " ".join(
         f"{letter}={getattr(spec, name):,}" for name, letter in LETTERS.items()
         if name != found.axis and (name != "width" or spec.width)
-    )  # fmt: skip
+    )
     console.print(f"{fixed}, {found.measure} {found.target:g} along {found.axis}", style="bold")
     lost = found.status == "unresolved" and found.estimate is None
     words = "all trials at a place it needed crashed" if lost else WORDS[found.status]

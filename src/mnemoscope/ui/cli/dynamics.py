@@ -8,17 +8,17 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from mnemoscope.ui.cli.asking import YES, ask_first
-from mnemoscope.ui.cli.output import Watch, deliver, number
-from mnemoscope.ui.cli.setting import DEVICE, field_option, read_device, read_given, read_whole
+from mnemoscope.engine.device import find_device, numerics
 from mnemoscope.experiments.dynamics import Dynamics
 from mnemoscope.experiments.dynamics import dynamics as run
 from mnemoscope.experiments.forecast import of_flow
-from mnemoscope.engine.device import find_device, numerics
-from mnemoscope.ui.figures.canvas import check_form
-from mnemoscope.ui.figures.dynamics import draw_dynamics
 from mnemoscope.spec import Flow
 from mnemoscope.training.flow import check_room
+from mnemoscope.ui.cli.asking import YES, ask_first
+from mnemoscope.ui.cli.output import Watch, deliver, number
+from mnemoscope.ui.cli.setting import DEVICE, field_option, read_device, read_given, read_whole
+from mnemoscope.ui.figures.canvas import check_form
+from mnemoscope.ui.figures.dynamics import draw_dynamics
 
 
 def dynamics(

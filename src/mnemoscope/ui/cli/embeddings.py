@@ -10,15 +10,15 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from mnemoscope.experiments.compare_embeddings import Way, compare_ways, prepare_ways
+from mnemoscope.experiments.forecast import jobs_ahead
+from mnemoscope.spec import SpecError
 from mnemoscope.ui.cli.asking import YES
 from mnemoscope.ui.cli.output import print_json
 from mnemoscope.ui.cli.setting import DEVICE, FIRST_SEED, JSON, read_device, read_whole
 from mnemoscope.ui.cli.sweeping import STORE, check_store, open_tools
-from mnemoscope.experiments.forecast import jobs_ahead
-from mnemoscope.experiments.compare_embeddings import Way, compare_ways, prepare_ways
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.spectrum import draw_spectra
-from mnemoscope.spec import SpecError
 
 
 def embeddings(
@@ -82,7 +82,7 @@ def embeddings(
         print_json({
             "setting": {name: getattr(ways[-1].spec, name) for name in names},
             "ways": [one.as_dict() for one in ways], "path": None if out is None else str(out),
-        })  # fmt: skip
+        })
     else:
         show(ways)
         if out is not None:
@@ -116,7 +116,7 @@ def show(ways: list[Way]) -> None:
     table = Table(box=box.SIMPLE, title="Geometry", title_justify="left")
     names = {"mean's norm": "mean_norm", "spread of norms": "norm_spread",
              "usual cosine": "usual_cosine", "largest cosine": "largest_cosine",
-             "effective dim": "effective_dim"}  # fmt: skip
+             "effective dim": "effective_dim"}
     table.add_column("")
     for name in names:
         table.add_column(name, justify="right")
@@ -125,7 +125,7 @@ def show(ways: list[Way]) -> None:
         table.add_row(one.name, *(_short(getattr(told, key)) for key in names.values()))
     expected = own.geometry.expected
     table.add_row("random", *(f"{expected[key]:.3g}" if key in expected else "–"
-                              for key in names.values()))  # fmt: skip
+                              for key in names.values()))
     console.print(table)
     spec = random.spec
     title = f"Recall at V={spec.vocab:,} d={spec.dim:,} L={spec.length:,} N={spec.samples:,}"
@@ -135,5 +135,5 @@ def show(ways: list[Way]) -> None:
     for one in ways:
         lost = (random.accuracy.mean or 0) - (one.accuracy.mean or 0)
         table.add_row(one.name, str(one.accuracy), str(one.attention),
-                      "" if one is random else f"{lost:+.3f}")  # fmt: skip
+                      "" if one is random else f"{lost:+.3f}")
     console.print(table)

@@ -13,11 +13,11 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.console import Console
 
-from mnemoscope.ui.cli.setting import DEVICE, read_whole
 from mnemoscope.engine.extras import need
-from mnemoscope.spec.validators import Device, one_of
 from mnemoscope.spec import SpecError, read_option
+from mnemoscope.spec.validators import Device, one_of
 from mnemoscope.store.schema import NOWHERE, connect, default_path
+from mnemoscope.ui.cli.setting import DEVICE, read_whole
 
 USUAL_PORT = 8717
 
@@ -115,7 +115,7 @@ def serve(host: str, port: int | None, store: Path, device: Device, *, browser: 
     config = uvicorn.Config(
         explorer.app(host, at), log_level="warning", access_log=False, lifespan="off",
         server_header=False, timeout_graceful_shutdown=2, h11_max_incomplete_event_size=16384,
-    )  # fmt: skip
+    )
     named = socket.gethostname() if host in EVERYWHERE else host
     shown = f"[{named}]" if ":" in named else named
     address = f"http://{shown}:{at}/"
@@ -139,4 +139,4 @@ def serve(host: str, port: int | None, store: Path, device: Device, *, browser: 
         left = explorer.measurements.close()
         if left:
             print(f"{left} measurement{'s' * (left > 1)} not finished; what was done is kept",
-                  file=sys.stderr)  # fmt: skip
+                  file=sys.stderr)

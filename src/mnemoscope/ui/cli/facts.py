@@ -8,6 +8,19 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from mnemoscope.experiments.axes import read_axis
+from mnemoscope.experiments.facts import (
+    FactsCapacity,
+    Lessons,
+    Scaling,
+    facts_capacity_many,
+    facts_questions,
+    learn_facts,
+)
+from mnemoscope.experiments.forecast import Forecast, jobs_ahead, of_limits
+from mnemoscope.spec import Facts, read_option
+from mnemoscope.spec.validators import between, one_of
+from mnemoscope.theory.associative import GUIDE_FACTS
 from mnemoscope.ui.cli.asking import YES
 from mnemoscope.ui.cli.memory import WORDS
 from mnemoscope.ui.cli.output import bar, number, print_json
@@ -21,19 +34,6 @@ from mnemoscope.ui.cli.setting import (
     read_whole,
 )
 from mnemoscope.ui.cli.sweeping import CLUSTER, STORE, open_tools
-from mnemoscope.experiments.axes import read_axis
-from mnemoscope.experiments.facts import (
-    FactsCapacity,
-    Lessons,
-    Scaling,
-    facts_capacity_many,
-    facts_questions,
-    learn_facts,
-)
-from mnemoscope.experiments.forecast import Forecast, jobs_ahead, of_limits
-from mnemoscope.spec.validators import between, one_of
-from mnemoscope.spec import Facts, read_option
-from mnemoscope.theory.associative import GUIDE_FACTS
 
 
 def facts(
@@ -96,7 +96,7 @@ def facts(
     if capacity is not None:
         scaling = cast(Scaling, read_option("capacity", one_of(*get_args(Scaling)), capacity))
         how = {"seeds": count, "most_seeds": count, "resolution": min(0.05, wide / 2),
-               "tolerance": wide}  # fmt: skip
+               "tolerance": wide}
 
         def ahead(left: object, platform: str) -> Forecast:
             return of_limits(facts_questions([spec], scaling, several), **how, platform=platform)
@@ -142,7 +142,7 @@ def show(done: Lessons) -> None:
             str(one.seed), one.status, number(one.accuracy), bar(one.accuracy or 0.0),
             number(told.get("relation_accuracy")), number(told.get("steps"), 0),
             number(told.get("loss")),
-        )  # fmt: skip
+        )
     console.print(table)
     console.print(f"accuracy  [bold]{done.interval}[/bold]  95 % interval over seeds")
     for one in done.outcomes:
@@ -158,7 +158,7 @@ def show_capacity(found: FactsCapacity) -> None:
     console.print(
         f"d={spec.dim} H={spec.heads} d_h={spec.head_dim} m={spec.width}: {spec.parameters:,} "
         f"parameters, {grow}, accuracy {spec.target:g}", style="bold",
-    )  # fmt: skip
+    )
     console.print(f"status      {found.limits.status}: {WORDS[found.limits.status]}")
     facts = found.facts(limits.estimate)
     if facts is not None:

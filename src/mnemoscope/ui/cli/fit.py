@@ -8,20 +8,20 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from mnemoscope.ui.cli.asking import YES, ask_first
-from mnemoscope.ui.cli.critical import read_range
-from mnemoscope.ui.cli.output import deliver
-from mnemoscope.ui.cli.setting import DEVICE, FIRST_SEED, JSON, Setting, read_device, read_whole
-from mnemoscope.ui.cli.sweeping import CLUSTER, MEASURE, STORE, open_tools, read_measure
 from mnemoscope.experiments.axes import read_axis
 from mnemoscope.experiments.critical import Along
 from mnemoscope.experiments.fit import Scaling, settings
 from mnemoscope.experiments.fit import fit as find
 from mnemoscope.experiments.forecast import GUESS, Forecast, of_crossings, of_theory
+from mnemoscope.spec import LETTERS, SpecError, read_option
 from mnemoscope.spec.validators import between, one_of
+from mnemoscope.ui.cli.asking import YES, ask_first
+from mnemoscope.ui.cli.critical import read_range
+from mnemoscope.ui.cli.output import deliver
+from mnemoscope.ui.cli.setting import DEVICE, FIRST_SEED, JSON, Setting, read_device, read_whole
+from mnemoscope.ui.cli.sweeping import CLUSTER, MEASURE, STORE, open_tools, read_measure
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.scaling import draw_scaling
-from mnemoscope.spec import LETTERS, SpecError, read_option
 
 WORDS = {
     "too-few-points": "too few points have a crossing; give more of them, or another --range",
@@ -95,7 +95,7 @@ def fit(
         made = find(
             base, axes, whose, target=aim, measure=what, log_of=log, ranges=ranges,
             tolerance=wide, most_seeds=most, first_seed=first, **tools,
-        )  # fmt: skip
+        )
     deliver(made, out, json, draw_scaling, show)
     return tools["progress"].status()
 
@@ -120,7 +120,7 @@ def show(made: Scaling) -> None:
         theory = f"{made.predicted.exponents[at].value:.2f}" if made.predicted else "–"
         leading = f"{made.leading[one.axis]:.2f}" if made.leading else "–"
         table.add_row(f"{one.axis} ({LETTERS[one.axis]})", f"{one.value:.3f}",
-                      f"{one.low:.3f} to {one.high:.3f}", theory, leading)  # fmt: skip
+                      f"{one.low:.3f} to {one.high:.3f}", theory, leading)
     console.print(table)
     console.print(f"binding at most points   {made.leading_name.replace('_', ' ')}")
     console.print(f"scatter about the law    {made.law.scatter:.1%} beyond the points' own errors")

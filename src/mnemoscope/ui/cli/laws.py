@@ -8,12 +8,12 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from mnemoscope.spec import read_option
+from mnemoscope.spec.validators import between, one_of
+from mnemoscope.theory.laws import OVERLAP, regime_map
 from mnemoscope.ui.cli.output import print_json
 from mnemoscope.ui.cli.setting import JSON, read_whole
-from mnemoscope.spec.validators import between, one_of
 from mnemoscope.ui.figures.regimes import draw_regimes
-from mnemoscope.spec import read_option
-from mnemoscope.theory.laws import OVERLAP, regime_map
 
 
 def laws(
@@ -64,7 +64,7 @@ def laws(
                 ],
                 "path": None if out is None else str(out),
             }
-        )  # fmt: skip
+        )
         return 0
     console = Console(highlight=False)
     table = Table(title="Noise over signal", box=box.SIMPLE, title_justify="left")

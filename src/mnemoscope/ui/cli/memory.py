@@ -8,6 +8,17 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from mnemoscope.experiments.axes import read_axis
+from mnemoscope.experiments.capacity import (
+    Capacities,
+    Capacity,
+    capacity_many,
+    criterion_name,
+    memory_questions,
+)
+from mnemoscope.experiments.forecast import Forecast, of_limits
+from mnemoscope.spec import Memory, SpecError, read_option
+from mnemoscope.spec.validators import between, one_of
 from mnemoscope.ui.cli.asking import YES
 from mnemoscope.ui.cli.output import deliver, number
 from mnemoscope.ui.cli.setting import (
@@ -20,19 +31,8 @@ from mnemoscope.ui.cli.setting import (
     read_whole,
 )
 from mnemoscope.ui.cli.sweeping import CLUSTER, STORE, open_tools, read_ends
-from mnemoscope.experiments.axes import read_axis
-from mnemoscope.experiments.capacity import (
-    Capacities,
-    Capacity,
-    capacity_many,
-    criterion_name,
-    memory_questions,
-)
-from mnemoscope.experiments.forecast import Forecast, of_limits
-from mnemoscope.spec.validators import between, one_of
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.capacity import draw_capacity
-from mnemoscope.spec import Memory, SpecError, read_option
 
 WORDS = {
     "found": "the interval is as narrow as asked for",
@@ -97,14 +97,14 @@ def memory(
     specs = [read_given(Memory, {**given, "items": 2, "dim": one}) for one in dims]
     share = 1.0 if criterion == "all" else read_option(
         "criterion", between(0.01, 1.0, "'all' or "), criterion
-    )  # fmt: skip
+    )
     wide = read_option("tolerance", between(0.001, 10), tolerance)
     ends = None if range_ is None else read_ends(range_)
     most, first = read_whole("seeds", seeds, 2, 10**4), read_whole("seed", seed, 0, 2**62)
     if out is not None:
         check_form(out)
     how = {"tolerance": wide, "resolution": min(0.03, wide / 2), "most_seeds": most,
-           "seeds": min(4, most)}  # fmt: skip
+           "seeds": min(4, most)}
 
     def ahead(left: object, platform: str) -> Forecast:
         questions = [question for _, question in memory_questions(specs, share, ends)]
@@ -133,7 +133,7 @@ def show(made: Capacities) -> None:
             f"{one.spec.dim:,}", f"{one.spec.parameters:,}", number(found.estimate, 1),
             f"{number(found.low, 1)} to {number(found.high, 1)}",
             number(found.estimate and found.estimate / one.spec.parameters, 4), one.status,
-        )  # fmt: skip
+        )
     console.print(table)
 
 

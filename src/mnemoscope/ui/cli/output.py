@@ -153,7 +153,7 @@ class Watch(Display):
 def deliver(
     made: Made, out: Path | None, as_json: bool, draw: Callable[[Any, Path], None],
     show: Callable[[Any], None],
-) -> None:  # fmt: skip
+) -> None:
     """A result as a picture where one was asked for, and as one JSON object or for people."""
     if out is not None:
         draw(made, out)

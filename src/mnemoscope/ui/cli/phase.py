@@ -7,10 +7,6 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
-from mnemoscope.ui.cli.asking import YES, ask_first
-from mnemoscope.ui.cli.output import deliver
-from mnemoscope.ui.cli.setting import DEVICE, Setting, read_device, read_whole
-from mnemoscope.ui.cli.sweeping import CLUSTER, STORE, open_tools
 from mnemoscope.experiments.axes import grid, read_axis
 from mnemoscope.experiments.forecast import jobs_ahead, of_theory
 from mnemoscope.experiments.phase import (
@@ -20,10 +16,14 @@ from mnemoscope.experiments.phase import (
     predicted_diagram,
     usual_share,
 )
+from mnemoscope.spec import SpecError, read_option
 from mnemoscope.spec.validators import between
+from mnemoscope.ui.cli.asking import YES, ask_first
+from mnemoscope.ui.cli.output import deliver
+from mnemoscope.ui.cli.setting import DEVICE, Setting, read_device, read_whole
+from mnemoscope.ui.cli.sweeping import CLUSTER, STORE, open_tools
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.phase import draw_phase
-from mnemoscope.spec import SpecError, read_option
 
 # As many as `run` takes of one setting.
 MOST_TRIALS = 10**6
@@ -87,7 +87,7 @@ def phase(
     with open_tools(cluster, read_device(device), store, ahead, agreed=yes) as tools:
         made = phase_diagram(
             base, across, up, seeds=count, target=aim, adaptive=adaptive, **tools,
-        )  # fmt: skip
+        )
     deliver(made, out, json, draw_phase, show)
     return tools["progress"].status()
 
@@ -97,7 +97,7 @@ def show(made: PhaseDiagram) -> None:
     console = Console(highlight=False)
     ran = f"{len(made.trials)} trials, {made.failed} failed" if made.trials else "nothing was run"
     console.print(f"measured accuracy, {made.y.field} upwards, {made.x.field} to the right "
-                  f"({ran})", style="bold")  # fmt: skip
+                  f"({ran})", style="bold")
     for r in range(len(made.y.values) - 1, -1, -1):
         line = Text(f"{made.y.values[r]:>12,.6g}  ")
         for value in made.accuracy[r]:

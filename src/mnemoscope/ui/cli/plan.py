@@ -12,15 +12,15 @@ from rich.padding import Padding
 from rich.table import Table
 
 from mnemoscope.experiments.plan import Option, Plan, plan_budget, plan_job
-from mnemoscope.ui.cli.output import number, print_json
-from mnemoscope.ui.cli.setting import JSON, read_whole
-from mnemoscope.spec.validators import between
-from mnemoscope.ui.figures.canvas import check_form
-from mnemoscope.ui.figures.trade_off import draw_trade_off
 from mnemoscope.spec import SpecError, read_option
+from mnemoscope.spec.validators import between
 from mnemoscope.store.schema import default_path
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.predict import REGIMES
+from mnemoscope.ui.cli.output import number, print_json
+from mnemoscope.ui.cli.setting import JSON, read_whole
+from mnemoscope.ui.figures.canvas import check_form
+from mnemoscope.ui.figures.trade_off import draw_trade_off
 
 
 def plan(

@@ -6,14 +6,14 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
-from mnemoscope.ui.cli.output import bar, number, print_json
-from mnemoscope.ui.cli.setting import JSON, Setting
-from mnemoscope.spec.validators import between
 from mnemoscope.spec import Retrieval, read_option
+from mnemoscope.spec.validators import between
 from mnemoscope.theory.critical import SEARCH, Axis, critical_value
 from mnemoscope.theory.domain import domains_with
 from mnemoscope.theory.predict import REGIMES, Prediction
 from mnemoscope.theory.predict import predict as predict_spec
+from mnemoscope.ui.cli.output import bar, number, print_json
+from mnemoscope.ui.cli.setting import JSON, Setting
 
 WORDS = {
     "samples": "the least N that reaches it",
@@ -79,7 +79,7 @@ def show_domains(setting: Setting, as_json: bool) -> int:
     for row in rows:
         where = row.doubt or ", ".join(map(str, row.limits))
         table.add_row(row.law, row.measure, f"nowhere: {where}" if row.doubt else where,
-                      row.validated or "–")  # fmt: skip
+                      row.validated or "–")
     Console(highlight=False).print(table)
     return 0
 

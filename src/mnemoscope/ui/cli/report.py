@@ -8,16 +8,16 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from rich.console import Console
 
-from mnemoscope.ui.cli.output import print_json
-from mnemoscope.ui.cli.setting import JSON
 from mnemoscope.engine.extras import need
 from mnemoscope.engine.files import check_folder, check_place
-from mnemoscope.ui.figures.canvas import check_form
-from mnemoscope.ui.pages.report import Exhibit, write_page
-from mnemoscope.ui.figures.study import both_forms, draw_study
 from mnemoscope.spec import SpecError
 from mnemoscope.studies.catalogue import load_all
 from mnemoscope.studies.ledger import Claim, Ledger
+from mnemoscope.ui.cli.output import print_json
+from mnemoscope.ui.cli.setting import JSON
+from mnemoscope.ui.figures.canvas import check_form
+from mnemoscope.ui.figures.study import both_forms, draw_study
+from mnemoscope.ui.pages.report import Exhibit, write_page
 
 
 def report(
@@ -81,7 +81,7 @@ def report(
                 {"id": exhibit.told["id"], "verdict": exhibit.told["verdict"],
                  "stale": exhibit.stale} for exhibit in exhibits
             ],
-        })  # fmt: skip
+        })
     else:
         console.print(f"{len(exhibits)} claims in {out} ({size / 1e6:.1f} MB)")
         for name in left_out:
@@ -100,7 +100,7 @@ def _of_the_study(claim: Claim) -> Iterator[None]:
         raise SpecError(
             "ledger", f"expected numbers of {claim.study.id} as it is now, got others: run "
             f"`mnemoscope reproduce {claim.study.id} --{claim.size}` again",
-        ) from None  # fmt: skip
+        ) from None
 
 
 def show_all(claims: Sequence[Claim]) -> tuple[list[Exhibit], list[str]]:

@@ -9,17 +9,14 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-from mnemoscope.ui.cli.asking import YES, ask_first, say
-from mnemoscope.ui.cli.output import Watch, print_json
-from mnemoscope.ui.cli.setting import DEVICE, JSON, read_device, read_whole
-from mnemoscope.ui.cli.sweeping import CLUSTER, STORE, check_store, open_tools
-from mnemoscope.experiments.workers.cluster import check_cluster
-from mnemoscope.experiments.sweep import Tally
 from mnemoscope.engine.files import check_folder
-from mnemoscope.ui.figures.canvas import check_form
-from mnemoscope.ui.figures.study import draw_study
+from mnemoscope.experiments.sweep import Tally
+from mnemoscope.experiments.workers.cluster import check_cluster
 from mnemoscope.spec import SpecError
 from mnemoscope.store.schema import default_path
+from mnemoscope.studies.base import BASES, Bench, Power, Size, Study
+from mnemoscope.studies.catalogue import MINUTES, load_all
+from mnemoscope.studies.ledger import Claim, Ledger, run_studies
 from mnemoscope.studies.parallel import (
     minutes_of,
     of_pieces,
@@ -28,10 +25,13 @@ from mnemoscope.studies.parallel import (
     run_at_once,
     usual_number,
 )
-from mnemoscope.studies.base import BASES, Bench, Power, Size, Study
-from mnemoscope.studies.catalogue import MINUTES, load_all
-from mnemoscope.studies.ledger import Claim, Ledger, run_studies
 from mnemoscope.studies.power import ENOUGH
+from mnemoscope.ui.cli.asking import YES, ask_first, say
+from mnemoscope.ui.cli.output import Watch, print_json
+from mnemoscope.ui.cli.setting import DEVICE, JSON, read_device, read_whole
+from mnemoscope.ui.cli.sweeping import CLUSTER, STORE, check_store, open_tools
+from mnemoscope.ui.figures.canvas import check_form
+from mnemoscope.ui.figures.study import draw_study
 
 STYLE = {"supported": "green", "refuted": "red", "inconclusive": "yellow"}
 
@@ -137,7 +137,7 @@ def reproduce(
         paths = {name: str(path) for name, path in files.items()}
         print_json({"claims": [
             {**claim.as_dict(), "path": paths.get(claim.study.id)} for claim in claims
-        ]})  # fmt: skip
+        ]})
     else:
         show(claims)
         for path in files.values():
@@ -218,7 +218,7 @@ def tell_power(studies: list[Study], size: Size, *, json: bool) -> None:
         print_json({"size": size, "enough": ENOUGH, "claims": [
             {"id": name, "power": None if power is None else power.as_dict()}
             for name, power in found.items()
-        ]})  # fmt: skip
+        ]})
         return
     table = Table(box=box.SIMPLE)
     for name in ("study", "power", "largest share of a rival", "draws"):

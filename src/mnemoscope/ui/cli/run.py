@@ -11,6 +11,15 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from mnemoscope.engine.device import find_device
+from mnemoscope.engine.memory_budget import Room, plan_memory
+from mnemoscope.engine.record import Step, Trial
+from mnemoscope.experiments.forecast import jobs_ahead
+from mnemoscope.experiments.run import Run
+from mnemoscope.experiments.sweep import OneByOne, sweep
+from mnemoscope.models.activations import hermite_parts
+from mnemoscope.spec import Retrieval
+from mnemoscope.training.three_step.evaluation import UNIFORM_SAMPLES
 from mnemoscope.ui.cli.asking import YES
 from mnemoscope.ui.cli.output import bar, number, print_json
 from mnemoscope.ui.cli.setting import (
@@ -23,15 +32,6 @@ from mnemoscope.ui.cli.setting import (
     read_seeds,
 )
 from mnemoscope.ui.cli.sweeping import STORE, open_tools
-from mnemoscope.training.three_step.evaluation import UNIFORM_SAMPLES
-from mnemoscope.experiments.forecast import jobs_ahead
-from mnemoscope.experiments.sweep import OneByOne, sweep
-from mnemoscope.experiments.run import Run
-from mnemoscope.models.activations import hermite_parts
-from mnemoscope.engine.device import find_device
-from mnemoscope.engine.record import Step, Trial
-from mnemoscope.engine.memory_budget import Room, plan_memory
-from mnemoscope.spec import Retrieval
 
 # Ties in fewer of the test sequences than this are not worth a line.
 MENTIONED = 0.001

@@ -13,9 +13,9 @@ from typing import Annotated, Any, TypeVar, get_args
 from cyclopts import Group, Parameter
 from pydantic_core import PydanticUndefined
 
-from mnemoscope.spec.validators import Device, byte_count, one_of, whole
 from mnemoscope.models.matrices import take_matrix
 from mnemoscope.spec import Retrieval, Spec, SpecError, read_option, read_toml
+from mnemoscope.spec.validators import Device, byte_count, one_of, whole
 
 S = TypeVar("S", bound=Spec)
 
@@ -108,7 +108,7 @@ def read_seeds(seeds: str, seed: str) -> tuple[int, int]:
     count, first = read_whole("seeds", seeds, 1, 10**6), read_whole("seed", seed, 0, 2**63 - 1)
     if first + count > 2**63:
         raise SpecError("seed", f"expected at most {2**63 - count:,} with {count:,} seeds, "
-                        f"got {seed!r}")  # fmt: skip
+                        f"got {seed!r}")
     return count, first
 
 

@@ -12,15 +12,15 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from mnemoscope.spec import LETTERS
+from mnemoscope.store.maintenance import Repair, export, prune, repair, verify
+from mnemoscope.store.query import list_settings
+from mnemoscope.store.schema import NOWHERE, default_path
+from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli.asking import YES
 from mnemoscope.ui.cli.output import number, print_json
 from mnemoscope.ui.cli.setting import read_whole
 from mnemoscope.ui.cli.sweeping import STORE
-from mnemoscope.spec import LETTERS
-from mnemoscope.store.maintenance import Repair, export, prune, repair, verify
-from mnemoscope.store.schema import NOWHERE, default_path
-from mnemoscope.store.query import list_settings
-from mnemoscope.store.trials import Store
 
 store = cyclopts.App(
     name="store",
@@ -69,7 +69,7 @@ def list_(
         table.add_row(
             row["id"], _short(row["canonical"]), f"{row['trials']}", f"{row['crashed'] or ''}",
             number(row["accuracy"]), f"{row['seconds']:.1f}",
-        )  # fmt: skip
+        )
     console = Console(highlight=False)
     console.print(table)
     console.print(f"{total:,} trials in all, {len(rows)} settings shown")

@@ -8,18 +8,18 @@ from typing import TypedDict, get_args
 
 from cyclopts import Parameter
 
-from mnemoscope.ui.cli.asking import ask_first, say
-from mnemoscope.ui.cli.output import Display, Standing
-from mnemoscope.experiments.workers.cluster import check_cluster, open_workers
+from mnemoscope.engine.device import find_device
+from mnemoscope.engine.files import check_place, check_target
+from mnemoscope.engine.record import AnyJob
 from mnemoscope.experiments.forecast import Ahead, counted
 from mnemoscope.experiments.sweep import Tally, Workers
-from mnemoscope.spec.validators import Device, Measure, one_of, whole
-from mnemoscope.engine.files import check_place, check_target
-from mnemoscope.engine.device import find_device
-from mnemoscope.engine.record import AnyJob
+from mnemoscope.experiments.workers.cluster import check_cluster, open_workers
 from mnemoscope.spec import SpecError, read_option
+from mnemoscope.spec.validators import Device, Measure, one_of, whole
 from mnemoscope.store.schema import NOWHERE, DamagedStore, default_path
 from mnemoscope.store.trials import Store
+from mnemoscope.ui.cli.asking import ask_first, say
+from mnemoscope.ui.cli.output import Display, Standing
 
 STORE = Parameter(
     help="the store's file, `none` to keep nothing [default: in the user's data directory]"
@@ -78,7 +78,7 @@ def check_store(path: Path | None) -> bool:
 def open_tools(
     cluster: str | None, device: Device, path: Path | None, ahead: Ahead | None = None, *,
     agreed: bool = False,
-) -> Iterator[Tools]:  # fmt: skip
+) -> Iterator[Tools]:
     """Store, workers and progress. `ahead` says how long the work takes, before any is begun.
 
     What the store has is not run again. So where there is one, the question waits for the first

@@ -10,11 +10,9 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.markdown import Markdown
 
+from mnemoscope.engine.device import find_device
+from mnemoscope.engine.files import check_target, whole_file
 from mnemoscope.experiments.estimate.agreement import Agreement, Compared, judge
-from mnemoscope.ui.cli.asking import YES, ask_first
-from mnemoscope.ui.cli.output import Watch, print_json
-from mnemoscope.ui.cli.setting import DEVICE, JSON, read_device, read_whole
-from mnemoscope.experiments.validation import drawn_settings
 from mnemoscope.experiments.forecast import (
     Forecast,
     of_filtering,
@@ -24,6 +22,7 @@ from mnemoscope.experiments.forecast import (
     of_terms,
     of_theory,
 )
+from mnemoscope.experiments.validation import drawn_settings
 from mnemoscope.experiments.validation.validate import (
     compare_accuracy,
     compare_bound,
@@ -33,11 +32,12 @@ from mnemoscope.experiments.validation.validate import (
     compare_terms,
     matched_seeds,
 )
-from mnemoscope.spec.validators import Device, one_of
-from mnemoscope.engine.files import check_target, whole_file
-from mnemoscope.engine.device import find_device
-from mnemoscope.ui.figures.validation import page, section
 from mnemoscope.spec import Retrieval, read_option
+from mnemoscope.spec.validators import Device, one_of
+from mnemoscope.ui.cli.asking import YES, ask_first
+from mnemoscope.ui.cli.output import Watch, print_json
+from mnemoscope.ui.cli.setting import DEVICE, JSON, read_device, read_whole
+from mnemoscope.ui.figures.validation import page, section
 
 Foresee = Callable[[Sequence[Retrieval], int, str], Forecast]
 Compare = Callable[[Sequence[Retrieval], int, Device, Callable[[float], None]], Iterator[Compared]]
@@ -69,12 +69,24 @@ def _of_matched(specs: Sequence[Retrieval], seeds: int, platform: str) -> Foreca
 
 PARTS = {
     "terms": Part(drawn_settings.for_terms, 48, 4, compare_terms, of_terms, times=4),
-    "accuracy": Part(drawn_settings.for_accuracy, 210, 12, compare_accuracy, of_settings, draws=drawn_settings.DRAWS),
+    "accuracy": Part(
+        drawn_settings.for_accuracy,
+        210,
+        12,
+        compare_accuracy,
+        of_settings,
+        draws=drawn_settings.DRAWS,
+    ),
     "mlp": Part(drawn_settings.for_mlp, 120, 6, compare_accuracy, of_settings),
     "critical": Part(drawn_settings.for_critical, 44, 4, compare_critical, of_open_crossings),
     "bound": Part(drawn_settings.for_bound, 40, 3, compare_bound, of_open_decoding),
     "matched": Part(
-        drawn_settings.for_matched, 84, 4, compare_matched, _of_matched, draws=drawn_settings.MATCHED_DRAWS
+        drawn_settings.for_matched,
+        84,
+        4,
+        compare_matched,
+        _of_matched,
+        draws=drawn_settings.MATCHED_DRAWS,
     ),
     "spread": Part(drawn_settings.for_spread, 78, 13, compare_spread, of_settings, times=2),
 }
@@ -117,7 +129,7 @@ def validate(
     ask_first(replace(of_theory(looked_at), what="settings to draw"), "cpu", yes)
     chosen = {name: PARTS[name].settings(PARTS[name].size(quick)) for name in names}
     longest = [PARTS[name].foresee(specs, PARTS[name].times * count, place.platform)
-               for name, specs in chosen.items()]  # fmt: skip
+               for name, specs in chosen.items()]
     ask_first(sum(longest[1:], longest[0]), place.platform, yes)
     head = f"`{words} --seeds {count} --out FILE`, {datetime.date.today()}, {kind}"
     told: dict[str, tuple[Agreement, list[Compared]]] = {}
@@ -143,5 +155,5 @@ def _plain(agreement: Agreement, found: Sequence[Compared]) -> dict[str, Any]:
          "predicted": one.predicted, "observed": one.observed, "error": one.error,
          "note": one.note}
         for one in found
-    ]  # fmt: skip
+    ]
     return {"summary": agreement.figures, "aims": agreement.aims, "rows": rows}

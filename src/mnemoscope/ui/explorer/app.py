@@ -18,10 +18,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from mnemoscope.experiments.plan import plan_budget, plan_job
-from mnemoscope.spec.validators import Device, between, one_of, whole
 from mnemoscope.engine.record import versions
+from mnemoscope.experiments.plan import plan_budget, plan_job
 from mnemoscope.spec import SpecError, read_option
+from mnemoscope.spec.validators import Device, between, one_of, whole
 from mnemoscope.store.schema import NOWHERE
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.explorer import diagram, fragments, pages

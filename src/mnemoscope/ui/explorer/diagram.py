@@ -12,9 +12,9 @@ import numpy as np
 
 from mnemoscope.spec import LETTERS
 from mnemoscope.theory.derived import missing
+from mnemoscope.theory.fast_predict import COARSE, FINER, Surface, surface
 from mnemoscope.theory.laws import law_of
 from mnemoscope.theory.predict import REGIMES
-from mnemoscope.theory.fast_predict import COARSE, FINER, Surface, surface
 from mnemoscope.ui.explorer.state import RANGES, State, read_state
 
 # Cells across and upwards: while a slider moves, and once it rests.

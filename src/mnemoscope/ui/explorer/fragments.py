@@ -7,14 +7,14 @@ from html import escape
 from typing import Any
 
 from mnemoscope.experiments.plan import Option, Plan
-from mnemoscope.ui.figures.interactive import as_plotly
-from mnemoscope.ui.figures.trade_off import make_figure
 from mnemoscope.spec import SpecError
 from mnemoscope.theory.bound import coverage_samples, first_gradient_samples
 from mnemoscope.theory.predict import REGIMES, predict
 from mnemoscope.ui.explorer.diagram import formula
 from mnemoscope.ui.explorer.measurements import Measurement, Measurements
 from mnemoscope.ui.explorer.state import State
+from mnemoscope.ui.figures.interactive import as_plotly
+from mnemoscope.ui.figures.trade_off import make_figure
 
 # A page asks again about the same setting whenever only its map has changed.
 _predict = lru_cache(maxsize=64)(predict)
@@ -60,7 +60,7 @@ def _word(state: State) -> str:
         (f"For accuracy {state.target:g}", f'<span id="crossing"></span>{bounds}'),
         ("On the command line", f"<code>{as_code(f'mnemoscope predict {options}')}</code><br>"
          f"<code>{as_code(f'mnemoscope run {options}')}</code>"),
-    )  # fmt: skip
+    )
     table = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows if value)
     return f"<dl>{table}</dl>" + (f'<ul class="notes">{notes}</ul>' if notes else "")
 
@@ -154,7 +154,7 @@ def _best(one: Option) -> str:
         ("Accuracy", f"{_accuracy(one)} ({_basis(one)})"),
         ("Binding", f"{one.binding.replace('_', ' ')}: {REGIMES[one.binding]}"),
         ("Bounds", _bounds(said["coverage_bound"], said["first_gradient_bound"])),
-    )  # fmt: skip
+    )
     return "<dl>" + "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in rows) + "</dl>"
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from mnemoscope.experiments.estimate.intervals import Interval
-from mnemoscope.spec.validators import Device
 from mnemoscope.spec import SpecError
+from mnemoscope.spec.validators import Device
 from mnemoscope.ui.explorer.measured import measured_points
 from mnemoscope.ui.explorer.worker import Order, serve
 

@@ -6,27 +6,27 @@ from functools import cached_property
 from typing import Any, get_args
 from urllib.parse import urlencode
 
-from mnemoscope.spec.validators import between, one_of, whole
 from mnemoscope.spec import Retrieval, SpecError, read_option
 from mnemoscope.spec.retrieval import Activation, Embedding, Trigger
+from mnemoscope.spec.validators import between, one_of, whole
 from mnemoscope.theory.spec_grid import Cells
 
 # The range of every size. Wide enough to see each regime; small enough that no request is costly.
 RANGES = {
     "vocab": (64, 8192), "dim": (8, 2048), "length": (2, 1024), "samples": (100, 1_000_000),
     "width": (16, 8192),
-}  # fmt: skip
+}
 CHOICES = {
     "activation": get_args(Activation), "embedding": get_args(Embedding),
     "trigger": get_args(Trigger),
-}  # fmt: skip
+}
 # What can lie across the diagram; samples always go upwards.
 ACROSS = ("dim", "length", "vocab", "width")
 # What a first visit shows: a setting in which several regimes meet.
 FIRST: dict[str, Any] = {
     "vocab": 512, "dim": 128, "length": 64, "samples": 4000, "width": 0, "activation": "hermite3",
     "embedding": "gaussian", "trigger": "keys", "target": 0.5, "x": "dim",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)

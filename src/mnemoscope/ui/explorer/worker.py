@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from mnemoscope.spec.validators import Device
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.validators import Device
 
 # What one order may take, roughly.
 MOST_SECONDS = 900.0
@@ -74,11 +74,11 @@ def work_on(order: Order, line: Connection, store: Path, device: Device) -> int:
 
     Says `("at", done)` on the way, where a trial under way counts by its share.
     """
+    from mnemoscope.engine.device import find_device
     from mnemoscope.experiments.cost import estimate_seconds
     from mnemoscope.experiments.sweep import OneByOne, Tally, sweep
-    from mnemoscope.engine.device import find_device
-    from mnemoscope.training.three_step.simulation import passes
     from mnemoscope.store.trials import Store
+    from mnemoscope.training.three_step.simulation import passes
 
     whole, part = 0, 0.0
     in_a_trial = passes(order.specs[0])

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.experiments.capacity import Capacities, Capacity, criterion_name
-from mnemoscope.ui.figures.canvas import open_canvas, plain_log_ticks, save
 from mnemoscope.theory.associative import (
     BEST_LINEAR,
     GUIDE_LINEAR,
@@ -16,6 +15,7 @@ from mnemoscope.theory.associative import (
     HEBBIAN_ALL,
     items_by_law,
 )
+from mnemoscope.ui.figures.canvas import open_canvas, plain_log_ticks, save
 
 Law = tuple[str, float, str]
 

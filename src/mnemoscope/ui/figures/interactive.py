@@ -28,7 +28,7 @@ def as_plotly(figure: Any) -> Data:
         left = at * (each + GAP)
         layout[f"xaxis{number}"] = {
             **_axis(axes, "x"), "domain": [left, left + each], "anchor": f"y{number}"
-        }  # fmt: skip
+        }
         layout[f"yaxis{number}"] = {**_axis(axes, "y"), "anchor": f"x{number}"}
         traces += [{**one, "xaxis": f"x{number}", "yaxis": f"y{number}"} for one in _traces(axes)]
         layout["shapes"] += _shapes(axes, number)
@@ -38,7 +38,7 @@ def as_plotly(figure: Any) -> Data:
             layout["annotations"].append({
                 "text": axes.get_title(), "xref": f"x{number} domain", "x": 0.5,
                 "yref": f"y{number} domain", "y": 1.0, "yanchor": "bottom", "showarrow": False,
-            })  # fmt: skip
+            })
     return {"data": _named_once(traces), "layout": layout}
 
 
@@ -66,7 +66,7 @@ def _axis(axes: Any, name: str) -> Data:
     made: Data = {
         "title": {"text": axis.get_label_text()}, "type": "log" if log else "linear",
         "range": ends.tolist(), "zeroline": False,
-    }  # fmt: skip
+    }
     locator = axis.get_major_locator()
     if isinstance(locator, FixedLocator):
         ticks = [float(value) for value in locator()]
@@ -87,7 +87,7 @@ def _traces(axes: Any) -> Iterator[Data]:
             "zmin": low, "zmax": high, "colorscale": "Viridis",
             "colorbar": {"title": {"text": scale, "side": "right"}},
             **({"texttemplate": "%{z:.2f}"} if axes.texts else {}),
-        }  # fmt: skip
+        }
     own: set[int] = set()
     for group in axes.containers:
         if isinstance(group, BarContainer):
@@ -96,7 +96,7 @@ def _traces(axes: Any) -> Iterator[Data]:
                 "type": "bar", "x": _plain([bar.get_x() + bar.get_width() / 2 for bar in group]),
                 "y": _plain(heights), "marker": {"color": _hex(group[0].get_facecolor())},
                 "error_y": _errors(group.errorbar, heights), **_name(group.get_label()),
-            }  # fmt: skip
+            }
         elif isinstance(group, ErrorbarContainer) and group[0] is not None:
             line, caps, _ = group
             own |= {id(line), *(id(cap) for cap in caps)}
@@ -123,7 +123,7 @@ def _line(line: Any) -> Data:
                  "dash": DASHES.get(line.get_linestyle(), "solid")},
         "marker": {"color": color, "symbol": symbol,
                    "size": line.get_markersize() + 2, "line": {"color": color, "width": 2}},
-    }  # fmt: skip
+    }
 
 
 def _errors(group: Any, middle: np.ndarray) -> Data:
@@ -134,7 +134,7 @@ def _errors(group: Any, middle: np.ndarray) -> Data:
     return {
         "type": "data", "symmetric": False, "array": _plain(ends[:, 1] - middle),
         "arrayminus": _plain(middle - ends[:, 0]), "thickness": 1.2, "width": 3,
-    }  # fmt: skip
+    }
 
 
 def _shapes(axes: Any, number: str) -> Iterator[Data]:
@@ -150,7 +150,7 @@ def _shapes(axes: Any, number: str) -> Iterator[Data]:
             "x0": x[0], "x1": x[-1], "y0": y[0], "y1": y[-1], **_name(line.get_label()),
             "line": {"color": _hex(line.get_color()), "width": line.get_linewidth(),
                      "dash": DASHES.get(line.get_linestyle(), "solid")},
-        }  # fmt: skip
+        }
     bars = {id(bar) for group in axes.containers for bar in getattr(group, "patches", ())}
     for patch in axes.patches:
         if id(patch) not in bars:
@@ -159,7 +159,7 @@ def _shapes(axes: Any, number: str) -> Iterator[Data]:
                 "type": "rect", "xref": f"x{number}", "yref": f"y{number} domain", "x0": x0,
                 "x1": x1, "y0": 0, "y1": 1, "line": {"width": 0}, "layer": "below",
                 "fillcolor": _hex(patch.get_facecolor()), "opacity": patch.get_alpha() or 1,
-            }  # fmt: skip
+            }
 
 
 def _texts(axes: Any, number: str) -> Iterator[Data]:
@@ -178,7 +178,7 @@ def _texts(axes: Any, number: str) -> Iterator[Data]:
             "xref": f"x{number}" + " domain" * beside,
             "y": float(y) if axes.get_yscale() != "log" else float(np.log10(y)),
             "yref": f"y{number}", "xanchor": "left", "showarrow": False,
-        }  # fmt: skip
+        }
 
 
 def _in_data(line: Any, axes: Any) -> tuple[bool, bool]:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.experiments.phase import PhaseDiagram
 from mnemoscope.engine.extras import need
 from mnemoscope.engine.files import whole_file
-from mnemoscope.ui.figures.canvas import open_canvas, plain, save
+from mnemoscope.experiments.phase import PhaseDiagram
 from mnemoscope.spec import LETTERS
+from mnemoscope.ui.figures.canvas import open_canvas, plain, save
 
 
 def draw_phase(made: PhaseDiagram, path: Path) -> None:
@@ -42,7 +42,7 @@ def make_figure(made: PhaseDiagram, path: Path | None = None) -> Any:
         axes.plot([x0, x1], [y0, y1], color="black", linewidth=0.8)
     for name, (across, up) in regime_places(made).items():
         axes.text(across, up, name.replace("_", " "), ha="center", va="center", fontsize=8,
-                  bbox={"facecolor": "white", "alpha": 0.6, "linewidth": 0, "pad": 1})  # fmt: skip
+                  bbox={"facecolor": "white", "alpha": 0.6, "linewidth": 0, "pad": 1})
     axes.set_xlim(x[0], x[-1])
     axes.set_ylim(y[0], y[-1])
     for name, axis, field in (("x", axes.xaxis, made.x.field), ("y", axes.yaxis, made.y.field)):
@@ -71,7 +71,7 @@ def _contour(axes: Any, made: PhaseDiagram, values: np.ndarray, style: str) -> N
     """The contour at the target; along columns alone where cells were left out."""
     if min(values.shape) > 1 and not np.isnan(values).any():
         axes.contour(made.x.values, made.y.values, values, [made.target], colors="white",
-                     linestyles=style, linewidths=1.6)  # fmt: skip
+                     linestyles=style, linewidths=1.6)
         return
     line = replace(made, accuracy=values).contour()
     there = [(a, b) for a, b in zip(made.x.values, line, strict=True) if b is not None]
@@ -133,38 +133,38 @@ def _draw_page(made: PhaseDiagram, path: Path) -> None:
     heat = go.Heatmap(
         x=x, y=y, z=shown, zmin=0, zmax=1, colorscale="Viridis", hovertext=texts,
         hoverinfo="text", colorbar={"title": words},
-    )  # fmt: skip
+    )
     figure: Any = go.Figure(heat)
     for line, dash, name in (
         (made.contour(), "solid", "measured"),
         (predicted_contour(made), "dash", "predicted"),
     ):
         figure.add_scatter(x=x, y=line, mode="lines", name=f"{name}, accuracy {made.target:g}",
-                           line={"dash": dash, "color": "white"})  # fmt: skip
+                           line={"dash": dash, "color": "white"})
     edges = regime_edges(made)
     figure.add_scatter(
         x=[value for (x0, _), (x1, _) in edges for value in (x0, x1, None)],
         y=[value for (_, y0), (_, y1) in edges for value in (y0, y1, None)],
         mode="lines", name="predicted regimes", hoverinfo="skip",
         line={"color": "black", "width": 1},
-    )  # fmt: skip
+    )
     for name, (across, up) in regime_places(made).items():
         # On an axis in logarithms an annotation's place is a logarithm.
         figure.add_annotation(
             x=float(np.log10(across)), y=float(np.log10(up)), text=name.replace("_", " "),
             showarrow=False, bgcolor="rgba(255,255,255,0.6)", font={"size": 11},
-        )  # fmt: skip
+        )
     for name, axis in (("xaxis", made.x), ("yaxis", made.y)):
         ticks = list(axis.values[:: -(-len(axis.values) // 10)])
         edges = np.log10(_edges(axis.values))
         figure.update_layout({name: {
             "type": "log", "title": axis.field, "tickvals": ticks,
             "ticktext": [plain(value) for value in ticks], "range": [edges[0], edges[-1]],
-        }})  # fmt: skip
+        }})
     figure.update_layout(
         legend={"bgcolor": "rgba(80,80,80,0.6)", "font": {"color": "white"}, "x": 0.01, "y": 0.01},
         title=_title(made), template="plotly_white", height=680,
-    )  # fmt: skip
+    )
     with whole_file(path) as part:
         figure.write_html(part, include_plotlyjs=True, full_html=True)
 
@@ -177,7 +177,7 @@ def _title(made: PhaseDiagram) -> str:
     held = [
         f"{letter}={getattr(spec, name):,}" for name, letter in LETTERS.items()
         if name not in (made.x.field, made.y.field) and (name != "width" or spec.width)
-    ]  # fmt: skip
+    ]
     return f"Recall at {' '.join(held)}, up to {made.seeds.max():.0f} seeds a cell"
 
 

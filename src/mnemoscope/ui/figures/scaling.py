@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.experiments.fit import Scaling
-from mnemoscope.ui.figures.canvas import open_canvas, plain_log_ticks, save
 from mnemoscope.spec import LETTERS
+from mnemoscope.ui.figures.canvas import open_canvas, plain_log_ticks, save
 
 
 def draw_scaling(made: Scaling, path: Path) -> None:

@@ -25,7 +25,7 @@ def make_figure(made: Plan, path: Path | None = None) -> Any:
             axes.plot(
                 [one.parameters for one in some], [one.tokens for one in some],
                 "o" if wide else "o-", color=color, markersize=4, label=name,
-            )  # fmt: skip
+            )
         for at, one in enumerate(some):
             word = f"d = {one.spec.dim}" + (f", m = {one.spec.width}" if wide else "")
             # Two models with an MLP may lie side by side: their words stand above and below.
@@ -35,10 +35,10 @@ def make_figure(made: Plan, path: Path | None = None) -> Any:
             )
     if best is not None:
         axes.plot([best.parameters], [best.tokens], "s", color="black", markersize=10,
-                  fillstyle="none", label="recommended")  # fmt: skip
+                  fillstyle="none", label="recommended")
     for name, values in (
         ("x", [one.parameters for one in ways]), ("y", [one.tokens for one in ways])
-    ):  # fmt: skip
+    ):
         plain_log_ticks(axes, "x" if name == "x" else "y", min(values), max(values))
     axes.margins(x=0.15)  # the words beside the last point fit in
     axes.set_xlabel("parameters")

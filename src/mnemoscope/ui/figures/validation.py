@@ -58,7 +58,7 @@ def section(
 
 def _table(name: str, found: Sequence[Compared]) -> list[str]:
     last = {"terms": ["miss", "error"], "critical": ["error", "needed"], "bound": ["error"],
-            "matched": ["error", "part"], "spread": ["error", "law"]}  # fmt: skip
+            "matched": ["error", "part"], "spread": ["error", "law"]}
     searched, many = name in ("critical", "bound"), name in ("terms", "bound", "spread")
     head = ["setting", "V", "d", "L"] + ([] if searched else ["N"]) + (["of"] if many else [])
     head += ["bound" if name == "bound" else "predicted", "observed"]
