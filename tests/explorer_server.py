@@ -39,9 +39,7 @@ class Running:
     def order(self, **words: object) -> str:
         """Ask for a measurement as the page does; the list that comes back."""
         token = self.explorer.token
-        status, _, text = self.ask(
-            "/measure", method="POST", body=urlencode(words), X_Mnemoscope_Token=token
-        )
+        status, _, text = self.ask("/measure", method="POST", body=urlencode(words), X_Mnemoscope_Token=token)
         assert status == 200, text
         return text
 
@@ -64,8 +62,7 @@ def running(folder: Path) -> Iterator[Running]:
     port = int(ours.getsockname()[1])
     explorer = Explorer(folder / "trials.db", "cpu")
     config = uvicorn.Config(
-        explorer.app("127.0.0.1", port), log_level="error", lifespan="off",
-        timeout_graceful_shutdown=1,
+        explorer.app("127.0.0.1", port), log_level="error", lifespan="off", timeout_graceful_shutdown=1
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [ours]}, daemon=True)

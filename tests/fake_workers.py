@@ -21,7 +21,4 @@ class FakeWorkers:
     def collect(self) -> Iterator[tuple[list[AnyJob], list[Record]]]:
         while self._waiting:
             batch = self._waiting.pop()
-            yield (
-                batch,
-                [self.make(spec, seed) for spec, seed in batch if isinstance(spec, Retrieval)],
-            )
+            yield (batch, [self.make(spec, seed) for spec, seed in batch if isinstance(spec, Retrieval)])

@@ -62,11 +62,7 @@ class Lattice:
 
     def __init__(self, U: np.ndarray, Z: np.ndarray) -> None:
         self.vocab = len(U)
-        A = [
-            [u * Fraction(z) for u in label for z in token]
-            for label in centred(U)[:-1]
-            for token in Z
-        ]
+        A = [[u * Fraction(z) for u in label for z in token] for label in centred(U)[:-1] for token in Z]
         self.scale = lcm(*(entry.denominator for row in A for entry in row))
         self.A = np.array([[int(entry * self.scale) for entry in row] for row in A], dtype=object)
         self.rounds = list(self._reduce())
@@ -81,9 +77,7 @@ class Lattice:
             basis = np.rint(rows[:, : len(self.A)]).astype(int).astype(object)
             yield Round(2**shift, rows, basis)
 
-    def read_counts(
-        self, G: list[Fraction], draws: int, error: float = 0.0
-    ) -> tuple[np.ndarray, bool]:
+    def read_counts(self, G: list[Fraction], draws: int, error: float = 0.0) -> tuple[np.ndarray, bool]:
         """M less its last row, and whether it gives G to the last digit.
 
         Where G is known up to an `error`, digits below it are not looked at.

@@ -17,9 +17,7 @@ IDLE = bool(os.environ.get("MNEMOSCOPE_IDLE"))
 T = TypeVar("T")
 
 
-def wait_until(
-    ready: Callable[[], T | None], what: str, pause: Callable[[], object] = lambda: time.sleep(0.02)
-) -> T:
+def wait_until(ready: Callable[[], T | None], what: str, pause: Callable[[], object] = lambda: time.sleep(0.02)) -> T:
     """What `ready` says once it says something; `pause` lets time go by between two looks."""
     until = time.monotonic() + SECONDS
     while not (found := ready()):

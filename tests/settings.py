@@ -24,9 +24,7 @@ def draw_pieces(spec: Retrieval, seed: int) -> tuple[Frozen, Source, Batch]:
 
 
 @lru_cache(maxsize=256)
-def _draw_once(
-    spec: Retrieval, law: str, seed: int, precision: str
-) -> tuple[Frozen, Source, Batch]:
+def _draw_once(spec: Retrieval, law: str, seed: int, precision: str) -> tuple[Frozen, Source, Batch]:
     """The pieces depend on the sizes, the law and the precision: what is drawn once serves all."""
     with jax.disable_jit(False):
         return _draw(spec, law, seed)

@@ -109,10 +109,7 @@ def slurm(folder: Path) -> Iterator[dict[str, str]]:
         # A job sent in the controller's first second starts late, and sbatch --wait, which looks
         # after 2 s and then after 10 s, would return later still.
         settled = time.monotonic() + 1.5
-        wait_until(
-            lambda: time.monotonic() > settled and _node_state(clean) == "idle",
-            "the node was idle",
-        )
+        wait_until(lambda: time.monotonic() > settled and _node_state(clean) == "idle", "the node was idle")
         yield env
     finally:
         # slurmctld before slurmd, so that no job is started again; munged last, both need it.
@@ -147,10 +144,7 @@ def _write_files(folder: Path) -> None:
         if socket.gethostbyname(socket.gethostname()) == "127.0.0.1":
             binding = "CommunicationParameters=NoInAddrAny,NoCtldInAddrAny"
     # Both are open at the same time, so that the ports differ.
-    with (
-        socket.create_server(("127.0.0.1", 0)) as one,
-        socket.create_server(("127.0.0.1", 0)) as two,
-    ):
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
         ports = [one.getsockname()[1], two.getsockname()[1]]
     # Slurm is told to believe these numbers, so a small machine still takes a 2 GB job.
     cpus = max(2, os.cpu_count() or 1)

@@ -32,8 +32,7 @@ def test_no_ratio_where_the_results_differ(monkeypatch: pytest.MonkeyPatch):
     def ask(spec: Retrieval, side: str, *_: object) -> tuple[dict[str, object], dict]:
         off = 1.01 if side == "autodiff" else 1.0
         result = {name: np.full(3, off) for name in ("V1", "alpha", "V2")}
-        told = {"seconds": 1.0, "peak_bytes": 1, "process_bytes": 2, "first_seconds": 2.0,
-                "tables": "dense"}
+        told = {"seconds": 1.0, "peak_bytes": 1, "process_bytes": 2, "first_seconds": 2.0, "tables": "dense"}
         return told, result
 
     monkeypatch.setattr(compare, "_ask", ask)
@@ -67,9 +66,7 @@ def test_stages_are_timed_one_by_one(capsys: pytest.CaptureFixture[str]):
     assert text == "mnemoscope: --profile: expected the attention-only model in its limit"
 
 
-def test_a_diagram_is_timed_whole(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_a_diagram_is_timed_whole(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     tiny = dict(vocab=16, length=4, points=2, seeds=2, dims=20, samples=500)
     monkeypatch.setitem(diagram.DIAGRAMS, "cpu", tiny)
     jobs = diagram.diagram_jobs(**tiny)
@@ -81,9 +78,7 @@ def test_a_diagram_is_timed_whole(
     assert told["seconds"] > 0
 
 
-def test_trainings_are_timed_side_by_side(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_trainings_are_timed_side_by_side(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     small = {"subjects": 4, "relations": 4, "answers": 2, "dim": 8, "head_dim": 2, "width": 8}
     tiny = bench_facts.SETTING.replace(**small, max_steps=64, batch=32, length=6)
     monkeypatch.setattr(bench_facts, "SETTING", tiny)

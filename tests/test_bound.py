@@ -148,9 +148,7 @@ def test_gradients_have_the_mean_square_that_noise_is_measured_in(sizes: tuple[i
         G = everything.gradients(U, Z)
         if trigger == "additive":
             labels = everything.tables.sum(axis=2) / (N * L)  # n_y / N
-            G = G + np.einsum("ya,ky,b->kab", U - U.mean(axis=0), labels, vector / L).reshape(
-                G.shape
-            )
+            G = G + np.einsum("ya,ky,b->kab", U - U.mean(axis=0), labels, vector / L).reshape(G.shape)
         square = everything.chance.mean(axis=0) @ (G**2).sum(axis=1)
         spec = tiny(V, L, N, d).replace(trigger=trigger)
         assert rms_entry(spec, U, Z, vector) == pytest.approx(math.sqrt(square) / d, rel=1e-9)
@@ -301,9 +299,7 @@ def test_decoders_obey_what_is_proved():
     for samples, noise, bits in ((300, None, None), (4000, 2.0, None), (4000, None, 1)):
         spec = SPEC.replace(samples=samples)
         shares = [decode(see(spec, seed, noise=noise, bits=bits)) for seed in range(6)]
-        most = min(
-            limit.share for limit in limits(spec, 0.5, bits=bits, noise=noise) if limit.proved
-        )
+        most = min(limit.share for limit in limits(spec, 0.5, bits=bits, noise=noise) if limit.proved)
         for name in shares[0]:
             values = [trial[name] for trial in shares]
             error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
@@ -335,9 +331,12 @@ def test_what_is_seen_through_noise_and_in_bits():
         written = see(SPEC, 2, bits=bits)
         assert len(np.unique(written.gradient)) <= 2**bits
         assert np.corrcoef(written.gradient.ravel(), clear.gradient.ravel())[0, 1] > 0.7
-    assert np.allclose(see(SPEC, 2, bits=40).gradient, np.clip(
-        clear.gradient, *(3 * rms_entry(SPEC, clear.U, clear.Z, np.zeros(48)) * np.array([-1, 1]))
-    ), rtol=0, atol=1e-9)
+    assert np.allclose(
+        see(SPEC, 2, bits=40).gradient,
+        np.clip(clear.gradient, *(3 * rms_entry(SPEC, clear.U, clear.Z, np.zeros(48)) * np.array([-1, 1]))),
+        rtol=0,
+        atol=1e-9,
+    )
 
 
 def test_the_matched_filter_is_the_map_after_the_first_step():
@@ -392,9 +391,7 @@ def test_the_command_through_noise_and_in_bits(capsys: pytest.CaptureFixture[str
         (["--noise", "1", "--collapse", "x.svg"], "--noise: expected none with --collapse"),
     ],
 )
-def test_noise_and_bits_that_cannot_be(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
-):
+def test_noise_and_bits_that_cannot_be(words: list[str], said: str, capsys: pytest.CaptureFixture[str]):
     assert main(["bound", *WORDS, *words]) == 2
     told = capsys.readouterr()
     assert told.out == ""

@@ -66,10 +66,7 @@ def test_what_workers_cannot_do_is_an_error_and_not_a_wait(workers: Workers):
         open_workers(address, "gpu"),
     ):
         pass
-    with (
-        pytest.raises(SpecError, match="expected cpu or auto with local workers"),
-        open_workers("local", "gpu"),
-    ):
+    with pytest.raises(SpecError, match="expected cpu or auto with local workers"), open_workers("local", "gpu"):
         pass
     with pytest.raises(SpecError, match="expected workers of numerics version 0, got "):
         run_far([], "cpu", None, 0)
@@ -92,10 +89,7 @@ def test_a_batch_that_kills_its_workers_is_a_crash(workers: Workers):
 
 @pytest.mark.parametrize("where", ["locl", "local:0", "slurm:", "tcp://nowhere", "local:x"])
 def test_what_is_no_cluster(where: str):
-    with (
-        pytest.raises(SpecError, match=r"^cluster: expected local, local:4, "),
-        open_workers(where),
-    ):
+    with pytest.raises(SpecError, match=r"^cluster: expected local, local:4, "), open_workers(where):
         pass
 
 
@@ -156,8 +150,5 @@ def test_slurm_jobs_give_the_same_numbers(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_without_slurm_it_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with (
-        pytest.raises(SpecError, match="expected Slurm's sbatch on the path, got none"),
-        open_workers("slurm"),
-    ):
+    with pytest.raises(SpecError, match="expected Slurm's sbatch on the path, got none"), open_workers("slurm"):
         pass

@@ -62,9 +62,7 @@ def test_the_package_lists_its_public_names_and_its_version():
         ("run", ("--vocab", "--samples", "--embedding")),
     ],
 )
-def test_help_shows_the_settings(
-    command: str, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-):
+def test_help_shows_the_settings(command: str, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]):
     assert main([command, "--help"]) == 0
     text = capsys.readouterr().out
     for option in options:

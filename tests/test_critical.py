@@ -114,15 +114,11 @@ def test_a_range_without_it_is_said_to_be_one(tmp_path: Path):
 def test_an_open_range_is_closed(tmp_path: Path):
     workers = known(lambda spec: 3 * math.log(spec.samples / 2000))
     with Store(tmp_path / "s.db") as store:
-        (found,) = critical_many(
-            [SPEC], "samples", ranges=[(16, None)], use_theory=False, store=store, workers=workers
-        )
+        (found,) = critical_many([SPEC], "samples", ranges=[(16, None)], use_theory=False, store=store, workers=workers)
         assert (found.status, found.low is not None) == ("found", True)
         assert max(trial.spec.samples for trial in found.trials) <= 4 * 4096
         never = known(lambda spec: -1.0)
-        (found,) = critical_many(
-            [SPEC.replace(dim=20)], "samples", ranges=[(16, None)], store=store, workers=never
-        )
+        (found,) = critical_many([SPEC.replace(dim=20)], "samples", ranges=[(16, None)], store=store, workers=never)
         assert found.status == "above-range"
 
 
@@ -168,16 +164,12 @@ def test_searches_run_side_by_side(tmp_path: Path):
 def test_along_an_axis_where_accuracy_falls(tmp_path: Path):
     workers = known(lambda spec: -3 * math.log(spec.length / 40))
     with Store(tmp_path / "s.db") as store:
-        found = critical(
-            SPEC.replace(samples=4000), "length", low=4, high=400, store=store, workers=workers
-        )
+        found = critical(SPEC.replace(samples=4000), "length", low=4, high=400, store=store, workers=workers)
         assert found.status == "found"
         assert found.low is not None
         assert found.high is not None
         assert found.low <= 40 <= found.high
-        easy = critical(
-            SPEC.replace(samples=4000), "length", low=4, high=20, store=store, workers=workers
-        )
+        easy = critical(SPEC.replace(samples=4000), "length", low=4, high=20, store=store, workers=workers)
         assert easy.status == "above-range"
 
 

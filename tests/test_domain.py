@@ -110,8 +110,7 @@ def test_every_limit_decides_on_both_sides_of_its_edge():
                 assert matched_filter_doubt(beyond)
             seen += 1
     assert seen == sum(
-        int(np.isfinite(limit.low)) + int(np.isfinite(limit.high))
-        for row in DOMAINS for limit in row.limits
+        int(np.isfinite(limit.low)) + int(np.isfinite(limit.high)) for row in DOMAINS for limit in row.limits
     )
 
 
@@ -120,15 +119,18 @@ def test_maps_and_predictions_agree_on_what_is_valid(row: Domain):
     spec = setting_of(row)
     if spec.attention == "locked":
         pytest.skip("the explorer's maps have learned attention")
-    sizes = [spec.replace(**change) for change in (
-        {}, {"samples": 199}, {"samples": 200}, {"vocab": 63}, {"vocab": 64},
-    )]
+    sizes = [
+        spec.replace(**change) for change in ({}, {"samples": 199}, {"samples": 200}, {"vocab": 63}, {"vocab": 64})
+    ]
     if spec.embedding != "orthonormal":
         sizes += [spec.replace(dim=11), spec.replace(dim=12)]
-    cells = Cells.of(spec.model_dump(), **{
-        name: np.array([getattr(one, name) for one in sizes])
-        for name in ("vocab", "dim", "length", "samples", "width")
-    })
+    cells = Cells.of(
+        spec.model_dump(),
+        **{
+            name: np.array([getattr(one, name) for one in sizes])
+            for name in ("vocab", "dim", "length", "samples", "width")
+        },
+    )
     assert surface(cells).valid.tolist() == [predict(one).valid for one in sizes]
 
 
@@ -137,9 +139,7 @@ def test_the_command_prints_the_table(capsys: pytest.CaptureFixture[str]):
     told = json.loads(capsys.readouterr().out)
     assert [row["law"] for row in told["domains"]] == [row.law for row in DOMAINS]
     first = told["domains"][0]
-    assert first["limits"][0] == {
-        "quantity": "V", "low": 64, "high": None, "why": DOMAINS[0].limits[0].why
-    }
+    assert first["limits"][0] == {"quantity": "V", "low": 64, "high": None, "why": DOMAINS[0].limits[0].why}
     assert main(["predict", "--domain"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "mnemoscope validate" in shown
@@ -153,7 +153,8 @@ def laws(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
 
 def test_a_question_lists_the_laws_that_are_valid_there(capsys: pytest.CaptureFixture[str]):
     assert laws(capsys, "--trigger", "additive", "--width", "0") == [
-        "attention-only, additive", "attention-only, orthonormal, additive",
+        "attention-only, additive",
+        "attention-only, orthonormal, additive",
     ]
     assert laws(capsys, "--vocab", "32") == ["matched filter (D4)"]
     # A ratio is asked only where both of its sizes are given.
@@ -168,11 +169,7 @@ def test_a_question_lists_the_laws_that_are_valid_there(capsys: pytest.CaptureFi
         (["--eta", "1"], "--eta", "1.0: finite step sizes"),
         (["--then", "gd", "--steps", "2"], "--then", "'gd': training beyond"),
         (["--embedding", "gaussian", "--samples", "9", "--vocab", "9"], "--vocab", "9: fewer than"),
-        (
-            ["--activation", "hermite2", "--width", "64", "--trigger", "additive"],
-            "--trigger",
-            "'ad",
-        ),
+        (["--activation", "hermite2", "--width", "64", "--trigger", "additive"], "--trigger", "'ad"),
     ],
 )
 def test_a_question_outside_of_all_laws_is_one_line(

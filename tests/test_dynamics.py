@@ -61,12 +61,7 @@ def test_the_hallucination_stage():
 def test_stages_are_found_by_rule():
     curve = np.concatenate([np.full(10, 2.0), np.linspace(2, 1, 5), np.full(20, 1.01), np.zeros(8)])
     told = find_stages(curve, ["a", "b", "c", "d"], [2.0, 1.0, 3.0, 0.0])
-    assert [(stage.first, stage.last) for stage in told] == [
-        (0, 10),
-        (14, 34),
-        (None, None),
-        (35, 42),
-    ]
+    assert [(stage.first, stage.last) for stage in told] == [(0, 10), (14, 34), (None, None), (35, 42)]
     assert [stage.steps for stage in told] == [11, 21, 0, 8]
     noisy = curve + np.where(np.arange(len(curve)) % 7 == 3, 0.2, 0.0)
     assert find_stages(noisy, ["b"], [1.0])[0].steps < 10

@@ -22,9 +22,7 @@ def test_worked_example_of_the_docstring():
     normal = jnp.array([[3.0, 4.0], [0.0, -2.0], [1.0, 1.0]])
     root = np.sqrt(2)
     np.testing.assert_allclose(embeddings.gaussian(normal, 2), normal / root, rtol=1e-6)
-    np.testing.assert_allclose(
-        embeddings.sphere(normal, 2), [[0.6, 0.8], [0, -1], [1 / root, 1 / root]], rtol=1e-6
-    )
+    np.testing.assert_allclose(embeddings.sphere(normal, 2), [[0.6, 0.8], [0, -1], [1 / root, 1 / root]], rtol=1e-6)
 
 
 @pytest.mark.parametrize("law", get_args(Embedding))

@@ -26,13 +26,19 @@ def draw_setting(draw: random.Random, number: int) -> Retrieval | Memory | Facts
             return Memory(dim=12, items=draw.choice([30, 100]), embedding="sphere")
         width = draw.choice([0, 16])
         return Memory(
-            dim=draw.choice([8, 16]), items=draw.choice([20, 40, 90]), method="trained",
-            width=width, max_steps=320,
+            dim=draw.choice([8, 16]), items=draw.choice([20, 40, 90]), method="trained", width=width, max_steps=320
         )
     if number % 5 == 4:
         return Facts(
-            subjects=draw.choice([3, 6]), relations=2, answers=3, dim=8, heads=2, head_dim=4,
-            width=draw.choice([0, 8]), max_steps=96, test_samples=256,
+            subjects=draw.choice([3, 6]),
+            relations=2,
+            answers=3,
+            dim=8,
+            heads=2,
+            head_dim=4,
+            width=draw.choice([0, 8]),
+            max_steps=96,
+            test_samples=256,
         )
     law = get_args(Embedding)[number % len(get_args(Embedding))]
     limit = draw.random() < 0.6
@@ -40,11 +46,18 @@ def draw_setting(draw: random.Random, number: int) -> Retrieval | Memory | Facts
     width = draw.choice([0, 0, 8])
     more: dict[str, Any] = {"then": draw.choice(["gd", "adamw"]), "steps": 2} if after else {}
     return Retrieval(
-        vocab=24, dim=draw.choice([24, 30]) if law == "orthonormal" else draw.choice([7, 16, 20]),
-        length=draw.choice([3, 6]), samples=draw.choice([12, 60, 400, 1500]), embedding=law,
-        width=width, activation=draw.choice(get_args(Activation)),
-        trigger=draw.choice(["keys", "additive"]), eta="limit" if limit else 1.0,
-        gamma="limit" if limit or draw.random() < 0.5 else 20.0, test_samples=400, **more,
+        vocab=24,
+        dim=draw.choice([24, 30]) if law == "orthonormal" else draw.choice([7, 16, 20]),
+        length=draw.choice([3, 6]),
+        samples=draw.choice([12, 60, 400, 1500]),
+        embedding=law,
+        width=width,
+        activation=draw.choice(get_args(Activation)),
+        trigger=draw.choice(["keys", "additive"]),
+        eta="limit" if limit else 1.0,
+        gamma="limit" if limit or draw.random() < 0.5 else 20.0,
+        test_samples=400,
+        **more,
     )
 
 

@@ -17,13 +17,7 @@ from mnemoscope import Retrieval
 from mnemoscope.engine import random
 from mnemoscope.experiments.decoders import rms_entry, see
 from mnemoscope.tasks.retrieval import sample
-from mnemoscope.theory.bound import (
-    allowed_share,
-    counted_nats,
-    noisy_nats,
-    surrogate_nats,
-    written_nats,
-)
+from mnemoscope.theory.bound import allowed_share, counted_nats, noisy_nats, surrogate_nats, written_nats
 
 SPEC = Retrieval(vocab=8, dim=2, length=2, samples=60)
 DRAWS = SPEC.samples * SPEC.length
@@ -70,8 +64,7 @@ def test_the_gradient_is_a_sum_over_counts():
     """What the decoder is given is what the simulator computes."""
     seen, streams = see(SPEC, 5), random.streams(SPEC, 5)
     batch = sample(
-        streams["train"], jnp.arange(SPEC.samples, dtype=jnp.uint32),
-        jnp.asarray(seen.permutation), SPEC.length,
+        streams["train"], jnp.arange(SPEC.samples, dtype=jnp.uint32), jnp.asarray(seen.permutation), SPEC.length
     )
     M = count(np.asarray(batch.tokens), np.asarray(batch.label), SPEC.vocab)
     G = np.array([float(entry) for entry in exact_gradient(M, seen.U, seen.Z, DRAWS)])
@@ -86,8 +79,10 @@ def test_exact_counts_name_every_label_where_the_surrogate_allows_two_thirds(tri
         assert np.array_equal(trial.lattice.read_labels(trial.gradient, DRAWS), trial.permutation)
     allowed = allowed_share(SPEC.vocab, surrogate_nats(SPEC))
     by_token = share_by_token(surrogate_nats(SPEC))
-    print(f"\nnamed every label in {len(trials)} trials, the surrogate allows {allowed:.3f}, "
-          f"{by_token:.3f} with the first part of (D2) alone")
+    print(
+        f"\nnamed every label in {len(trials)} trials, the surrogate allows {allowed:.3f}, "
+        f"{by_token:.3f} with the first part of (D2) alone"
+    )
     assert allowed == pytest.approx(0.647, abs=0.001)
     assert by_token == pytest.approx(0.794, abs=0.001)
     # What is proved of the exact gradient allows it.

@@ -22,26 +22,40 @@ MODEL = ["--dim", "4", "--heads", "1", "--head-dim", "2", "--max-steps", "32", "
 AXES = ["--vocab", "16", "--length", "4", "--range", "1:2", *TESTS]
 # Where nothing is found, or there is nothing to do: words, what the table says, and what JSON does.
 NOTHING: list[tuple[list[str], str, dict[str, Any]]] = [
-    (["run", *SIZES, *TESTS, "--samples", "9", "--seeds", "1", "--then", "gd", "--steps", "2",
-      "--lr", "1e38"], "diverged", {}),
-    (["predict", *SIZES, "--samples", "9", "--eta", "1"], "outside the derivation",
-     {"accuracy": None}),
-    (["critical", *SIZES, *TESTS, "--range", "1:2"], "above-range",
-     {"status": "above-range", "estimate": None}),
-    (["phase", "--vocab", "16", "--length", "4", "--x", "dim=8,12", "--y", "samples=1,2",
-      "--seeds", "1", *TESTS], "measured accuracy",
-     {"contour": [None, None]}),
-    (["fit", *AXES, "--axis", "dim=8,10,12"], "no exponents: too few points",
-     {"status": "too-few-points",
-      "exponents": [{"axis": "dim", "value": None, "low": None, "high": None, "error": None}]}),
-    (["memory", "--dim", "6", "--range", "2000:4000", "--seeds", "2"], "below-range",
-     {"status": "below-range", "capacity": None}),
+    (
+        ["run", *SIZES, *TESTS, "--samples", "9", "--seeds", "1", "--then", "gd", "--steps", "2", "--lr", "1e38"],
+        "diverged",
+        {},
+    ),
+    (["predict", *SIZES, "--samples", "9", "--eta", "1"], "outside the derivation", {"accuracy": None}),
+    (["critical", *SIZES, *TESTS, "--range", "1:2"], "above-range", {"status": "above-range", "estimate": None}),
+    (
+        ["phase", "--vocab", "16", "--length", "4", "--x", "dim=8,12", "--y", "samples=1,2", "--seeds", "1", *TESTS],
+        "measured accuracy",
+        {"contour": [None, None]},
+    ),
+    (
+        ["fit", *AXES, "--axis", "dim=8,10,12"],
+        "no exponents: too few points",
+        {
+            "status": "too-few-points",
+            "exponents": [{"axis": "dim", "value": None, "low": None, "high": None, "error": None}],
+        },
+    ),
+    (
+        ["memory", "--dim", "6", "--range", "2000:4000", "--seeds", "2"],
+        "below-range",
+        {"status": "below-range", "capacity": None},
+    ),
     (["facts", "--subjects", "4", "--relations", "4", "--answers", "4", *MODEL], "unreached", {}),
     (["dynamics", "--lr", "1000", "--steps", "64"], "diverged", {"status": "diverged"}),
     (["reproduce", "b-fig5", "--list"], "b-fig5", {}),
     (["report"], "nothing to show", {"claims": [], "path": None}),
-    (["plan", "--facts", "1e6", "--length", "64", "--tokens", "10", "--out", "none.svg"], "",
-     {"recommended": None, "path": None}),
+    (
+        ["plan", "--facts", "1e6", "--length", "64", "--tokens", "10", "--out", "none.svg"],
+        "",
+        {"recommended": None, "path": None},
+    ),
     (["laws"], "", {}),
     (["store", "list"], "0 trials in all", {"settings": [], "trials": 0}),
     (["store", "export", "none.csv"], "0 trials", {"trials": 0}),
@@ -51,8 +65,7 @@ NOTHING: list[tuple[list[str], str, dict[str, Any]]] = [
     (["bound", *SIZES, "--samples", "9", "--seeds", "1"], "", {}),
     (["validate", "accuracy", "--seeds", "2"], "", {"seeds": 2}),
     (["embeddings", "own.npy", "--samples", "9", "--seeds", "1"], "Recall", {}),
-    (["bench", *SIZES, "--samples", "500", "--quick", "--no-growth", "--no-autodiff"], "ratio",
-     {"growth": None}),
+    (["bench", *SIZES, "--samples", "500", "--quick", "--no-growth", "--no-autodiff"], "ratio", {"growth": None}),
 ]
 # A request of each command that is wrong.
 WRONG = {
@@ -84,15 +97,12 @@ def an_empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     np.save("own.npy", np.random.default_rng(0).normal(size=(16, 12)))
     small = validate.Part(
-        lambda count: [Retrieval(vocab=16, dim=12, length=4, samples=9)], 1, 1, compare_accuracy,
-        of_settings,
+        lambda count: [Retrieval(vocab=16, dim=12, length=4, samples=9)], 1, 1, compare_accuracy, of_settings
     )
     monkeypatch.setitem(validate.PARTS, "accuracy", small)
 
 
-@pytest.mark.parametrize(
-    ("words", "said", "told"), NOTHING, ids=[" ".join(words[:2]) for words, *_ in NOTHING]
-)
+@pytest.mark.parametrize(("words", "said", "told"), NOTHING, ids=[" ".join(words[:2]) for words, *_ in NOTHING])
 def test_nothing_found_is_an_answer(
     words: list[str], said: str, told: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ):
@@ -121,24 +131,28 @@ def test_a_wrong_request(name: str, capsys: pytest.CaptureFixture[str]):
 @pytest.mark.parametrize(
     ("words", "where"),
     [
-        (["run", *SIZES, "--samples", "9", "--seeds", "2"],
-         "mnemoscope.experiments.run.simulate"),
+        (["run", *SIZES, "--samples", "9", "--seeds", "2"], "mnemoscope.experiments.run.simulate"),
         (["critical", *SIZES, "--range", "10:90"], "mnemoscope.experiments.workers.batches.simulate_many"),
-        (["phase", *SIZES[:2], *SIZES[4:], "--x", "dim=8,12", "--y", "samples=10,20"],
-         "mnemoscope.experiments.workers.batches.simulate_many"),
-        (["fit", *SIZES[:2], *SIZES[4:], "--range", "10:90", "--axis", "dim=8,10,12"],
-         "mnemoscope.experiments.workers.batches.simulate_many"),
+        (
+            ["phase", *SIZES[:2], *SIZES[4:], "--x", "dim=8,12", "--y", "samples=10,20"],
+            "mnemoscope.experiments.workers.batches.simulate_many",
+        ),
+        (
+            ["fit", *SIZES[:2], *SIZES[4:], "--range", "10:90", "--axis", "dim=8,10,12"],
+            "mnemoscope.experiments.workers.batches.simulate_many",
+        ),
         (["embeddings", "own.npy", "--samples", "9"], "mnemoscope.experiments.workers.batches.simulate_many"),
         (["memory", "--dim", "6", "--seeds", "2"], "mnemoscope.training.memory_trials.recall_many"),
-        (["facts", "--subjects", "4", "--relations", "4", "--answers", "4", *MODEL],
-         "mnemoscope.training.facts_trials.train_many"),
+        (
+            ["facts", "--subjects", "4", "--relations", "4", "--answers", "4", *MODEL],
+            "mnemoscope.training.facts_trials.train_many",
+        ),
         (["facts", "--capacity", "equal", *MODEL, "--seeds", "2"], "mnemoscope.training.facts_trials.train_many"),
     ],
     ids=lambda one: one[0] if isinstance(one, list) else "",
 )
 def test_a_crash_is_neither(
-    words: list[str], where: str, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    words: list[str], where: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     """The output still says what there is to say."""
 

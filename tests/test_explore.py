@@ -46,9 +46,17 @@ def test_the_map_is_what_theory_says(server: Running):
 
 
 def test_every_axis_and_choice_has_a_map(server: Running):
-    for words in ("x=length", "x=vocab", "x=width", "x=width&width=300", "embedding=sphere",
-                  "embedding=orthonormal", "embedding=orthonormal&vocab=128&width=64",
-                  "trigger=additive", "width=64&activation=tanh&trigger=additive"):
+    for words in (
+        "x=length",
+        "x=vocab",
+        "x=width",
+        "x=width&width=300",
+        "embedding=sphere",
+        "embedding=orthonormal",
+        "embedding=orthonormal&vocab=128&width=64",
+        "trigger=additive",
+        "width=64&activation=tanh&trigger=additive",
+    ):
         for moving in ("", "&moving=1"):
             status, _, text = server.ask(f"/map.json?{words}{moving}")
             assert status == 200, text
@@ -88,8 +96,15 @@ def test_the_law_at_the_cross_is_that_of_its_setting():
         for width in (0, 16, 64, 8192):
             for trigger in ("keys", "additive"):
                 for dim, samples in ((10, 1_000_000), (128, 100), (2048, 100), (40, 20_000)):
-                    values = dict(width=width, activation=activation, trigger=trigger, dim=dim,
-                                  samples=samples, vocab=2048, length=64)
+                    values = dict(
+                        width=width,
+                        activation=activation,
+                        trigger=trigger,
+                        dim=dim,
+                        samples=samples,
+                        vocab=2048,
+                        length=64,
+                    )
                     regime = regime_of(Retrieval.read(values))
                     laws = laws_for(trigger, lowest if width else None)
                     words = {law.name: law.words for law in (*laws, OVERLAP)}.get(regime, "")
@@ -103,9 +118,9 @@ def test_the_law_at_the_cross_is_that_of_its_setting():
     assert {("interference", "d^2 >> V"), ("interference", "d^4 >> V")} <= met
 
 
-def test_what_can_be_taken_along(server: Running, tmp_path: Path,
-                                 capsys: pytest.CaptureFixture[str],
-                                 monkeypatch: pytest.MonkeyPatch):
+def test_what_can_be_taken_along(
+    server: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
     words = "vocab=128&length=8&width=64&activation=tanh&x=dim&target=0.4"
     status, headers, table = server.ask(f"/map.csv?{words}")
     assert status == 200

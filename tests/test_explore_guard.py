@@ -40,8 +40,14 @@ def test_pages_come_from_here_alone(server: Running):
 def test_foreign_names_are_refused(server: Running):
     """A name that was made to point here (DNS rebinding) reads nothing."""
     port = server.port
-    for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1",
-                 f"127.0.0.1.evil.example:{port}", f"localhost.evil.example:{port}"):
+    for host in (
+        "evil.example",
+        f"evil.example:{port}",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        f"127.0.0.1.evil.example:{port}",
+        f"localhost.evil.example:{port}",
+    ):
         for path in ("/", "/map.json", "/jobs", "/assets/explorer.js"):
             status, headers, text = server.ask(path, host=host)
             assert status == 421
@@ -56,11 +62,15 @@ def test_changes_need_the_pages_own_token(server: Running):
     token = server.explorer.token
     good = {"X_Mnemoscope_Token": token}
     for headers in (
-        {}, {"X_Mnemoscope_Token": "x" * len(token)}, {"X_Mnemoscope_Token": ""},
-        {**good, "Origin": "http://evil.example"}, {**good, "Origin": "null"},
+        {},
+        {"X_Mnemoscope_Token": "x" * len(token)},
+        {"X_Mnemoscope_Token": ""},
+        {**good, "Origin": "http://evil.example"},
+        {**good, "Origin": "null"},
         {**good, "Origin": "http://["},
         {**good, "Origin": f"http://evil.example:{server.port}"},
-        {**good, "Sec_Fetch_Site": "cross-site"}, {**good, "Sec_Fetch_Site": "same-site"},
+        {**good, "Sec_Fetch_Site": "cross-site"},
+        {**good, "Sec_Fetch_Site": "same-site"},
     ):
         for path in ("/measure", "/cancel/1"):
             assert server.ask(path, method="POST", body="seeds=1", **headers)[0] == 403
@@ -78,8 +88,16 @@ def test_changes_need_the_pages_own_token(server: Running):
 
 def test_other_sites_have_nothing_computed(server: Running):
     """An image or a script elsewhere may not ask for work; a link elsewhere may open a page."""
-    for path in ("/map.json", "/told", "/plan/answer?facts=100&length=8", "/jobs", "/map.csv",
-                 "/assets/explorer.js", "/", "/plan"):
+    for path in (
+        "/map.json",
+        "/told",
+        "/plan/answer?facts=100&length=8",
+        "/jobs",
+        "/map.csv",
+        "/assets/explorer.js",
+        "/",
+        "/plan",
+    ):
         for site in ("cross-site", "same-site"):
             assert server.ask(path, Sec_Fetch_Site=site, Sec_Fetch_Mode="no-cors")[0] == 403
     for path in ("/", "/plan?facts=100&length=8"):
@@ -117,8 +135,15 @@ def test_sizes_are_bounded_and_files_are_never_named(server: Running, words: str
 
 
 def test_odd_addresses_are_refused(server: Running):
-    for path in ("/assets/../app.py", "/assets/..%2fapp.py", "/assets/%2e%2e/state.py",
-                 "/assets/app.py", "/assets/", "/cancel/x", "/etc/passwd"):
+    for path in (
+        "/assets/../app.py",
+        "/assets/..%2fapp.py",
+        "/assets/%2e%2e/state.py",
+        "/assets/app.py",
+        "/assets/",
+        "/cancel/x",
+        "/etc/passwd",
+    ):
         assert server.ask(path)[0] in (404, 405), path
     assert server.ask("/map.json?vocab=" + "1" * 3000)[0] == 414
     text = server.ask("/?vocab=%3Cscript%3Ealert(1)%3C/script%3E")[2]
@@ -131,7 +156,11 @@ def test_names_under_which_it_may_be_called():
     assert "[2001:db8::1]:8000" in own_names("2001:db8::1", 8000)
     assert f"{socket.gethostname().lower()}:9" in own_names("0.0.0.0", 9)
     assert [is_loopback(one) for one in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "a.b")] == [
-        True, True, True, False, False,
+        True,
+        True,
+        True,
+        False,
+        False,
     ]
 
 
@@ -139,8 +168,12 @@ def test_every_address_of_this_machine():
     """Where it listens on all of them, the one that was called is ours, and no name for it is."""
     guard = Guard(PlainTextResponse("here"), "0.0.0.0", 8000, "token")
     scope: dict[str, Any] = {
-        "type": "http", "method": "GET", "path": "/", "query_string": b"",
-        "server": ("192.0.2.7", 8000), "headers": [(b"host", b"192.0.2.7:8000")],
+        "type": "http",
+        "method": "GET",
+        "path": "/",
+        "query_string": b"",
+        "server": ("192.0.2.7", 8000),
+        "headers": [(b"host", b"192.0.2.7:8000")],
     }
     assert guard.refusal(scope) is None
     for host in (b"192.0.2.8:8000", b"evil.example:8000", b"192.0.2.7"):
@@ -175,9 +208,7 @@ def test_the_command_refuses_what_is_wrong(tmp_path: Path, capsys: pytest.Captur
         assert said in capsys.readouterr().err
 
 
-def test_a_gpu_that_is_not_there_is_missed_at_once(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_a_gpu_that_is_not_there_is_missed_at_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     assert main(["explore", "--no-browser", "--device", "gpu"]) == 2
     assert "--device: expected a device that JAX sees (cpu), got 'gpu'" in capsys.readouterr().err

@@ -39,9 +39,7 @@ def test_a_measurement_is_kept_where_commands_keep_theirs(server: Running):
     assert points[0]["mean"] == pytest.approx(np.mean(known))
     assert points[0]["low"] <= points[0]["mean"] <= points[0]["high"]
     # Another law of embeddings is another curve.
-    assert json.loads(server.ask(f"/measured.json?{query(SMALL)}&embedding=sphere")[2]) == {
-        "points": []
-    }
+    assert json.loads(server.ask(f"/measured.json?{query(SMALL)}&embedding=sphere")[2]) == {"points": []}
 
 
 def test_a_second_measurement_waits_and_any_can_be_cancelled(server: Running):

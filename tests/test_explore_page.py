@@ -76,9 +76,7 @@ def accuracy_told(page: Page) -> str:
 
 
 def numbers(page: Page) -> dict[str, str]:
-    return page.evaluate(
-        "Object.fromEntries(new FormData(document.querySelector('#state')).entries())"
-    )
+    return page.evaluate("Object.fromEntries(new FormData(document.querySelector('#state')).entries())")
 
 
 def test_a_first_visit_explains_itself(server: Running, seen: Watched):
@@ -88,11 +86,7 @@ def test_a_first_visit_explains_itself(server: Running, seen: Watched):
     assert welcome.is_visible()
     said = welcome.locator("p").inner_text()
     assert len(re.findall(r"[.!?](?:\s|$)", said)) == 3
-    for drawn in (
-        "#map .heatmaplayer image",
-        "#map .contourlayer path",
-        "#curve .lines path",
-    ):
+    for drawn in ("#map .heatmaplayer image", "#map .contourlayer path", "#curve .lines path"):
         page.locator(drawn).first.wait_for(state="attached")
     assert page.locator("#map .annotation-text").count() >= 3  # names of regimes
     page.screenshot(path=ARTEFACTS / "first_visit.png", full_page=True)
@@ -169,10 +163,7 @@ def test_the_regime_under_the_pointer(server: Running, seen: Watched):
         until(page, lambda said=said: under.text_content() != said)
         found.add(under.locator("b").inner_text())
     assert {"recall", "interference", "mean bias"} <= found
-    assert (
-        page.locator("#under .formula").inner_html()
-        == "N d<sup>1.5</sup> ≫ L<sup>2</sup> V<sup>0.5</sup>"
-    )
+    assert page.locator("#under .formula").inner_html() == "N d<sup>1.5</sup> ≫ L<sup>2</sup> V<sup>0.5</sup>"
     # A click puts the cross there.
     page.mouse.click(box["x"] + 0.75 * box["width"], box["y"] + 0.25 * box["height"])
     settle(page)
@@ -272,8 +263,23 @@ def test_keys_alone_will_do(server: Running, seen: Watched):
         page.keyboard.press("Tab")
         here = "document.activeElement"
         reached.append(page.evaluate(f"{here}.id || {here}.dataset.for || {here}.name"))
-    for name in ("dim", "length", "samples", "width", "embedding", "trigger", "x", "target", "map",
-                 "seeds", "link", "figure", "table", "data", "script"):
+    for name in (
+        "dim",
+        "length",
+        "samples",
+        "width",
+        "embedding",
+        "trigger",
+        "x",
+        "target",
+        "map",
+        "seeds",
+        "link",
+        "figure",
+        "table",
+        "data",
+        "script",
+    ):
         assert name in reached
     page.locator("input[data-for=length]").focus()
     before = int(numbers(page)["length"])
@@ -403,9 +409,7 @@ def wait_for_polls(seen: Watched, count: int) -> None:
 
 
 def test_a_tap_puts_the_cross_there_and_any_contour_is_drawn(server: Running, browser: Browser):
-    page = open_page(
-        browser, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
-    )
+    page = open_page(browser, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     visit(page, f"{server.address}?target=0.555")
     box = page.locator("#map .nsewdrag").first.bounding_box()
     assert box is not None

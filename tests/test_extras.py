@@ -19,13 +19,34 @@ PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 SIZES = ["--vocab", "16", "--dim", "8", "--length", "2", "--samples", "50"]
 LEDGER = str(PROJECT.parent / "data" / "quick.json")
 COMMANDS: dict[str, list[list[str]]] = {
-    "cluster": [["critical", *SIZES, "--along", "samples", "--range", "9:99", "--cluster", "local"],
-                ["memory", "--dim", "8", "--cluster", "local:1"]],
-    "figures": [["laws", "--out", "x.svg"], ["dynamics", "--steps", "1", "--out", "x.png"],
-                ["report", "--ledger", LEDGER, "--figures", "."],
-                ["bound", "--collapse", "x.svg"], ["report", "--ledger", LEDGER]],
-    "pages": [["phase", "--vocab", "16", "--length", "2", "--x", "dim=8:12:2", "--y",
-               "samples=50:90:2", "--theory", "--out", "x.html"], ["report", "--ledger", LEDGER]],
+    "cluster": [
+        ["critical", *SIZES, "--along", "samples", "--range", "9:99", "--cluster", "local"],
+        ["memory", "--dim", "8", "--cluster", "local:1"],
+    ],
+    "figures": [
+        ["laws", "--out", "x.svg"],
+        ["dynamics", "--steps", "1", "--out", "x.png"],
+        ["report", "--ledger", LEDGER, "--figures", "."],
+        ["bound", "--collapse", "x.svg"],
+        ["report", "--ledger", LEDGER],
+    ],
+    "pages": [
+        [
+            "phase",
+            "--vocab",
+            "16",
+            "--length",
+            "2",
+            "--x",
+            "dim=8:12:2",
+            "--y",
+            "samples=50:90:2",
+            "--theory",
+            "--out",
+            "x.html",
+        ],
+        ["report", "--ledger", LEDGER],
+    ],
     "tables": [["store", "export", "x.csv"], ["store", "export", "x.parquet"]],
     "web": [["explore", "--no-browser"]],
 }
@@ -46,9 +67,7 @@ def test_every_extra_is_known():
     assert set(EXTRAS) == set(told) - {"cuda"}  # which only makes it faster
     assert set(COMMANDS) == set(EXTRAS)
     for name, (_, modules) in EXTRAS.items():
-        assert {module.replace("_", "-") for module in modules} == {
-            one.partition(">")[0] for one in told[name]
-        }
+        assert {module.replace("_", "-") for module in modules} == {one.partition(">")[0] for one in told[name]}
 
 
 @pytest.mark.parametrize("hidden", EXTRAS, indirect=True)

@@ -73,9 +73,7 @@ def test_multiplying_and_adding_are_told_apart():
     assert found.verdict == "multiplicative"
     assert found.left_out["multiplicative"] < 1.2 < found.left_out["additive"]
     level = np.log(3000 * GRID[:, 0] ** -2.0 + 0.1 * GRID[:, 1])
-    added = Points(
-        ("dim", "length"), GRID, level + rng.normal(0, 0.03, len(GRID)), multiplied.error
-    )
+    added = Points(("dim", "length"), GRID, level + rng.normal(0, 0.03, len(GRID)), multiplied.error)
     other = compare_forms(added)
     assert other is not None
     assert other.verdict == "additive"
@@ -86,10 +84,7 @@ def test_multiplying_and_adding_are_told_apart():
 
 def test_what_lies_beyond_is_said_from_the_rest():
     found = extrapolate(made(np.random.default_rng(5), 0.02, 0.0))
-    assert [(one.axis, one.value, one.points) for one in found] == [
-        ("dim", 128, 3),
-        ("length", 64, 4),
-    ]
+    assert [(one.axis, one.value, one.points) for one in found] == [("dim", 128, 3), ("length", 64, 4)]
     assert all(one.missed["multiplicative"] < 1.15 for one in found)
     assert found[0].missed["additive"] > 1.5
 
@@ -126,17 +121,12 @@ def test_too_few_points_are_an_answer(tmp_path: Path):
     axes = [("dim", [16, 20, 24, 32])]
     with Store(tmp_path / "s.db") as store:
         for ranges, known in (([(2, 9)] * 4, 0), ([(100, 10**5)] * 2 + [(2, 9)] * 2, 2)):
-            made = fit(
-                {"length": 8, "vocab": 64}, axes, ranges=ranges, store=store,
-                workers=FakeWorkers(surface),
-            )
+            made = fit({"length": 8, "vocab": 64}, axes, ranges=ranges, store=store, workers=FakeWorkers(surface))
             told = made.as_dict()
             assert made.status == told["status"] == "too-few-points"
             assert (len(told["points"]), len(told["left_out"])) == (known, 4 - known)
             assert {one["status"] for one in told["left_out"]} == {"above-range"}
-            assert told["exponents"] == [
-                {"axis": "dim", "value": None, "low": None, "high": None, "error": None}
-            ]
+            assert told["exponents"] == [{"axis": "dim", "value": None, "low": None, "high": None, "error": None}]
             json.dumps(told, allow_nan=False)
             made.plot(tmp_path / "none.svg")
         two = [("dim", [16, 32]), ("length", [8, 16])]

@@ -44,15 +44,11 @@ LONG: dict[str, list[list[str]]] = {
     ],
     "fit": [[*HUGE[4:], "--axis", "dim=64,256", "--axis", "vocab=512,4096", "--range", "1e8:1e9"]],
     "memory": [["--dim", "512", "--method", "trained"]],
-    "facts": [
-        ["--subjects", "256", "--relations", "256", "--answers", "8", *FACTS],
-        ["--capacity", "equal", *FACTS],
-    ],
+    "facts": [["--subjects", "256", "--relations", "256", "--answers", "8", *FACTS], ["--capacity", "equal", *FACTS]],
     "dynamics": [["--subjects", "1024", "--relations", "64", "--steps", "1e6"]],
     "reproduce": [["--full"], ["--full", "--at-once", "1", "a-first-steps"]],
     "embeddings": [["--samples", "1e9", "--length", "1000"]],
-    "bound": [["--vocab", "2048", "--dim", "1024", "--length", "16", "--samples", "1e6",
-               "--seeds", "1e4"]],
+    "bound": [["--vocab", "2048", "--dim", "1024", "--length", "16", "--samples", "1e6", "--seeds", "1e4"]],
     "validate": [["terms", "--seeds", "1000"]],
     "bench": [[*HUGE, "--samples", "1e8"]],
 }
@@ -78,9 +74,7 @@ def all_commands() -> dict[str, Any]:
 
 # Who takes a device computes on it. The explorer's server computes when its pages ask, and has a
 # limit of its own.
-RUNNING = sorted(
-    name for name, made in all_commands().items() if "device" in options(made) and name != "explore"
-)
+RUNNING = sorted(name for name, made in all_commands().items() if "device" in options(made) and name != "explore")
 
 
 def test_every_command_that_computes_can_be_told_to_go_ahead():
@@ -116,16 +110,33 @@ def test_more_than_an_hour_is_refused_without_a_yes(
     [
         ("run", [*TINY, "--samples", "300", "--seeds", "2"]),
         ("critical", [*TINY, "--range", "20:600", "--seeds", "4"]),
-        ("phase", [*TINY[:2], *TINY[4:], "--x", "dim=10,12", "--y", "samples=50,400",
-                   "--seeds", "2"]),
+        ("phase", [*TINY[:2], *TINY[4:], "--x", "dim=10,12", "--y", "samples=50,400", "--seeds", "2"]),
         ("memory", ["--dim", "6", "--seeds", "2"]),
-        ("facts", ["--subjects", "2", "--relations", "2", "--answers", "2", "--dim", "4",
-                   "--heads", "1", "--head-dim", "2", "--max-steps", "32", "--batch", "8"]),
+        (
+            "facts",
+            [
+                "--subjects",
+                "2",
+                "--relations",
+                "2",
+                "--answers",
+                "2",
+                "--dim",
+                "4",
+                "--heads",
+                "1",
+                "--head-dim",
+                "2",
+                "--max-steps",
+                "32",
+                "--batch",
+                "8",
+            ],
+        ),
     ],
 )
 def test_a_yes_goes_ahead_and_what_is_kept_is_not_asked_about(
-    name: str, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(asking, "MOST_SECONDS", 0.0)
     monkeypatch.setattr(asking, "LEAST_SECONDS", 0.0)
@@ -208,10 +219,8 @@ def test_a_search_is_foreseen_by_asking_it():
     assert told([*small, *large], 4, 4).most == pytest.approx(few.most + told(large, 4, 4).most)
     # What it asks for is what the search does where the limit is the usual one.
     question = small[0]
-    asked = forecast._asked(question, question.usual, 2, 2, spread=0.0, resolution=0.03,
-                            tolerance=0.1)
-    closest = [max(value for value, seed in asked if seed == k and value <= question.usual)
-               for k in (0, 1)]
+    asked = forecast._asked(question, question.usual, 2, 2, spread=0.0, resolution=0.03, tolerance=0.1)
+    closest = [max(value for value, seed in asked if seed == k and value <= question.usual) for k in (0, 1)]
     assert all(question.usual / 1.03 <= value <= question.usual for value in closest)
     crossing: dict[str, Any] = {"target": 0.5, "measure": "accuracy", "platform": "cpu"}
     one = forecast.of_crossings([SPEC], "samples", [(50, 500)], most_seeds=32, **crossing)
@@ -221,9 +230,15 @@ def test_a_search_is_foreseen_by_asking_it():
 
 
 def test_times_in_words():
-    for count, said in ((0.2, "1 second"), (40.2, "40 seconds"), (100, "1.7 minutes"),
-                        (720, "12 minutes"), (7200, "2 hours"), (3e5, "3.5 days"),
-                        (86400 * 365 * 40, "15,000 days")):
+    for count, said in (
+        (0.2, "1 second"),
+        (40.2, "40 seconds"),
+        (100, "1.7 minutes"),
+        (720, "12 minutes"),
+        (7200, "2 hours"),
+        (3e5, "3.5 days"),
+        (86400 * 365 * 40, "15,000 days"),
+    ):
         assert duration(count) == said
     assert time_left(0.0, 10.0, 500.0) is None
     assert time_left(1.0, 10.0, 0.5) is None
@@ -240,9 +255,7 @@ def test_no_time_is_told_before_anything_is_done():
     assert "at most" in tally.said
 
 
-def test_a_line_is_said_where_there_is_no_terminal(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_a_line_is_said_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """While the work itself is silent, too."""
     monkeypatch.setattr(output, "SECONDS_BETWEEN_LINES", 0.01)
     looked = threading.Semaphore(0)
@@ -266,14 +279,24 @@ def test_a_line_is_said_where_there_is_no_terminal(
 
 def test_progress_moves_within_a_training(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sweep, "SECONDS_BETWEEN_WORDS", -1.0)
-    spec = Facts(subjects=4, relations=4, answers=2, dim=8, heads=2, head_dim=2, width=8,
-                 max_steps=96, batch=16, length=6, target=1.0, lr=1e-8)
+    spec = Facts(
+        subjects=4,
+        relations=4,
+        answers=2,
+        dim=8,
+        heads=2,
+        head_dim=2,
+        width=8,
+        max_steps=96,
+        batch=16,
+        length=6,
+        target=1.0,
+        lr=1e-8,
+    )
     jobs: list[AnyJob] = [(spec, 0), (spec, 1), (SPEC, 0)]
     seen: list[tuple[int, float]] = []
     with Store(Path("none")) as store:
-        tally = sweep.sweep(
-            jobs, store, ThisProcess("cpu"), lambda one: seen.append((one.done, one.worked))
-        )
+        tally = sweep.sweep(jobs, store, ThisProcess("cpu"), lambda one: seen.append((one.done, one.worked)))
     assert tally.worked == pytest.approx(tally.work)
     assert tally.work == pytest.approx(sum(job_seconds(one, "cpu") for one, _ in jobs))
     shares = [worked for _, worked in seen]
@@ -282,9 +305,7 @@ def test_progress_moves_within_a_training(monkeypatch: pytest.MonkeyPatch):
     assert len(set(before)) >= 6  # of three checks each
 
 
-def test_waiting_for_another_process_is_said_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_waiting_for_another_process_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "s.db"
     jobs: list[AnyJob] = [(SPEC, seed) for seed in range(3)]
     workers = FakeWorkers(lambda spec, seed: Trial(spec, seed, "ok"))
@@ -302,9 +323,7 @@ def test_waiting_for_another_process_is_said_once(
 
         tally = sweep.sweep(jobs, store, workers, hear)
     assert (tally.done, waits) == (3, 2)
-    assert capsys.readouterr().err == (
-        "waiting for 2 trials that another process is computing\n"
-    )
+    assert capsys.readouterr().err == ("waiting for 2 trials that another process is computing\n")
 
 
 def test_validation_moves_with_every_trial():

@@ -18,17 +18,21 @@ from mnemoscope.training.facts_trials import train_many
 from mnemoscope.training.memory_trials import recall_many
 from mnemoscope.ui.cli import main
 
-FACTORISATIONS = {
-    "cholesky", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "pinv", "qr", "solve", "svd",
-}
+FACTORISATIONS = {"cholesky", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "pinv", "qr", "solve", "svd"}
 # Where matrices are factorised whose size a user decides: each has its place in REFUSED below.
 BY_SIZE = {
-    "experiments/estimate/geometry.py", "experiments/decoders.py", "experiments/message_passing.py",
-    "matrices.py", "models/memory.py", "models/constructed.py",
+    "experiments/estimate/geometry.py",
+    "experiments/decoders.py",
+    "experiments/message_passing.py",
+    "matrices.py",
+    "models/memory.py",
+    "models/constructed.py",
 }
 # And where they have as many rows as an average has nodes, or a fit has parameters.
 SMALL = {
-    "experiments/estimate/power_law.py", "experiments/estimate/threshold.py", "studies/b_hebbian.py",
+    "experiments/estimate/power_law.py",
+    "experiments/estimate/threshold.py",
+    "studies/b_hebbian.py",
     "theory/quadrature.py",
 }
 
@@ -43,11 +47,10 @@ REFUSED: dict[str, Any] = {
     "experiments/decoders.py": lambda: decode(seen()),
     "experiments/message_passing.py": lambda: decode(seen(), ("message_passing",)),
     "matrices.py": lambda: read_matrices(np.eye(400), whiten=True),
-    "models/memory.py": lambda: recall_many([
-        (Memory(items=8, dim=64, method="least-squares"), 0)]),
-    "models/constructed.py": lambda: train_many([
-        (Facts(subjects=8, relations=2, answers=2, dim=128, heads=5, head_dim=2, batch=1,
-               method="constructed"), 0)]),
+    "models/memory.py": lambda: recall_many([(Memory(items=8, dim=64, method="least-squares"), 0)]),
+    "models/constructed.py": lambda: train_many(
+        [(Facts(subjects=8, relations=2, answers=2, dim=128, heads=5, head_dim=2, batch=1, method="constructed"), 0)]
+    ),
 }
 
 
@@ -65,9 +68,7 @@ def test_every_factorisation_is_known():
 
 
 @pytest.mark.parametrize("where", sorted(BY_SIZE))
-def test_what_does_not_fit_is_refused_before_it_is_begun(
-    where: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_what_does_not_fit_is_refused_before_it_is_begun(where: str, monkeypatch: pytest.MonkeyPatch):
     def begun(*_: Any, **__: Any) -> None:
         raise AssertionError("a factorisation was begun")
 
@@ -94,15 +95,27 @@ def test_it_goes_on_where_it_fits(monkeypatch: pytest.MonkeyPatch):
     ("words", "option"),
     [
         (["dynamics", "--subjects", "16384", "--relations", "16384", "--steps", "1"], "subjects"),
-        (["run", "--vocab", "9000000", "--dim", "9000000", "--length", "2", "--samples", "9",
-          "--embedding", "orthonormal"], "vocab"),
+        (
+            [
+                "run",
+                "--vocab",
+                "9000000",
+                "--dim",
+                "9000000",
+                "--length",
+                "2",
+                "--samples",
+                "9",
+                "--embedding",
+                "orthonormal",
+            ],
+            "vocab",
+        ),
         (["memory", "--dim", "60000", "--method", "least-squares"], "dim"),
         (["bound", "--vocab", "64", "--dim", "9000000", "--length", "2", "--samples", "9"], "dim"),
     ],
 )
-def test_commands_refuse_sizes_beyond_any_machine(
-    words: list[str], option: str, capsys: pytest.CaptureFixture[str]
-):
+def test_commands_refuse_sizes_beyond_any_machine(words: list[str], option: str, capsys: pytest.CaptureFixture[str]):
     assert main(words) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"mnemoscope: --{option}: expected")

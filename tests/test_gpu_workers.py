@@ -32,7 +32,9 @@ def started(folder: Path, name: str, *words: str) -> Iterator["subprocess.Popen[
         (folder / name).open("wb") as log,
         subprocess.Popen(
             [sys.executable, "-m", "distributed.cli.dask_" + words[0], *words[1:]],
-            stdout=log, stderr=log, start_new_session=True,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
         ) as process,
     ):
         try:
@@ -64,8 +66,7 @@ def run_phase(path: Path, *more: str) -> Any:
 
 def table(path: Path) -> dict[tuple[str, int], tuple[object, ...]]:
     with Store(path, writing=False) as store:
-        return {(t.spec.id, t.seed): (t.status, t.device, t.accuracy, t.attention_accuracy)
-                for t in store.find()}
+        return {(t.spec.id, t.seed): (t.status, t.device, t.accuracy, t.attention_accuracy) for t in store.find()}
 
 
 def test_a_killed_gpu_worker_changes_nothing(tmp_path: Path):
@@ -77,9 +78,10 @@ def test_a_killed_gpu_worker_changes_nothing(tmp_path: Path):
         started(tmp_path, "first", "worker", address, *worker) as first,
         started(tmp_path, "second", "worker", address, *worker),
         subprocess.Popen(
-            [sys.executable, "-m", "mnemoscope", *PHASE.split(), "--json", "--store", str(far),
-             "--cluster", address],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            [sys.executable, "-m", "mnemoscope", *PHASE.split(), "--json", "--store", str(far), "--cluster", address],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         ) as driver,
     ):
 

@@ -65,12 +65,8 @@ def test_width_pays_only_through_the_higher_hermite_parts():
     of the known figure's last digit.
     """
     shared = dict(vocab=1024, dim=32, length=1, samples=34_000, width=4096, attention="locked")
-    got = {
-        name: accuracies(seeds=3, activation=name, **shared)
-        for name in ("linear", "relu", "hermite2", "hermite3")
-    }
-    known = {"linear": (0.013, 5e-4), "relu": (0.016, 5e-4), "hermite2": (0.30, 0.005),
-             "hermite3": (0.66, 0.005)}
+    got = {name: accuracies(seeds=3, activation=name, **shared) for name in ("linear", "relu", "hermite2", "hermite3")}
+    known = {"linear": (0.013, 5e-4), "relu": (0.016, 5e-4), "hermite2": (0.30, 0.005), "hermite3": (0.66, 0.005)}
     for name, (figure, half_digit) in known.items():
         error = got[name].std(ddof=1) * np.sqrt(1 / 3 + 1 / 3)
         assert abs(got[name].mean() - figure) < 2 * error + half_digit, name

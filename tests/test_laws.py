@@ -63,9 +63,7 @@ def test_an_mlp_trades_width_for_dimension():
 def test_critical_exponents_follow_from_the_powers():
     bias, unseen = LAWS[0], LAWS[-1]
     assert bias.critical("samples") == {"vocab": 0.5, "dim": -1.5, "length": 2.0}
-    assert bias.critical("dim") == pytest.approx(
-        {"vocab": 1 / 3, "length": 4 / 3, "samples": -2 / 3}
-    )
+    assert bias.critical("dim") == pytest.approx({"vocab": 1 / 3, "length": 4 / 3, "samples": -2 / 3})
     assert bias.critical("length") is None  # a longer sequence never helps
     assert unseen.critical("samples") == {"vocab": 1.0}
     assert unseen.critical("dim") is None

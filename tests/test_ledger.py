@@ -38,9 +38,16 @@ def make_study(judge_all: Callable[[Sequence[Numbers]], Judgement] | None = None
         return Judgement(f"value {value}", "supported" if value == 1 else "refuted")
 
     return Study(
-        id="b-fig5", revision=1, source="paper B", statement="it is one", expected="1",
-        rule="by its value", measure=lambda size, bench: {"value": 1 if bench.seed == 0 else 2}, judge=judge,
-        draw=lambda numbers, figure: None, judge_all=judge_all,
+        id="b-fig5",
+        revision=1,
+        source="paper B",
+        statement="it is one",
+        expected="1",
+        rule="by its value",
+        measure=lambda size, bench: {"value": 1 if bench.seed == 0 else 2},
+        judge=judge,
+        draw=lambda numbers, figure: None,
+        judge_all=judge_all,
         power=lambda size: Power(0.9, {"two": 0.0}, 10, "drawn"),
     )
 
@@ -73,12 +80,8 @@ def test_what_ran_for_a_replaced_rule_is_told_as_that_had_it():
     old = Claim(study, "full", (Entry("b-fig5", "full", 0, 0, {}),))
     assert old.earlier is earlier
     told = old.as_earlier(earlier)
-    assert (told["verdict"], told["measured"], told["rule"]) == (
-        "refuted", "value 7", "any value will do",
-    )
-    assert told["replaced"] == {
-        "date": "2026-11-18", "rule": "by its value", "statement": "it is one",
-    }
+    assert (told["verdict"], told["measured"], told["rule"]) == ("refuted", "value 7", "any value will do")
+    assert told["replaced"] == {"date": "2026-11-18", "rule": "by its value", "statement": "it is one"}
     assert Claim(study, "quick", old.entries).earlier is None  # known at full size alone
     new = Entry("b-fig5", "full", 0, study.revision, {"value": 1})
     assert Claim(study, "full", (new,)).earlier is None
@@ -87,9 +90,7 @@ def test_what_ran_for_a_replaced_rule_is_told_as_that_had_it():
 
 def test_the_larger_size_speaks(tmp_path: Path):
     book = Ledger(tmp_path / "ledger.json")
-    seeds = [
-        {**point, "each": [point["low"], point["high"]], "resolution": 0.0} for point in points(1.0)
-    ]
+    seeds = [{**point, "each": [point["low"], point["high"]], "resolution": 0.0} for point in points(1.0)]
     numbers = {"points": seeds}
     for size in ("quick", "full"):
         book.add(Entry("b-fig4-left", size, 0, 0, numbers))
@@ -133,11 +134,17 @@ def test_several_write_to_one_ledger(tmp_path: Path):
     assert len(first.entries) == 2
 
 
-def test_studies_run_at_once_and_are_found_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    words = ["reproduce", "b-fig5", "a-trigger", "--ledger", str(tmp_path / "l.json"), "--store",
-             str(tmp_path / "s.db"), "--json"]
+def test_studies_run_at_once_and_are_found_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    words = [
+        "reproduce",
+        "b-fig5",
+        "a-trigger",
+        "--ledger",
+        str(tmp_path / "l.json"),
+        "--store",
+        str(tmp_path / "s.db"),
+        "--json",
+    ]
     assert main([*words, "--at-once", "2"]) == 0
     told = capsys.readouterr()
     assert "2 of 2 done" in told.err
@@ -156,10 +163,13 @@ def test_what_takes_long_comes_first_and_what_is_kept_is_left_out(tmp_path: Path
     studies = load_all(["b-fig5", "b-fig1-right"])
     book.add(Entry("b-fig5", "quick", 1, b_stages.STUDY.revision, {}))
     assert pieces_left(studies, "quick", 2, book, side_by_side=True) == [
-        ("b-fig1-right", "quick", (0, 1)), ("b-fig5", "quick", (0,)),
+        ("b-fig1-right", "quick", (0, 1)),
+        ("b-fig5", "quick", (0,)),
     ]
     assert pieces_left(studies, "quick", 2, book, side_by_side=False) == [
-        ("b-fig1-right", "quick", (0,)), ("b-fig1-right", "quick", (1,)), ("b-fig5", "quick", (0,)),
+        ("b-fig1-right", "quick", (0,)),
+        ("b-fig1-right", "quick", (1,)),
+        ("b-fig5", "quick", (0,)),
     ]
 
 
@@ -202,9 +212,7 @@ def test_searches_go_ahead_of_the_others(tmp_path: Path, monkeypatch: pytest.Mon
     assert json.loads((tmp_path / names[2]).read_text()) == [own, None, True]
 
 
-def test_one_base_seed_that_fails_leaves_the_others_theirs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_one_base_seed_that_fails_leaves_the_others_theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def measure(study: Study, size: Size, base: int, bench: Bench) -> Entry:
         if base == 0:
             raise SpecError("memory", "expected more of it, got this")
@@ -220,17 +228,21 @@ def test_one_base_seed_that_fails_leaves_the_others_theirs(
     assert found == [False, True, True]
 
 
-def test_a_ledger_is_looked_at_before_work_goes_into_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_a_ledger_is_looked_at_before_work_goes_into_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "file").write_text("")
     assert main(["reproduce", "b-fig5", "--ledger", str(tmp_path / "file" / "l.json")]) == 2
     assert "--ledger: expected a place to write to" in capsys.readouterr().err
     entry = Entry("b-fig5", "quick", 0, 0, {}).as_dict()
-    for wrong in ({"base": "<script>"}, {"made": None}, {"seconds": "x"}, {"size": "huge"},
-                  {"numbers": []}, {"power": {"supported": 1}},
-                  {"power": {"supported": "<b>", "rivals": {}, "draws": 1, "note": ""}},
-                  {"power": {"supported": 1, "rivals": [], "draws": 1, "note": ""}}):
+    for wrong in (
+        {"base": "<script>"},
+        {"made": None},
+        {"seconds": "x"},
+        {"size": "huge"},
+        {"numbers": []},
+        {"power": {"supported": 1}},
+        {"power": {"supported": "<b>", "rivals": {}, "draws": 1, "note": ""}},
+        {"power": {"supported": 1, "rivals": [], "draws": 1, "note": ""}},
+    ):
         (tmp_path / "l.json").write_text(json.dumps({"format": 3, "entries": [{**entry, **wrong}]}))
         with pytest.raises(SpecError, match="a ledger that `reproduce` wrote"):
             Ledger(tmp_path / "l.json")

@@ -98,11 +98,7 @@ def test_a_million_records(tmp_path: Path):
         for seed in range(1000):
             store.add([made(seed=seed)])
         rate = 1000 / (time.perf_counter() - began)
-        specs = [
-            SPEC.replace(dim=d, samples=N)
-            for d in range(2, 102)
-            for N in range(1000, 101_000, 1000)
-        ]
+        specs = [SPEC.replace(dim=d, samples=N) for d in range(2, 102) for N in range(1000, 101_000, 1000)]
         store.add([made(spec) for spec in specs])
         repeat_trials(store, range(1, 100))
         assert store.rows() >= 10**6

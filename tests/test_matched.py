@@ -92,8 +92,13 @@ def test_more_samples_and_dimensions_help_and_longer_sequences_do_not():
 @pytest.mark.parametrize("law", ["gaussian", "sphere"])
 def test_numbers_stay_shares_at_the_ends(law: str):
     for V, d, L, N in (
-        (2, 1, 1, 1), (2, 1, 1, 2**30), (100, 1, 3, 500), (64, 3, 4, 10), (256, 2**20, 16, 2000),
-        (10**6, 2000, 1000, 10**8), (64, 64, 10**5, 10**5),
+        (2, 1, 1, 1),
+        (2, 1, 1, 2**30),
+        (100, 1, 3, 500),
+        (64, 3, 4, 10),
+        (256, 2**20, 16, 2000),
+        (10**6, 2000, 1000, 10**8),
+        (64, 64, 10**5, 10**5),
     ):
         spec = Retrieval(vocab=V, dim=d, length=L, samples=N, embedding=law)
         assert 0 <= matched_filter_accuracy(spec) <= 1

@@ -38,11 +38,7 @@ def write_safetensors(path: Path, tensors: dict[str, np.ndarray], kind: str = "F
     for name, one in tensors.items():
         data = one.tobytes()
         shape = list(one.shape)
-        head[name] = {
-            "dtype": kind,
-            "shape": shape,
-            "data_offsets": [len(body), len(body) + len(data)],
-        }
+        head[name] = {"dtype": kind, "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
         body += data
     text = json.dumps({"__metadata__": {"made": "here"}, **head}).encode()
     path.write_bytes(len(text).to_bytes(8, "little") + text + body)
@@ -77,8 +73,7 @@ def test_centring_and_whitening(tmp_path: Path):
     stretched = drawn(400) * np.linspace(0.2, 3, DIM).astype(np.float32) + 2.0
     np.save(tmp_path / "z.npy", stretched)
     plain, centred, white = (
-        look_at(read_matrices(str(tmp_path / "z.npy"), **how).Z)
-        for how in ({}, {"centre": True}, {"whiten": True})
+        look_at(read_matrices(str(tmp_path / "z.npy"), **how).Z) for how in ({}, {"centre": True}, {"whiten": True})
     )
     assert plain.mean_norm > 0.5
     assert centred.mean_norm < 1e-5
@@ -137,8 +132,7 @@ def test_gaussian_rows_recall_like_gaussian_embeddings():
     own = base.replace(embedding=keep(Matrices(rows)))
     seeds = range(8)
     mine, law = (
-        np.array([one.accuracy for one in simulate_many([(spec, seed) for seed in seeds])])
-        for spec in (own, base)
+        np.array([one.accuracy for one in simulate_many([(spec, seed) for seed in seeds])]) for spec in (own, base)
     )
     error = np.sqrt((mine.var(ddof=1) + law.var(ddof=1)) / len(seeds))
     assert abs(mine.mean() - law.mean()) < 4 * error
@@ -181,9 +175,7 @@ def test_bad_files_are_refused(tmp_path: Path, make, said: str):
     assert caught.value.field == "embedding"
 
 
-def told_shape(
-    folder: Path, shape: list[object], at: tuple[int, ...] | list[int] = (0, 80)
-) -> Path:
+def told_shape(folder: Path, shape: list[object], at: tuple[int, ...] | list[int] = (0, 80)) -> Path:
     """A safetensors file that says whatever it is told to."""
     text = json.dumps({"t": {"dtype": "F32", "shape": shape, "data_offsets": list(at)}}).encode()
     return write(folder / "z.safetensors", len(text).to_bytes(8, "little") + text + bytes(80))
@@ -278,8 +270,7 @@ def test_commands_take_a_file(home: Path, capsys: pytest.CaptureFixture[str]):
     assert (made["spec"]["vocab"], made["spec"]["dim"]) == (48, DIM)
     assert main(["run", "--embedding", told, *words]) == 0  # the sizes are the file's
     assert json.loads(capsys.readouterr().out)["spec"]["vocab"] == ROWS
-    assert main(["run", "--embedding", made["spec"]["embedding"], *words, "--vocab", "48",
-                 "--dim", str(DIM)]) == 0
+    assert main(["run", "--embedding", made["spec"]["embedding"], *words, "--vocab", "48", "--dim", str(DIM)]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["trials"][0]["accuracy"] == made["trials"][0]["accuracy"]
     assert main(["run", "--embedding", "file:nowhere.npy", *words]) == 2
@@ -289,16 +280,7 @@ def test_commands_take_a_file(home: Path, capsys: pytest.CaptureFixture[str]):
 def test_the_embeddings_command(home: Path, capsys: pytest.CaptureFixture[str]):
     stretched = drawn(300) * np.linspace(0.2, 3, DIM).astype(np.float32) + 1.0
     np.save(home / "z.npy", stretched)
-    words = [
-        "embeddings",
-        str(home / "z.npy"),
-        "--vocab",
-        "64",
-        "--length",
-        "4",
-        "--samples",
-        "900",
-    ]
+    words = ["embeddings", str(home / "z.npy"), "--vocab", "64", "--length", "4", "--samples", "900"]
     assert main([*words, "--json", "--out", str(home / "s.svg")]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in told["ways"]] == ["as it is", "centred", "whitened", "random"]
@@ -318,8 +300,7 @@ def test_more_columns_than_rows_are_asked_about(home: Path, capsys: pytest.Captu
     """A transposed table of a language model once ended the process, in eigenvectors of 30,000."""
     np.save(home / "t.npy", drawn(384, 30_000))
     words = ["--length", "4", "--samples", "200", "--seeds", "1"]
-    for command in (["embeddings", str(home / "t.npy")],
-                    ["run", "--embedding", f"file:{home / 't.npy'}"]):
+    for command in (["embeddings", str(home / "t.npy")], ["run", "--embedding", f"file:{home / 't.npy'}"]):
         assert main([*command, *words]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith("mnemoscope: --dim: expected 384 if the columns")
@@ -349,9 +330,7 @@ def test_the_smaller_gram_gives_the_same():
     centred = read_matrices(wide, dim=60).Z.astype(float)
     centred -= centred.mean(axis=0)
     assert len(spectrum) == 60
-    assert spectrum == pytest.approx(
-        np.linalg.eigvalsh(centred.T @ centred / 20)[::-1].clip(min=0), abs=1e-9
-    )
+    assert spectrum == pytest.approx(np.linalg.eigvalsh(centred.T @ centred / 20)[::-1].clip(min=0), abs=1e-9)
 
 
 def test_a_row_that_is_the_mean_has_no_direction_and_harms_nothing():
@@ -367,9 +346,7 @@ def test_python_takes_arrays_and_files_as_commands_do(home: Path):
     Z, U = drawn(), drawn(seed=1)
     np.save(home / "z.npy", Z)
     sizes = {"length": 4, "samples": 300}
-    by_array, by_path = (
-        Retrieval.read({"embedding": told, **sizes}) for told in (Z, f"file:{home / 'z.npy'}")
-    )
+    by_array, by_path = (Retrieval.read({"embedding": told, **sizes}) for told in (Z, f"file:{home / 'z.npy'}"))
     assert by_array == by_path
     assert (by_array.vocab, by_array.dim) == (ROWS, DIM)
     assert np.array_equal(load(by_array.embedding).Z, read_matrices(str(home / "z.npy")).Z)

@@ -68,8 +68,7 @@ def test_constructions_are_the_sums_they_say(kind: dict):
 
 def test_the_same_seed_has_the_same_first_items():
     small, large = (
-        draw_pairs(spec, {name: part[0] for name, part in draw_streams([(spec, 1)])[0].items()},
-                   jnp.uint32(spec.items))
+        draw_pairs(spec, {name: part[0] for name, part in draw_streams([(spec, 1)])[0].items()}, jnp.uint32(spec.items))
         for spec in (Memory(items=5, dim=6), Memory(items=9, dim=6))
     )
     assert (np.asarray(large.E[:5]) == np.asarray(small.E)).all()
@@ -103,17 +102,14 @@ def test_laws_come_back():
 
 
 @pytest.mark.parametrize(
-    ("dim", "criterion", "known"),
-    [(128, 1.0, 334), (128, 0.99, 433), (256, 1.0, 1148), (256, 0.99, 1729)],
+    ("dim", "criterion", "known"), [(128, 1.0, 334), (128, 0.99, 433), (256, 1.0, 1148), (256, 0.99, 1729)]
 )
 def test_known_hebbian_capacities(dim: int, criterion: float, known: int, tmp_path: Path):
     with Store(tmp_path / "s.db") as store:
         found = capacity(Memory(items=2, dim=dim), criterion, store=store)
         assert found.status == "found"
         assert found.limits.estimate == pytest.approx(known, rel=0.1)
-        low, mean, high = (
-            value or 0.0 for value in (found.limits.low, found.limits.estimate, found.limits.high)
-        )
+        low, mean, high = (value or 0.0 for value in (found.limits.low, found.limits.estimate, found.limits.high))
         assert 0 < low < mean < high
 
 
@@ -129,8 +125,9 @@ def test_training_stores_more_than_outer_products(tmp_path: Path):
 
 
 def test_side_by_side_is_alone():
-    jobs = [(Memory(items=n, dim=12, width=8, method="trained", max_steps=256), seed)
-            for n in (33, 34) for seed in (0, 1)]
+    jobs = [
+        (Memory(items=n, dim=12, width=8, method="trained", max_steps=256), seed) for n in (33, 34) for seed in (0, 1)
+    ]
     assert program_of(jobs[0][0]) == program_of(jobs[2][0])
     together = recall_many(jobs)
     (alone,) = recall_many(jobs[2:3])
@@ -138,13 +135,8 @@ def test_side_by_side_is_alone():
     assert together[2].accuracy == pytest.approx(alone.accuracy, abs=2 / 34)
 
 
-def answer(
-    limits: dict[int, float], places: list[Place], crashed: tuple[int, ...] = ()
-) -> dict[Place, bool | None]:
-    return {
-        (value, seed): None if seed in crashed else bool(value <= limits[seed])
-        for value, seed in places
-    }
+def answer(limits: dict[int, float], places: list[Place], crashed: tuple[int, ...] = ()) -> dict[Place, bool | None]:
+    return {(value, seed): None if seed in crashed else bool(value <= limits[seed]) for value, seed in places}
 
 
 def drive(limits: dict[int, float], crashed: tuple[int, ...] = (), **more) -> tuple[Limits, int]:
@@ -219,14 +211,11 @@ def test_the_command_tells_all_that_is_promised(tmp_path: Path, capsys: pytest.C
     ("words", "line"),
     [
         (["--dim", "8", "--kind", "mlp"], "--width: expected hidden units for an mlp, got none"),
-        (["--dim", "8", "--kind", "linear", "--width", "3"],
-         "--width: expected none for a linear memory, got 3"),
-        (["--dim", "8", "--criterion", "most"],
-         "--criterion: expected 'all' or a number from 0.01 to 1, got 'most'"),
+        (["--dim", "8", "--kind", "linear", "--width", "3"], "--width: expected none for a linear memory, got 3"),
+        (["--dim", "8", "--criterion", "most"], "--criterion: expected 'all' or a number from 0.01 to 1, got 'most'"),
         (["--dim", "8", "--rank", "9"], "--rank: expected at most dim = 8, got 9"),
         (["--dim", "8", "--range", "9:3"], "--range: expected LOW below HIGH, got '9:3'"),
-        (["--dim", "8", "--order", "2"],
-         "--order: expected a constructed MLP (width, hebbian) for it, got 2"),
+        (["--dim", "8", "--order", "2"], "--order: expected a constructed MLP (width, hebbian) for it, got 2"),
     ],
 )
 def test_bad_requests_get_one_line(words: list[str], line: str, capsys: pytest.CaptureFixture[str]):

@@ -34,9 +34,7 @@ def rows(law: str, count: int, d: int, rng: np.random.Generator) -> np.ndarray:
         ("tanh", "sphere", True, 16, 64),
     ],
 )
-def test_own_overlap_and_interference_have_their_joint_law(
-    activation: str, law: str, additive: bool, d: int, m: int
-):
+def test_own_overlap_and_interference_have_their_joint_law(activation: str, law: str, additive: bool, d: int, m: int):
     """(B10) to (B12) against whole sets of units and tokens, drawn in plain NumPy."""
     rng = np.random.default_rng(11)
     own, variance, mean = [], [], []
@@ -76,16 +74,23 @@ ONCE_MISSED: list[tuple[dict[str, Any], int]] = [
     (dict(vocab=150, dim=20, length=10, samples=3000, width=128, activation="hermite3"), 8),
     (dict(vocab=150, dim=20, length=10, samples=3000, width=256, activation="hermite3"), 8),
     (dict(vocab=200, dim=48, length=20, samples=5000, width=512, activation="hermite2"), 32),
-    (dict(vocab=96, dim=24, length=8, samples=1500, width=128, activation="tanh",
-          trigger="additive"), 8),
-    (dict(vocab=96, dim=40, length=8, samples=1500, width=256, activation="hermite2",
-          trigger="additive"), 16),
-    (dict(vocab=96, dim=120, length=8, samples=600, width=128, activation="relu",
-          embedding="orthonormal"), 8),
-    (dict(vocab=96, dim=120, length=8, samples=1500, width=64, activation="hermite3",
-          embedding="orthonormal", trigger="additive"), 16),
-    (dict(vocab=96, dim=32, length=8, samples=2000, width=64, activation="gelu",
-          embedding="sphere"), 8),
+    (dict(vocab=96, dim=24, length=8, samples=1500, width=128, activation="tanh", trigger="additive"), 8),
+    (dict(vocab=96, dim=40, length=8, samples=1500, width=256, activation="hermite2", trigger="additive"), 16),
+    (dict(vocab=96, dim=120, length=8, samples=600, width=128, activation="relu", embedding="orthonormal"), 8),
+    (
+        dict(
+            vocab=96,
+            dim=120,
+            length=8,
+            samples=1500,
+            width=64,
+            activation="hermite3",
+            embedding="orthonormal",
+            trigger="additive",
+        ),
+        16,
+    ),
+    (dict(vocab=96, dim=32, length=8, samples=2000, width=64, activation="gelu", embedding="sphere"), 8),
 ]
 
 
@@ -113,8 +118,9 @@ def test_the_tokens_mean_is_a_signal_for_hermite2():
 @pytest.mark.parametrize("embedding", ["gaussian", "orthonormal"])
 def test_narrow_units_are_a_noise_of_attention(embedding: str):
     """(F3), (F6), (F10): all terms that an MLP adds fall with its width."""
-    spec = Retrieval.read(dict(vocab=64, dim=80, length=16, samples=1000, width=64,
-                               activation="relu", embedding=embedding))
+    spec = Retrieval.read(
+        dict(vocab=64, dim=80, length=16, samples=1000, width=64, activation="relu", embedding=embedding)
+    )
     wide = spec.replace(width=65536)
     noise = [float(attention_terms(one).learned_noise) for one in (spec, wide)]
     assert noise[0] > 1.2 * noise[1]
@@ -123,8 +129,7 @@ def test_narrow_units_are_a_noise_of_attention(embedding: str):
 def test_nodes_of_a_gamma_law_have_its_moments():
     variance = np.array([0.01, 0.5, 4.0])
     nodes, weights = gamma_nodes(variance, 4)
-    for power, moment in ((1, 1 + 0 * variance), (2, 1 + variance),
-                          (3, (1 + variance) * (1 + 2 * variance))):
+    for power, moment in ((1, 1 + 0 * variance), (2, 1 + variance), (3, (1 + variance) * (1 + 2 * variance))):
         assert np.sum(nodes**power * weights, axis=0) == pytest.approx(moment, rel=1e-9)
 
 

@@ -14,8 +14,7 @@ from mnemoscope.spec import Activation, Retrieval
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.three_step.reference import logits
 
-EXAMPLES = {"relu": 2.0, "gelu": 1.954, "tanh": 0.964, "linear": 2.0, "hermite2": 2.121,
-            "hermite3": 0.816}
+EXAMPLES = {"relu": 2.0, "gelu": 1.954, "tanh": 0.964, "linear": 2.0, "hermite2": 2.121, "hermite3": 0.816}
 
 
 def test_worked_example_of_the_transformer():
@@ -37,9 +36,7 @@ def test_worked_example_of_the_transformer():
 @pytest.mark.parametrize("trigger", ["keys", "additive"])
 @pytest.mark.parametrize("width", [0, 5])
 def test_look_ups_equal_the_model_as_written(trigger: str, width: int):
-    spec = Retrieval.read(
-        dict(vocab=9, dim=4, length=5, samples=20, trigger=trigger, width=width, activation="gelu")
-    )
+    spec = Retrieval.read(dict(vocab=9, dim=4, length=5, samples=20, trigger=trigger, width=width, activation="gelu"))
     with jax.enable_x64(True):
         frozen, _, batch = draw_pieces(spec, 0)
         rng = np.random.default_rng(0)

@@ -22,12 +22,29 @@ from mnemoscope.training.facts_trials import _keys, program_of, train_many
 from mnemoscope.ui.cli import main
 
 SMALL = Facts(
-    subjects=4, relations=3, answers=2, dim=16, heads=2, head_dim=4, width=8, length=8, batch=64,
-    test_samples=128,
+    subjects=4, relations=3, answers=2, dim=16, heads=2, head_dim=4, width=8, length=8, batch=64, test_samples=128
 )
 WORDS = [
-    "facts", "--subjects", "4", "--relations", "3", "--answers", "2", "--dim", "16", "--heads",
-    "2", "--head-dim", "4", "--width", "8", "--length", "8", "--batch", "64", "--test-samples",
+    "facts",
+    "--subjects",
+    "4",
+    "--relations",
+    "3",
+    "--answers",
+    "2",
+    "--dim",
+    "16",
+    "--heads",
+    "2",
+    "--head-dim",
+    "4",
+    "--width",
+    "8",
+    "--length",
+    "8",
+    "--batch",
+    "64",
+    "--test-samples",
     "128",
 ]
 
@@ -50,9 +67,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_sequences_are_as_the_task_says():
     _, _, keys = drawn(SMALL)
-    asked = draw_sequences(
-        SMALL, Sizes.of(SMALL), keys["train"], jnp.arange(4000, dtype=jnp.uint32)
-    )
+    asked = draw_sequences(SMALL, Sizes.of(SMALL), keys["train"], jnp.arange(4000, dtype=jnp.uint32))
     counts = np.asarray(count_tokens(asked.tokens, SMALL.tokens))
     S, R = 4, 3
     assert (counts.sum(axis=1) == SMALL.length).all()
@@ -223,10 +238,7 @@ def test_the_facts_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
 @pytest.mark.parametrize("width", [0, 4096])
 def test_weights_written_down_recall_every_fact(width: int):
     """The theorems' construction, by attention alone and by an MLP."""
-    spec = Facts(
-        subjects=16, relations=16, answers=8, dim=96, heads=4, head_dim=8, width=width,
-        method="constructed",
-    )
+    spec = Facts(subjects=16, relations=16, answers=8, dim=96, heads=4, head_dim=8, width=width, method="constructed")
     told = train_many([(spec, seed) for seed in range(3)])
     assert [one.accuracy for one in told] == [1.0, 1.0, 1.0]
     # With too few dimensions, or too few hidden units, it cannot hold.
@@ -252,9 +264,32 @@ def test_scalings_grow_together():
 
 def test_capacity_in_facts(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     words = [
-        "facts", "--capacity", "equal", "--dim", "8", "--heads", "2", "--head-dim", "4", "--width",
-        "8", "--length", "5", "--batch", "64", "--test-samples", "256", "--max-steps", "512",
-        "--rates", "1e-6,1e-2", "--seeds", "2", "--store", str(tmp_path / "s.db"), "--json",
+        "facts",
+        "--capacity",
+        "equal",
+        "--dim",
+        "8",
+        "--heads",
+        "2",
+        "--head-dim",
+        "4",
+        "--width",
+        "8",
+        "--length",
+        "5",
+        "--batch",
+        "64",
+        "--test-samples",
+        "256",
+        "--max-steps",
+        "512",
+        "--rates",
+        "1e-6,1e-2",
+        "--seeds",
+        "2",
+        "--store",
+        str(tmp_path / "s.db"),
+        "--json",
     ]
     assert main(words) == 0
     told = json.loads(capsys.readouterr().out)

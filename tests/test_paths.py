@@ -20,27 +20,61 @@ GRID = ["--axis", "vocab=16,32", "--axis", "dim=8,12", "--length", "2"]
 LEDGER = ["--ledger", str(Path(__file__).parents[1] / "data" / "quick.json")]
 # How each command is called, but for the path itself.
 WORDS: dict[str, list[str]] = {
-    "bench": ["bench", *SIZES], "bound": ["bound", *SIZES],
+    "bench": ["bench", *SIZES],
+    "bound": ["bound", *SIZES],
     "critical": ["critical", *SIZES, "--along", "samples", "--range", "9:99"],
-    "dynamics": ["dynamics", "--steps", "1"], "embeddings": ["embeddings", "MATRIX"],
+    "dynamics": ["dynamics", "--steps", "1"],
+    "embeddings": ["embeddings", "MATRIX"],
     "explore": ["explore", "--no-browser", "--port", "0"],
-    "facts": ["facts", "--subjects", "4", "--relations", "2", "--answers", "2", "--dim", "8",
-              "--heads", "2", "--head-dim", "4"],
-    "fit": ["fit", *GRID, "--range", "9:99"], "laws": ["laws"], "memory": ["memory", "--dim", "8"],
-    "phase": ["phase", "--vocab", "16", "--length", "2", "--x", "dim=8:12:2",
-              "--y", "samples=50:90:2"],
-    "plan": ["plan", "--facts", "100", "--length", "4"], "predict": ["predict", *SIZES],
-    "report": ["report", *LEDGER], "reproduce": ["reproduce", "b-fig5", "--quick"],
-    "run": ["run", *SIZES, "--seeds", "1"], "validate": ["validate", "accuracy", "--quick"],
-    "store list": ["store", "list"], "store export": ["store", "export", "x.csv"],
-    "store verify": ["store", "verify"], "store repair": ["store", "repair"],
+    "facts": [
+        "facts",
+        "--subjects",
+        "4",
+        "--relations",
+        "2",
+        "--answers",
+        "2",
+        "--dim",
+        "8",
+        "--heads",
+        "2",
+        "--head-dim",
+        "4",
+    ],
+    "fit": ["fit", *GRID, "--range", "9:99"],
+    "laws": ["laws"],
+    "memory": ["memory", "--dim", "8"],
+    "phase": ["phase", "--vocab", "16", "--length", "2", "--x", "dim=8:12:2", "--y", "samples=50:90:2"],
+    "plan": ["plan", "--facts", "100", "--length", "4"],
+    "predict": ["predict", *SIZES],
+    "report": ["report", *LEDGER],
+    "reproduce": ["reproduce", "b-fig5", "--quick"],
+    "run": ["run", *SIZES, "--seeds", "1"],
+    "validate": ["validate", "accuracy", "--quick"],
+    "store list": ["store", "list"],
+    "store export": ["store", "export", "x.csv"],
+    "store verify": ["store", "verify"],
+    "store repair": ["store", "repair"],
     "store prune": ["store", "prune"],
 }
-ENDINGS = {"report --out": "html", "validate --out": "md", "store export OUT": "csv",
-           "--ledger": "json", "--store": "db", "--spec": "toml"}
+ENDINGS = {
+    "report --out": "html",
+    "validate --out": "md",
+    "store export OUT": "csv",
+    "--ledger": "json",
+    "--store": "db",
+    "--spec": "toml",
+}
 # What is read, and so has to be there.
-READ = ("--spec", "store list --store", "store export --store", "store verify --store",
-        "store repair --store", "plan --store", "report --ledger")
+READ = (
+    "--spec",
+    "store list --store",
+    "store export --store",
+    "store verify --store",
+    "store repair --store",
+    "plan --store",
+    "report --ledger",
+)
 
 
 def functions() -> Iterator[tuple[str, Any]]:
@@ -64,8 +98,7 @@ def path_options() -> Iterator[tuple[str, str]]:
                 yield name, "--spec"
             if Path not in kinds:
                 continue
-            extra = [one for part in get_args(hints[parameter.name])[1:]
-                     for one in part.name or ()]
+            extra = [one for part in get_args(hints[parameter.name])[1:] for one in part.name or ()]
             positional = parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
             yield name, extra[0] if extra else "OUT" if positional else f"--{parameter.name}"
 
@@ -106,8 +139,7 @@ def bad_paths(folder: Path, name: str, option: str) -> Iterator[str]:
 
 @pytest.mark.parametrize(("name", "option"), OPTIONS)
 def test_a_path_that_cannot_be_is_told_in_one_line(
-    name: str, option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    name: str, option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     home = tmp_path / "home"
     monkeypatch.setenv("XDG_DATA_HOME", str(home))

@@ -56,8 +56,22 @@ def test_the_contour_costs_a_third_of_the_grid(tmp_path: Path):
 
 
 def test_the_contour_of_a_real_surface(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    words = ["phase", "--vocab", "64", "--length", "8", "--x", "dim=36,40", "--seeds", "2",
-             "--y", "samples=60:2000:6", "--test-samples", "256", "--json"]
+    words = [
+        "phase",
+        "--vocab",
+        "64",
+        "--length",
+        "8",
+        "--x",
+        "dim=36,40",
+        "--seeds",
+        "2",
+        "--y",
+        "samples=60:2000:6",
+        "--test-samples",
+        "256",
+        "--json",
+    ]
     told = {}
     for name, more in (("part", ["--adaptive"]), ("whole", [])):
         path = tmp_path / f"{name}.db"
@@ -95,17 +109,27 @@ def test_crossings_skip_what_was_not_run():
         (["--x", "dim=16,32", "--y", "samples=10,20", "--out", "a.gif"], "--out: expected a file"),
     ],
 )
-def test_bad_requests(
-    more: list[str], line: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-):
+def test_bad_requests(more: list[str], line: str, capsys: pytest.CaptureFixture[str], tmp_path: Path):
     words = ["phase", "--vocab", "64", "--length", "500", "--store", str(tmp_path / "s.db"), *more]
     assert main(words) == 2
     assert line in capsys.readouterr().err
 
 
 def test_theory_alone_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    words = ["phase", "--vocab", "64", "--length", "8", "--x", "dim=16,64", "--theory",
-             "--y", "samples=100,2000", "--store", str(tmp_path / "none.db")]
+    words = [
+        "phase",
+        "--vocab",
+        "64",
+        "--length",
+        "8",
+        "--x",
+        "dim=16,64",
+        "--theory",
+        "--y",
+        "samples=100,2000",
+        "--store",
+        str(tmp_path / "none.db"),
+    ]
     for form in ("svg", "html"):
         assert main([*words, "--out", str(tmp_path / f"map.{form}"), "--json"]) == 0
         told = json.loads(capsys.readouterr().out)

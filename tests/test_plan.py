@@ -25,9 +25,7 @@ JOBS = ((128, 8, 0.9), (200, 32, 0.7), (256, 16, 0.8), (400, 16, 0.95), (512, 8,
 
 
 @pytest.mark.parametrize(("facts", "length", "target"), JOBS)
-def test_the_recommendation_reaches_the_target_when_simulated(
-    facts: int, length: int, target: float
-):
+def test_the_recommendation_reaches_the_target_when_simulated(facts: int, length: int, target: float):
     made = plan_job(facts, length, target)
     assert made.recommended is not None
     spec = made.recommended.spec
@@ -92,15 +90,12 @@ def test_a_budget_buys_what_a_job_of_that_size_needs():
     assert nothing.recommended is None
 
 
-@pytest.mark.parametrize(
-    ("parameters", "tokens", "length"), [(1e8, 6e10, 2048), (7e9, 2e12, 4096), (1e6, 1e9, 768)]
-)
+@pytest.mark.parametrize(("parameters", "tokens", "length"), [(1e8, 6e10, 2048), (7e9, 2e12, 4096), (1e6, 1e9, 768)])
 def test_long_sequences_hold_what_a_job_finds_in_them(
     parameters: float, tokens: float, length: int, capsys: pytest.CaptureFixture[str]
 ):
     """Two facts in a sequence of thousands draw attention away; that many more do not."""
-    words = ["plan", "--parameters", f"{parameters:g}", "--tokens", f"{tokens:g}",
-             "--length", f"{length}"]
+    words = ["plan", "--parameters", f"{parameters:g}", "--tokens", f"{tokens:g}", "--length", f"{length}"]
     assert main([*words, "--json"]) == 0
     bought = json.loads(capsys.readouterr().out)["recommended"]
     assert bought["facts"] > 10_000

@@ -124,11 +124,28 @@ def test_bars_maps_levels_and_bands_are_told():
 
 def exhibit(told: dict[str, Any] | None = None, **more: Any) -> Exhibit:
     known = {
-        "id": "a-one", "source": "paper B", "place": "Fig. <9>", "statement": "1 < 2 & so on",
-        "expected": "two", "rule": "supported if", "verdict": "refuted", "size": "quick",
-        "command": "run it", "measured": "four", "pooled": None, "history": [], "power": None,
-        "bases": [{"base": 0, "verdict": "refuted", "measured": "three </script>", "seconds": 2.0,
-                   "made": {"jax": "1", "date": "today"}}],
+        "id": "a-one",
+        "source": "paper B",
+        "place": "Fig. <9>",
+        "statement": "1 < 2 & so on",
+        "expected": "two",
+        "rule": "supported if",
+        "verdict": "refuted",
+        "size": "quick",
+        "command": "run it",
+        "measured": "four",
+        "pooled": None,
+        "history": [],
+        "power": None,
+        "bases": [
+            {
+                "base": 0,
+                "verdict": "refuted",
+                "measured": "three </script>",
+                "seconds": 2.0,
+                "made": {"jax": "1", "date": "today"},
+            }
+        ],
         **(told or {}),
     }
     figure = {"data": [{"name": "</script>"}], "layout": {}}
@@ -159,7 +176,9 @@ def test_the_page_shows_whose_claim_it_is_and_what_all_base_seeds_say():
     assert "not computed for this rule" in text
     power = {"supported": 0.93, "rivals": {"label_noise": 0.01}, "draws": 200, "note": "Drawn <so>"}
     more = {
-        "source": "ours, after paper A", "power": power, "verdict": "supported",
+        "source": "ours, after paper A",
+        "power": power,
+        "verdict": "supported",
         "pooled": {"verdict": "supported", "measured": "both"},
         "bases": [{**exhibit().told["bases"][0], "base": base} for base in (0, 1)],
     }
@@ -175,8 +194,12 @@ def test_the_page_shows_whose_claim_it_is_and_what_all_base_seeds_say():
 
 def test_the_page_keeps_earlier_rules():
     earlier = {
-        "date": "2026-11-18", "rule": "a box of < 0.5", "measured": "0.4", "verdict": "supported",
-        "reason": "too wide", "statement": "it was > 0",
+        "date": "2026-11-18",
+        "rule": "a box of < 0.5",
+        "measured": "0.4",
+        "verdict": "supported",
+        "reason": "too wide",
+        "statement": "it was > 0",
     }
     text = make_page([exhibit({"history": [earlier]})])
     for words in ("Earlier rules (1)", "a box of &lt; 0.5", "too wide", "it was &gt; 0"):
@@ -184,8 +207,9 @@ def test_the_page_keeps_earlier_rules():
     assert "earlier rule<" not in text
     now = {"date": "2026-11-18", "rule": "a box of 0.25", "statement": "it is > 1"}
     old = {"history": [earlier], "replaced": now}
-    before = Exhibit({**exhibit(old).told, "bases": [{"base": 0, "seconds": 1.0, "made": {}}]},
-                     None, {}, {}, stale=True)
+    before = Exhibit(
+        {**exhibit(old).told, "bases": [{"base": 0, "seconds": 1.0, "made": {}}]}, None, {}, {}, stale=True
+    )
     text = make_page([before, exhibit()], ["a-two"])
     assert "1 of 2 were run before their rule was replaced" in text
     assert '<span class="by">earlier rule</span>' in text
@@ -195,9 +219,7 @@ def test_the_page_keeps_earlier_rules():
     assert "Not shown, since the study has changed: a-two." in text
 
 
-def test_results_of_replaced_rules_stay_readable(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_results_of_replaced_rules_stay_readable(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """A ledger that was made for an earlier rule, in numbers that the study no longer reads."""
     old = tmp_path / "old.json"
     entry = Entry("a-width", "full", 0, 0, {"points": [], "fit": None}).as_dict()

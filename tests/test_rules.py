@@ -11,14 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies import (
-    a_first_gradient,
-    a_gradient_noise,
-    a_mean_bias,
-    a_width,
-    news_linear,
-    q_coupling,
-)
+from mnemoscope.studies import a_first_gradient, a_gradient_noise, a_mean_bias, a_width, news_linear, q_coupling
 from mnemoscope.studies.base import Judgement, Numbers, Study
 from mnemoscope.studies.boxes import judge_powers
 from mnemoscope.studies.expected_scatter import TOLD, TRUE, expected_scatter, seed_spread
@@ -48,8 +41,13 @@ BOXED = (
 
 
 def on_law(
-    powers: dict[str, float], value: str, *, log_of: str | None = None, error: float = 0.02,
-    theory: dict[str, float] | None = None, seed: int = 0,
+    powers: dict[str, float],
+    value: str,
+    *,
+    log_of: str | None = None,
+    error: float = 0.02,
+    theory: dict[str, float] | None = None,
+    seed: int = 0,
 ) -> Numbers:
     """Points on a power law over a grid, scattered by their error; theory's beside."""
     rng = np.random.default_rng(seed)
@@ -62,9 +60,7 @@ def on_law(
         size = math.prod(at[axis] ** power for axis, power in powers.items())
         said = math.prod(at[axis] ** power for axis, power in (theory or powers).items())
         estimate, low, high = scattered(rng, 7.0 * size * log, error)
-        points.append({
-            **at, value: estimate, "low": low, "high": high, "predicted": 7.0 * said * log,
-        })
+        points.append({**at, value: estimate, "low": low, "high": high, "predicted": 7.0 * said * log})
     return {"exponents": [{"axis": axis} for axis in axes], "log_of": log_of, "points": points}
 
 
@@ -113,9 +109,7 @@ def test_a_rule_supports_its_own_law_and_refutes_every_other(
 
 
 @pytest.mark.parametrize(("study", "claimed", "rivals", "value"), BOXED)
-def test_a_wide_interval_supports_nothing(
-    study: Study, claimed: dict[str, float], rivals: object, value: str
-):
+def test_a_wide_interval_supports_nothing(study: Study, claimed: dict[str, float], rivals: object, value: str):
     wide = on_law(dict(claimed), value, log_of=log_of(study), error=0.6)
     assert study.judge(wide).verdict == "inconclusive"
     few = {**wide, "points": wide["points"][:2]}
@@ -168,10 +162,16 @@ def test_forms_are_compared_on_pooled_points():
         points = []
         for vocab, length in itertools.product((1, 2, 4, 8), (1, 2, 4, 8)):
             value = 10.0 * law((float(vocab**2), float(length**1.5)))
-            points.append({
-                "vocab": 64 * vocab, "length": 8 * length, "samples": value, "low": value / 1.05,
-                "high": value * 1.05, "predicted": value,
-            })
+            points.append(
+                {
+                    "vocab": 64 * vocab,
+                    "length": 8 * length,
+                    "samples": value,
+                    "low": value / 1.05,
+                    "high": value * 1.05,
+                    "predicted": value,
+                }
+            )
         axes = [{"axis": "vocab"}, {"axis": "length"}]
         numbers = {"exponents": axes, "log_of": None, "points": points}
         assert pooled(q_coupling.STUDY, [numbers, numbers]).verdict == verdict
@@ -189,10 +189,7 @@ def test_points_of_one_place_are_averaged_by_their_errors():
         reach = math.exp(1.96 * error)
         return {"dim": dim, "samples": value, "low": value / reach, "high": value * reach}
 
-    bases = [
-        [point(8, 100.0, 0.1), point(16, 50.0, 0.1)],
-        [point(8, 200.0, 0.2), point(16, None, 1)],
-    ]
+    bases = [[point(8, 100.0, 0.1), point(16, 50.0, 0.1)], [point(8, 200.0, 0.2), point(16, None, 1)]]
     first, second = pool_points(bases, ("dim",), "samples")
     assert math.log(first["samples"]) == pytest.approx(0.8 * math.log(100) + 0.2 * math.log(200))
     error = math.log(first["high"] / first["low"]) / (2 * 1.96)
@@ -212,10 +209,7 @@ def test_the_power_of_a_rule_whose_power_is_known():
         return [{"ends": scattered(rng, value, 0.1)[1:]}]
 
     draws = 2000
-    power = rehearse(
-        judge, lambda rng: draw(rng, 1.0), {"other": lambda rng: draw(rng, 2.0)}, note="",
-        draws=draws,
-    )
+    power = rehearse(judge, lambda rng: draw(rng, 1.0), {"other": lambda rng: draw(rng, 2.0)}, note="", draws=draws)
     true = math.erf((0.3 - 0.196) / 0.1 / math.sqrt(2))
     assert power.supported == pytest.approx(true, abs=3 * math.sqrt(true * (1 - true) / draws))
     assert power.rivals == {"other": 0.0}

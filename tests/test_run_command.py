@@ -77,9 +77,7 @@ def test_the_mlp_is_introduced_by_its_hermite_parts(capsys: pytest.CaptureFixtur
     assert "relu: constant 32%, linear 50%, higher Hermite parts 18%" in capsys.readouterr().out
 
 
-def test_a_toml_file_gives_settings_and_options_win(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_a_toml_file_gives_settings_and_options_win(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     file = tmp_path / "setting.toml"
     file.write_text('vocab = 16\ndim = 12\nlength = 4\nsamples = 1e3\ntrigger = "additive"\n')
     assert main(["run", "--spec", str(file), "--dim", "10", "--seeds", "1", "--json"]) == 0
@@ -90,22 +88,13 @@ def test_a_toml_file_gives_settings_and_options_win(
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (
-            but("dim", "0"),
-            "--dim: expected a whole number of at least 1 and at most 2,147,483,647, got '0'",
-        ),
-        (
-            but("samples", "-5"),
-            "--samples: expected a whole number of at least 1 and at most 4,294,967,295, got '-5'",
-        ),
+        (but("dim", "0"), "--dim: expected a whole number of at least 1 and at most 2,147,483,647, got '0'"),
+        (but("samples", "-5"), "--samples: expected a whole number of at least 1 and at most 4,294,967,295, got '-5'"),
         (
             [*SMALL, "--embedding", "orthonormal"],
             "--dim: expected at least vocab = 16 for orthonormal embeddings, got 12",
         ),
-        (
-            [*SMALL, "--eta", "nan"],
-            "--eta: expected 'limit' or a number from 1e-12 to 1e+12, got 'nan'",
-        ),
+        ([*SMALL, "--eta", "nan"], "--eta: expected 'limit' or a number from 1e-12 to 1e+12, got 'nan'"),
         (
             [*SMALL, "--eta", "1", "--gamma", "inf"],
             "--gamma: expected 'limit' or a number from 1e-12 to 1e+24, got 'inf'",
@@ -117,33 +106,19 @@ def test_a_toml_file_gives_settings_and_options_win(
         ),
         (
             [*SMALL, "--test-samples", "0"],
-            "--test-samples: expected a whole number of at least 1 and at most 4,294,967,295, "
-            "got '0'",
+            "--test-samples: expected a whole number of at least 1 and at most 4,294,967,295, got '0'",
         ),
-        (
-            [*SMALL, "--seeds", "0"],
-            "--seeds: expected a whole number of at least 1 and at most 1,000,000, got '0'",
-        ),
+        ([*SMALL, "--seeds", "0"], "--seeds: expected a whole number of at least 1 and at most 1,000,000, got '0'"),
         (
             [*SMALL, "--seed", "-1"],
-            "--seed: expected a whole number of at least 0 and at most "
-            "9,223,372,036,854,775,807, got '-1'",
+            "--seed: expected a whole number of at least 0 and at most 9,223,372,036,854,775,807, got '-1'",
         ),
-        (
-            [*SMALL, "--device", "gpy"],
-            "--device: expected one of auto, cpu, gpu, got 'gpy'; did you mean 'gpu'?",
-        ),
-        (
-            [*SMALL, "--vocb", "3"],
-            "--vocb: expected a known option, got '--vocb'; did you mean --vocab?",
-        ),
+        ([*SMALL, "--device", "gpy"], "--device: expected one of auto, cpu, gpu, got 'gpy'; did you mean 'gpu'?"),
+        ([*SMALL, "--vocb", "3"], "--vocb: expected a known option, got '--vocb'; did you mean --vocab?"),
         ([*SMALL, "--dim", "3"], "--dim: expected it once, got it several times"),
         ([*SMALL, "--eta"], "--eta: expected a value, got none"),
         ([*SMALL, "more"], "expected options, which start with --, got ['more']"),
-        (
-            [*SMALL, "--memory", "2 GBit"],
-            "--memory: expected a size such as 2GB, 512MiB or 4e9, got '2 GBit'",
-        ),
+        ([*SMALL, "--memory", "2 GBit"], "--memory: expected a size such as 2GB, 512MiB or 4e9, got '2 GBit'"),
         (SMALL[2:], "--vocab: expected a value, got none"),
     ],
 )
@@ -175,14 +150,11 @@ def test_a_typo_in_a_toml_key_is_named(tmp_path: Path, capsys: pytest.CaptureFix
     )
 
 
-def test_a_wrong_value_in_a_toml_file_names_the_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_a_wrong_value_in_a_toml_file_names_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     file = tmp_path / "wrong.toml"
     file.write_text("vocab = 16\ndim = [1]\nlength = 4\nsamples = 100\n")
     assert refused(capsys, "--spec", str(file)) == (
-        "--dim: expected a whole number of at least 1 and at most 2,147,483,647, got [1] "
-        f"(in '{file}')"
+        f"--dim: expected a whole number of at least 1 and at most 2,147,483,647, got [1] (in '{file}')"
     )
 
 
@@ -207,9 +179,7 @@ def test_output_survives_a_reader_that_leaves_and_a_terminal_without_our_letters
     assert "Traceback" not in done.stderr
     assert done.stdout.isascii()
     assert done.stderr.isascii()
-    with subprocess.Popen(
-        [*words, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as job:
+    with subprocess.Popen([*words, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
         assert job.stdout is not None
         assert job.stderr is not None
         job.stdout.close()

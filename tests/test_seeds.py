@@ -24,8 +24,7 @@ CASES = (
     Retrieval(vocab=96, dim=40, length=8, samples=900, trigger="additive", embedding="sphere"),
     Retrieval(vocab=128, dim=48, length=4, samples=1500, trigger="additive", attention="locked"),
     Retrieval(vocab=96, dim=120, length=4, samples=200, embedding="orthonormal"),
-    Retrieval(vocab=96, dim=120, length=4, samples=400, embedding="orthonormal",
-              trigger="additive"),
+    Retrieval(vocab=96, dim=120, length=4, samples=400, embedding="orthonormal", trigger="additive"),
 )
 SEEDS = 48
 
@@ -79,12 +78,23 @@ def test_more_test_sequences_narrow_the_interval():
 
 def test_intervals_stay_within_reach_of_the_mean_at_the_ends():
     """Also where nothing or everything is recalled, and for settings of one or two of anything."""
-    for sizes in ((2, 1, 1, 1), (2, 2, 2, 2), (64, 12, 4, 200), (64, 2000, 2, 10**6),
-                  (3, 5, 400, 1), (10**5, 40, 100, 10**6), (1024, 24, 6, 20)):
+    for sizes in (
+        (2, 1, 1, 1),
+        (2, 2, 2, 2),
+        (64, 12, 4, 200),
+        (64, 2000, 2, 10**6),
+        (3, 5, 400, 1),
+        (10**5, 40, 100, 10**6),
+        (1024, 24, 6, 20),
+    ):
         V, d, L, N = sizes
         for choices in (
-            {}, {"trigger": "additive"}, {"attention": "locked"}, {"embedding": "sphere"},
-            {"width": 16, "activation": "relu"}, {"width": 16, "activation": "hermite2"},
+            {},
+            {"trigger": "additive"},
+            {"attention": "locked"},
+            {"embedding": "sphere"},
+            {"width": 16, "activation": "relu"},
+            {"width": 16, "activation": "hermite2"},
             {"embedding": "orthonormal", "dim": V + 1},
             {"embedding": "orthonormal", "dim": V + 1, "trigger": "additive"},
         ):
@@ -107,8 +117,7 @@ def test_twice_a_count_against_the_largest():
     named = []
     for _ in range(4000):
         count = draw.poisson(n, V)
-        best = np.array([np.argmax(np.where(np.arange(V) == x, 2 * count, count))
-                         for x in range(0, V, 6)])
+        best = np.array([np.argmax(np.where(np.arange(V) == x, 2 * count, count)) for x in range(0, V, 6)])
         named.append(np.mean(best == np.arange(0, V, 6)))
     mean, error = float(np.mean(named)), float(np.std(named)) / math.sqrt(len(named))
     assert named_in_frame(np.array([n]), n, V)[0] == pytest.approx(mean, abs=4 * error)
@@ -131,9 +140,7 @@ def test_settings_of_every_law_are_drawn_within_their_ranges():
     some = drawn_settings.for_spread(78)
     assert some == drawn_settings.for_spread(78)
     laws = list(drawn_settings.SPREAD_LAWS)
-    assert [drawn_settings.spread_law(spec) for spec in some] == [
-        laws[k % len(laws)] for k in range(78)
-    ]
+    assert [drawn_settings.spread_law(spec) for spec in some] == [laws[k % len(laws)] for k in range(78)]
     for spec in some:
         assert 64 <= spec.vocab <= 512
         assert 4 <= spec.length <= 64

@@ -49,9 +49,7 @@ def in_threads(work: Callable[[Desk, int], None], shared: Common) -> None:
         assert not thread.is_alive()
 
 
-def test_drivers_share_batches_and_find_what_they_would_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_drivers_share_batches_and_find_what_they_would_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     ran: list[list[int]] = []
 
     def noted(batch: list[AnyJob], device: str) -> list[Record]:
@@ -113,9 +111,7 @@ def test_drivers_out_of_step_find_together_again(tmp_path: Path, monkeypatch: py
     assert ran[-2:] == [[(24, 0), (24, 1)], [(28, 0), (28, 1)]]
 
 
-def test_what_is_ready_is_kept_before_an_error_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_what_is_ready_is_kept_before_an_error_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def sometimes(batch: list[AnyJob], device: str) -> list[Record]:
         if batch[0][0] != TOKENS:
             raise SpecError("device", "expected another one, got this")
@@ -132,9 +128,7 @@ def test_what_is_ready_is_kept_before_an_error_is_told(
     in_threads(work, Common("cpu", 1, threads=1))
 
 
-def test_an_error_reaches_everybody_who_waits_for_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_an_error_reaches_everybody_who_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def refuse(batch: list[AnyJob], device: str) -> list[Record]:
         raise SpecError("device", "expected another one, got this")
 
@@ -150,9 +144,7 @@ def test_an_error_reaches_everybody_who_waits_for_it(
     assert sorted(heard) == [0, 1]
 
 
-def test_nobody_waits_for_ever_for_a_driver_that_waits_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_nobody_waits_for_ever_for_a_driver_that_waits_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def quick(batch: list[AnyJob], device: str) -> list[Record]:
         return [Trial(spec, seed, "ok") for spec, seed in batch if isinstance(spec, Retrieval)]
 

@@ -173,9 +173,7 @@ def test_a_budget_too_small_is_said():
         ({"width": 20_000, "eta": 1.0}, None),
     ],
 )
-def test_the_memory_estimate_is_about_what_xla_plans_for(
-    values: dict[str, Any], budget: int | None
-):
+def test_the_memory_estimate_is_about_what_xla_plans_for(values: dict[str, Any], budget: int | None):
     """Enough, and not much more than enough: between one and eight times XLA's own figure."""
     spec = SPEC.replace(**values)
     layout = choose_layout(spec, budget=budget)
@@ -227,7 +225,5 @@ def test_memory_does_not_grow_with_the_samples():
         simulate(spec.replace(samples=2**19), 0)
         print(peak() - before)
     """)
-    made = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
+    made = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert int(made.stdout) < 16 * 2**20

@@ -28,25 +28,12 @@ def test_numbers_may_be_written_as_people_write_them():
     ("values", "text"),
     [
         ({"dim": 0}, "dim: expected a whole number of at least 1 and at most 2,147,483,647, got 0"),
-        (
-            {"samples": -3},
-            "samples: expected a whole number of at least 1 and at most 4,294,967,295, got -3",
-        ),
-        (
-            {"vocab": "many"},
-            "vocab: expected a whole number of at least 2 and at most 2,147,483,647, got 'many'",
-        ),
-        (
-            {"length": 2.5},
-            "length: expected a whole number of at least 1 and at most 2,147,483,647, got 2.5",
-        ),
-        (
-            {"vocab": True},
-            "vocab: expected a whole number of at least 2 and at most 2,147,483,647, got True",
-        ),
+        ({"samples": -3}, "samples: expected a whole number of at least 1 and at most 4,294,967,295, got -3"),
+        ({"vocab": "many"}, "vocab: expected a whole number of at least 2 and at most 2,147,483,647, got 'many'"),
+        ({"length": 2.5}, "length: expected a whole number of at least 1 and at most 2,147,483,647, got 2.5"),
+        ({"vocab": True}, "vocab: expected a whole number of at least 2 and at most 2,147,483,647, got True"),
         ({"eta": "nan"}, "eta: expected 'limit' or a number from 1e-12 to 1e+12, got 'nan'"),
-        ({"eta": 1, "gamma": float("inf")},
-         "gamma: expected 'limit' or a number from 1e-12 to 1e+24, got inf"),
+        ({"eta": 1, "gamma": float("inf")}, "gamma: expected 'limit' or a number from 1e-12 to 1e+24, got inf"),
         ({"eta": -1}, "eta: expected 'limit' or a number from 1e-12 to 1e+12, got -1"),
         (
             {"gamma": 5},
@@ -58,10 +45,7 @@ def test_numbers_may_be_written_as_people_write_them():
             "activation: expected one of relu, gelu, tanh, linear, hermite2, hermite3, "
             "got 'relo'; did you mean 'relu'?",
         ),
-        (
-            {"embedding": "orthonormal"},
-            "dim: expected at least vocab = 8 for orthonormal embeddings, got 4",
-        ),
+        ({"embedding": "orthonormal"}, "dim: expected at least vocab = 8 for orthonormal embeddings, got 4"),
         ({"vocap": 3}, "expected known settings, got 'vocap'; did you mean 'vocab'?"),
         ({"lr": 0, "then": "gd", "steps": 1}, "lr: expected a number from 1e-30 to 1e+38, got 0"),
         (
@@ -71,18 +55,14 @@ def test_numbers_may_be_written_as_people_write_them():
         ),
         (
             {"then": "gd"},
-            "steps: expected 0 unless `then` names an optimiser, and at least 1 when it does, "
-            "got 0 with then='gd'",
+            "steps: expected 0 unless `then` names an optimiser, and at least 1 when it does, got 0 with then='gd'",
         ),
         ({"lr": 0.1}, "lr: expected none unless `then` names an optimiser, got 0.1"),
         (
             {"attention": "locked", "eta": 0.5},
             "eta: expected 'limit' with locked attention (one step is taken), got 0.5",
         ),
-        (
-            {"attention": "locked", "then": "gd", "steps": 5},
-            "then: expected none with locked attention, got 'gd'",
-        ),
+        ({"attention": "locked", "then": "gd", "steps": 5}, "then: expected none with locked attention, got 'gd'"),
     ],
 )
 def test_refusals_say_what_was_expected_and_what_came(values: dict[str, Any], text: str):
@@ -143,9 +123,7 @@ def test_toml_settings_and_their_typos(tmp_path: Path):
     typo.write_text("vocab = 8\nlenght = 3\n")
     with pytest.raises(SpecError) as caught:
         read_toml(typo, Retrieval)
-    assert str(caught.value) == (
-        f"spec: expected known settings, got 'lenght' in '{typo}'; did you mean 'length'?"
-    )
+    assert str(caught.value) == (f"spec: expected known settings, got 'lenght' in '{typo}'; did you mean 'length'?")
     broken = tmp_path / "broken.toml"
     broken.write_text("vocab =")
     with pytest.raises(SpecError, match=r"^spec: expected TOML, got '.*broken\.toml': "):

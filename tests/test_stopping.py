@@ -23,9 +23,7 @@ from mnemoscope.training.three_step.batch import simulate_many
 from mnemoscope.training.three_step.call import Call
 
 LONG = Retrieval(vocab=16, dim=12, length=4, samples=1000, then="adamw", steps=10**6)
-FACTS = Facts(
-    subjects=8, relations=8, answers=4, dim=4, heads=1, head_dim=1, width=0, max_steps=10**6
-)
+FACTS = Facts(subjects=8, relations=8, answers=4, dim=4, heads=1, head_dim=1, width=0, max_steps=10**6)
 MANY = Retrieval(vocab=16, dim=12, length=4, samples=10**9)
 SHORT = MANY.replace(samples=100)
 
@@ -113,9 +111,7 @@ def test_an_interrupt_takes_along_what_was_found():
 
 
 @pytest.mark.parametrize("calls", [1, 3, 8])
-def test_what_a_batch_has_finished_is_kept(
-    calls: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_what_a_batch_has_finished_is_kept(calls: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Eight trials, a call each, and an interrupt during one of them: it ends, and is kept too."""
     made = 0
 
@@ -135,9 +131,7 @@ def test_what_a_batch_has_finished_is_kept(
 
 
 @pytest.mark.parametrize("spec", [LONG, FACTS, MANY], ids=["after", "facts", "retrieval"])
-def test_work_without_end_stops(
-    spec: Retrieval | Facts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_work_without_end_stops(spec: Retrieval | Facts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The interrupt comes while a compiled program runs, and is raised by us, not within JAX."""
     asked = threading.Semaphore(0)
 

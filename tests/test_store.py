@@ -170,9 +170,7 @@ def test_conditions_name_columns_and_carry_values():
     assert values == [512, 64]
     with pytest.raises(SpecError, match=r"^where: expected one of .*, got 'vocab; DROP TABLE x'$"):
         condition(["vocab; DROP TABLE x=1"])
-    with pytest.raises(
-        SpecError, match=r"^where: expected a condition such as vocab=512, got 'x'$"
-    ):
+    with pytest.raises(SpecError, match=r"^where: expected a condition such as vocab=512, got 'x'$"):
         condition(["x"])
 
 
@@ -325,9 +323,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
 def test_listing_looks_only_at_what_was_asked_for(tmp_path: Path):
     """1,100 trials out of 100,000: to look at every one would cost ten times as much."""
     with Store(tmp_path / "trials.db") as store:
-        specs = [
-            SPEC.replace(dim=d, samples=N) for d in range(2, 52) for N in range(100, 2100, 100)
-        ]
+        specs = [SPEC.replace(dim=d, samples=N) for d in range(2, 52) for N in range(100, 2100, 100)]
         store.add([made(spec) for spec in specs])
         (columns,) = [row for row in store.connection.execute("SELECT count(*) FROM settings")]
         assert columns == (1000,)

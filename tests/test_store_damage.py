@@ -104,8 +104,13 @@ def test_a_damaged_record_is_named_and_computed_again(path: Path, harm: str):
 
 @pytest.mark.parametrize(
     "harm",
-    ["canonical = replace(canonical, '64', '65')", "vocab = 65", "kind = 'memory'",
-     "canonical = ''", "setting_checksum = ''"],
+    [
+        "canonical = replace(canonical, '64', '65')",
+        "vocab = 65",
+        "kind = 'memory'",
+        "canonical = ''",
+        "setting_checksum = ''",
+    ],
 )
 def test_the_trials_of_a_damaged_setting_are_found_again(path: Path, harm: str):
     """The setting that is asked for says what its row said."""
@@ -138,12 +143,7 @@ def test_what_a_query_compares_with_makes_no_row_look_damaged(path: Path):
     """SQLite puts 0 in place of a column that is compared with 0, though the column holds 0.0."""
     with Store(path) as store:
         store.add([made(SPEC.replace(then="gd", steps=3, lr=2.0))])
-        for words, trials in (
-            (["lr=2"], 1),
-            ([f"numerics={NUMERICS_VERSION}"], 10),
-            (["dim=16"], 3),
-            (["dim=9"], 0),
-        ):
+        for words, trials in ((["lr=2"], 1), ([f"numerics={NUMERICS_VERSION}"], 10), (["dim=16"], 3), (["dim=9"], 0)):
             assert sum(row["trials"] for row in list_settings(store, words)) == trials
 
 
@@ -184,10 +184,7 @@ def test_half_a_file_still_gives_what_is_in_it(tmp_path: Path, capsys: pytest.Ca
     sound = {row[1] for row in salvage(path).trials}
     assert 150 < len(sound) < 350
     workers = Recorded()
-    with (
-        pytest.warns(DamagedStore, match=r"used from 'trials\.db\.salvaged'"),
-        Store(path) as store,
-    ):
+    with pytest.warns(DamagedStore, match=r"used from 'trials\.db\.salvaged'"), Store(path) as store:
         sweep([(SPEC, seed) for seed in range(500)], store, workers)
     assert {seed for _, seed in workers.asked} == set(range(500)) - sound
     assert path.read_bytes() == half  # left as it was
@@ -241,9 +238,7 @@ def test_other_files_are_refused_and_left_alone(tmp_path: Path, capsys: pytest.C
     assert [one.name for one in tmp_path.iterdir()] == ["text.db"]
 
 
-def test_a_claim_that_says_nonsense_does_not_hold_up_the_others(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_claim_that_says_nonsense_does_not_hold_up_the_others(path: Path, monkeypatch: pytest.MonkeyPatch):
     """A sign of life from the future, by a process that cannot be: its owner is taken for dead."""
     job = (SPEC.replace(dim=8), 0)
     with Store(path) as store:
@@ -269,9 +264,7 @@ def test_a_claim_that_says_nonsense_does_not_hold_up_the_others(
         claims.close()
 
 
-def test_a_jump_of_the_clock_does_not_take_a_living_drivers_work(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_jump_of_the_clock_does_not_take_a_living_drivers_work(path: Path, monkeypatch: pytest.MonkeyPatch):
     job = (SPEC.replace(dim=8), 0)
     with Store(path) as one, Store(path) as two:
         first, second = Claims(one), Claims(two)
@@ -295,8 +288,7 @@ def test_the_command_line_names_what_is_damaged(path: Path, capsys: pytest.Captu
     assert rows[SPEC.id]["accuracy"] == 0.5
     assert rows[SPEC.id]["trials"] == 5
     assert told.err == (
-        f"mnemoscope: a trial of {SPEC.id}, seed 1, is damaged and not used; "
-        "`mnemoscope store repair` moves it aside\n"
+        f"mnemoscope: a trial of {SPEC.id}, seed 1, is damaged and not used; `mnemoscope store repair` moves it aside\n"
     )
     assert main(["store", "repair", "--store", str(path)]) == 0
     said = capsys.readouterr().out

@@ -51,9 +51,7 @@ def test_a_row_of_another_setting_gives_way_to_the_trial_it_hides(path: Path):
     assert workers.asked == [(other, 1)]
 
 
-def test_a_repair_that_is_killed_leaves_a_store_in_its_place(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_repair_that_is_killed_leaves_a_store_in_its_place(path: Path, monkeypatch: pytest.MonkeyPatch):
     break_header(path)
 
     def killed(*_: Any) -> None:
@@ -156,8 +154,7 @@ def test_a_search_does_not_go_over_overflow_pages(tmp_path: Path, monkeypatch: p
 def test_any_one_flip_costs_one_record_or_hides_one_setting(tmp_path: Path):
     driver = Path(__file__).with_name("flip_driver.py")
     done = subprocess.run(
-        [sys.executable, str(driver), str(tmp_path), "100"], capture_output=True, text=True,
-        timeout=SECONDS, check=True,
+        [sys.executable, str(driver), str(tmp_path), "100"], capture_output=True, text=True, timeout=SECONDS, check=True
     )
     assert done.stdout == ""
 

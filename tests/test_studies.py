@@ -30,11 +30,18 @@ def points(power: float) -> list[dict[str, Any]]:
     made = []
     for dim in (8, 11, 16, 22, 32):
         stored = 2.0 * (dim * dim) ** power
-        made.append({
-            "dim": dim, "width": dim, "size": dim * dim, "stored": stored,
-            "low": stored / 1.05, "high": stored * 1.05, "status": "found",
-            "steps": 3 * dim,
-        })
+        made.append(
+            {
+                "dim": dim,
+                "width": dim,
+                "size": dim * dim,
+                "stored": stored,
+                "low": stored / 1.05,
+                "high": stored * 1.05,
+                "status": "found",
+                "steps": 3 * dim,
+            }
+        )
     return made
 
 
@@ -75,10 +82,7 @@ def grid_numbers(powers: dict[str, float], forms: str = "multiplicative") -> dic
     for dim in (32, 64):
         for length in (8, 64):
             n = 1000 * (dim / 32) ** powers.get("dim", 0) * (length / 8) ** powers.get("length", 0)
-            made.append({
-                "dim": dim, "length": length, "samples": n, "low": n / 1.1, "high": n * 1.1,
-                "predicted": n,
-            })
+            made.append({"dim": dim, "length": length, "samples": n, "low": n / 1.1, "high": n * 1.1, "predicted": n})
     return {"exponents": rows, "points": made, "forms": forms, "criterion": 9.0, "vocab": 128}
 
 
@@ -120,9 +124,7 @@ def test_figures_of_grids_are_drawn():
 
 def test_a_quick_study_runs_draws_and_is_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     book, picture = tmp_path / "ledger.json", tmp_path / "stages.svg"
-    words = [
-        "reproduce", "b-fig5", "--quick", "--ledger", str(book), "--store", str(tmp_path / "s.db"),
-    ]
+    words = ["reproduce", "b-fig5", "--quick", "--ledger", str(book), "--store", str(tmp_path / "s.db")]
     assert main([*words, "--out", str(picture), "--json"]) == 0
     (claim,) = json.loads(capsys.readouterr().out)["claims"]
     assert {"id", "source", "statement", "measured", "expected", "verdict"} <= set(claim)

@@ -148,12 +148,19 @@ def test_the_rule_of_facts():
 
 
 def cells(neither: float, attention: float, mlp: float, swing: float = 0.005) -> Numbers:
-    table = {(1, 1): 0.1, (1, 8): neither, (1, 32): attention, (64, 1): 0.4, (64, 8): mlp,
-             (64, 32): 0.99}
+    table = {(1, 1): 0.1, (1, 8): neither, (1, 32): attention, (64, 1): 0.4, (64, 8): mlp, (64, 32): 0.99}
     return {
         "cells": [
-            {"width": m, "heads": h, "accuracies": [value - swing, value, value + swing],
-             "facts": 1024, "tokens": 64, "dim": 32, "head_dim": 8, "read": None}
+            {
+                "width": m,
+                "heads": h,
+                "accuracies": [value - swing, value, value + swing],
+                "facts": 1024,
+                "tokens": 64,
+                "dim": 32,
+                "head_dim": 8,
+                "read": None,
+            }
             for (m, h), value in table.items()
         ]
     }
@@ -176,9 +183,16 @@ def test_the_rule_of_the_trade_off():
 def stages(loss: np.ndarray, relation: float = 0.99, answer: float = 0.25) -> Numbers:
     near = np.flatnonzero(abs(loss - math.log(4)) <= 0.05)
     run = {
-        "levels": [math.log(16), math.log(4), 0.0], "steps": len(near), "first": int(near[0]),
-        "last": int(near[-1]), "relation_only": 1.0, "end": float(loss[-1]), "every": 1,
-        "loss": loss.tolist(), "relation": [relation] * len(loss), "answer": [answer] * len(loss),
+        "levels": [math.log(16), math.log(4), 0.0],
+        "steps": len(near),
+        "first": int(near[0]),
+        "last": int(near[-1]),
+        "relation_only": 1.0,
+        "end": float(loss[-1]),
+        "every": 1,
+        "loss": loss.tolist(),
+        "relation": [relation] * len(loss),
+        "answer": [answer] * len(loss),
     }
     return {"exact": run, "drawn": None}
 
@@ -197,8 +211,13 @@ def lengths(of_subjects: float, of_relations: float, off: float = 1.0) -> Number
     places = ((64, 4), (128, 4), (256, 4), (512, 4), (128, 2), (128, 8), (128, 16))
     return {
         "points": [
-            {"subjects": s, "relations": r, "relation_only": 1.0, "predicted": 1000.0,
-             "steps": 20 * s**of_subjects * r**of_relations * off ** (-1) ** at}
+            {
+                "subjects": s,
+                "relations": r,
+                "relation_only": 1.0,
+                "predicted": 1000.0,
+                "steps": 20 * s**of_subjects * r**of_relations * off ** (-1) ** at,
+            }
             for at, (s, r) in enumerate(places)
         ]
     }
@@ -218,10 +237,7 @@ def test_theory_says_when_relations_and_subjects_are_learned():
     spec = Flow(subjects=32, relations=4, answers=4, noise=5, length=8, lr=1.0, steps=1100)
     guess, relation, _ = dynamics(spec).stages
     # What comes after the growth from 1e-5, ln(1e5) units of it, is of the order of one unit.
-    for seen, said in (
-        (guess.last, relation_time(4, 4, 1e-5)),
-        (relation.last, subject_time(32, 4, 4, 1e-5)),
-    ):
+    for seen, said in ((guess.last, relation_time(4, 4, 1e-5)), (relation.last, subject_time(32, 4, 4, 1e-5))):
         assert seen == pytest.approx(said, rel=1 / math.log(1e5))
     assert plateau_length(2, 16, 4, 1e-5) == 0.0  # few subjects are no slower than relations
 
@@ -267,11 +283,7 @@ def test_a_rounded_memory_names_fewer_and_never_more_than_its_bits():
 
 def hebbian(constant: float, spread: tuple[float, ...] = CLOSE) -> Numbers:
     dims = (64, 128, 256, 512, 1024)
-    return {
-        "points": [
-            limits(b_hebbian.items_at(d, constant, 10.0), spread, dim=d, size=d * d) for d in dims
-        ]
-    }
+    return {"points": [limits(b_hebbian.items_at(d, constant, 10.0), spread, dim=d, size=d * d) for d in dims]}
 
 
 def test_the_rule_of_outer_products():
@@ -289,8 +301,7 @@ def test_the_rule_of_outer_products():
 def ranks(of_rank: float, of_dim: float, spread: tuple[float, ...] = CLOSE) -> Numbers:
     return {
         "points": [
-            limits(items_by_law(1e4 * (m / 64) ** of_rank * (d / 512) ** of_dim, 8.0), spread,
-                   dim=d, rank=m)
+            limits(items_by_law(1e4 * (m / 64) ** of_rank * (d / 512) ** of_dim, 8.0), spread, dim=d, rank=m)
             for d, m in ((512, 64), (512, 128), (512, 256), (256, 64), (1024, 64))
         ]
     }
@@ -306,13 +317,10 @@ def test_the_rule_of_low_rank():
 
 def shared(of_dim: float, ratio: float = 1.0, spread: tuple[float, ...] = CLOSE) -> Numbers:
     noise = [
-        {"items": 64, "dim": 64, "outputs": outputs, "ratio": [ratio - 0.02, ratio, ratio + 0.02]}
-        for outputs in (0, 2)
+        {"items": 64, "dim": 64, "outputs": outputs, "ratio": [ratio - 0.02, ratio, ratio + 0.02]} for outputs in (0, 2)
     ]
     dims = (32, 64, 128, 256)
-    return {
-        "points": [limits(0.6 * d**of_dim, spread, dim=d, size=d) for d in dims], "noise": noise,
-    }
+    return {"points": [limits(0.6 * d**of_dim, spread, dim=d, size=d) for d in dims], "noise": noise}
 
 
 def test_the_rule_of_shared_answers():
@@ -332,10 +340,7 @@ def test_own_logits_vary_as_the_paper_has_it(outputs: int):
     assert error < 0.1 * expected_variance(spec)
 
 
-POWERED = (
-    b_linear_memory, b_mlp_memory, b_facts, b_plateau, b_bits, b_hebbian, b_low_rank,
-    b_shared_answers,
-)
+POWERED = (b_linear_memory, b_mlp_memory, b_facts, b_plateau, b_bits, b_hebbian, b_low_rank, b_shared_answers)
 
 
 @pytest.mark.parametrize("study", [module.STUDY for module in POWERED], ids=lambda study: study.id)
@@ -351,16 +356,17 @@ def test_power_is_enough_at_full_size(study: Study):
 
 def test_figures_are_drawn_from_numbers_alone():
     own = trained(lambda size: items_by_law(size, 0.35))
-    both = [
-        {**point, "method": method}
-        for method in ("trained", "hebbian")
-        for point in bits(lambda d: 0.1)["points"]
-    ]
+    both = [{**point, "method": method} for method in ("trained", "hebbian") for point in bits(lambda d: 0.1)["points"]]
     for module, numbers in (
-        (b_facts, facts(1.0)), (b_linear_memory, {"trained": own}),
-        (b_mlp_memory, {"own": own, "few": own}), (b_trade_off, cells(0.7, 0.99, 0.99)),
-        (b_plateau, lengths(1.0, 0.5)), (b_bits, {"points": both}), (b_hebbian, hebbian(8.0)),
-        (b_low_rank, ranks(1, 1)), (b_shared_answers, shared(1.0)),
+        (b_facts, facts(1.0)),
+        (b_linear_memory, {"trained": own}),
+        (b_mlp_memory, {"own": own, "few": own}),
+        (b_trade_off, cells(0.7, 0.99, 0.99)),
+        (b_plateau, lengths(1.0, 0.5)),
+        (b_bits, {"points": both}),
+        (b_hebbian, hebbian(8.0)),
+        (b_low_rank, ranks(1, 1)),
+        (b_shared_answers, shared(1.0)),
     ):
         figure = Figure()
         module.draw(json.loads(json.dumps(numbers)), figure)

@@ -81,8 +81,7 @@ def test_locking_is_pooled_and_asks_both_optimisers():
 
 
 @pytest.mark.parametrize(
-    ("gains", "expected"),
-    [((0.3, 0.0), "supported"), ((0.3, -0.3), "refuted"), ((0.0, 0.0), "inconclusive")],
+    ("gains", "expected"), [((0.3, 0.0), "supported"), ((0.3, -0.3), "refuted"), ((0.0, 0.0), "inconclusive")]
 )
 def test_the_rule_beyond_three_steps(gains: tuple[float, ...], expected: str):
     def mean(value: float) -> Numbers:
@@ -107,18 +106,14 @@ def test_the_rule_beyond_three_steps(gains: tuple[float, ...], expected: str):
 )
 def test_the_rule_of_the_cosine(first: float, last: float, expected: str):
     rows = [
-        {"samples": n, "cosines": [cosine - 0.01, cosine, cosine + 0.01]}
-        for n, cosine in ((10, first), (100, last))
+        {"samples": n, "cosines": [cosine - 0.01, cosine, cosine + 0.01]} for n, cosine in ((10, first), (100, last))
     ]
     assert verdict(a_trigger.STUDY, {"rows": rows, "chance": 0.25, "dim": 64}) == expected
 
 
 def test_alpha_turns_to_the_trigger_and_only_where_it_is_learned():
     base = Retrieval(vocab=32, dim=16, length=4, samples=20)
-    few, many = (
-        np.mean([trigger_cosine(base.replace(samples=n), seed) for seed in range(4)])
-        for n in (20, 20_000)
-    )
+    few, many = (np.mean([trigger_cosine(base.replace(samples=n), seed) for seed in range(4)]) for n in (20, 20_000))
     assert few < many
     assert many > 0.95
     with pytest.raises(SpecError, match="expected learned attention"):
@@ -133,15 +128,28 @@ def bound_numbers(times: float, additive: bool = False, above: bool = False) -> 
             bound = 100.0 * length * (32 / dim) ** 2
             n = 1e4 * (24 / dim) ** 4 + 60.0 * length**2 if additive else times * bound
             share = 0.9 if above else 0.2
-            place = {"samples": round(bound), "allowed": 0.5, "vocab": 64,
-                     "shares": {name: [share] * 4 for name in NAMES}}
-            rows.append({
-                "vocab": 64, "dim": dim, "length": length, "bound": n / 5 if additive else bound,
-                "places": [place], "samples": n, "low": n / 1.05, "high": n * 1.05,
-                "decoders": {name: {"samples": n} for name in NAMES},
-            })
-    written = [{"bits": 1, "dim": 8, "samples": 9, "allowed": 0.4, "vocab": 64,
-                "shares": {name: [0.2] * 4 for name in NAMES}}]
+            place = {
+                "samples": round(bound),
+                "allowed": 0.5,
+                "vocab": 64,
+                "shares": {name: [share] * 4 for name in NAMES},
+            }
+            rows.append(
+                {
+                    "vocab": 64,
+                    "dim": dim,
+                    "length": length,
+                    "bound": n / 5 if additive else bound,
+                    "places": [place],
+                    "samples": n,
+                    "low": n / 1.05,
+                    "high": n * 1.05,
+                    "decoders": {name: {"samples": n} for name in NAMES},
+                }
+            )
+    written = [
+        {"bits": 1, "dim": 8, "samples": 9, "allowed": 0.4, "vocab": 64, "shares": {name: [0.2] * 4 for name in NAMES}}
+    ]
     return {"rows": rows, "written": written}
 
 
@@ -191,8 +199,7 @@ def orthogonal_numbers(random: float, frame: float, more: float) -> Numbers:
         for dim in (80, 128):
             for length in (16, 128):
                 n = 100.0 * level * (cost if dim == 80 else 1.0) * length / 16
-                points.append({"law": law, "dim": dim, "length": length, "samples": n,
-                               **about(n, 1.05)})
+                points.append({"law": law, "dim": dim, "length": length, "samples": n, **about(n, 1.05)})
     return {"vocab": 64, "points": points}
 
 
@@ -207,15 +214,11 @@ def orthogonal_numbers(random: float, frame: float, more: float) -> Numbers:
         (2.0, 1.0, 1.0, "inconclusive"),
     ],
 )
-def test_the_rule_of_orthogonal_embeddings(
-    random: float, frame: float, more: float, expected: str
-):
+def test_the_rule_of_orthogonal_embeddings(random: float, frame: float, more: float, expected: str):
     assert verdict(a_orthogonal.STUDY, orthogonal_numbers(random, frame, more)) == expected
 
 
-@pytest.mark.parametrize(
-    ("times", "expected"), [(1.2, "supported"), (2.0, "inconclusive"), (9.0, "refuted")]
-)
+@pytest.mark.parametrize(("times", "expected"), [(1.2, "supported"), (2.0, "inconclusive"), (9.0, "refuted")])
 def test_the_rule_of_large_dimensions(times: float, expected: str):
     points = [
         {"law": law, "dim": 128, "length": length, "samples": 100 * ratio, **about(100 * ratio)}
@@ -232,8 +235,7 @@ def ladder(*means: float, sign: int = 1) -> Numbers:
     # Every place has its own order: pairs differ, and on the average by the means.
     gaps = [-0.03, -0.02, -0.01, 0.01, 0.02, 0.03]
     accuracy = [[mean + gap for gap in gaps[at:] + gaps[:at]] for at, mean in enumerate(means)]
-    return {"name": "N", "sign": sign, "sizes": [2**k for k in range(len(means))],
-            "accuracy": accuracy}
+    return {"name": "N", "sign": sign, "sizes": [2**k for k in range(len(means))], "accuracy": accuracy}
 
 
 @pytest.mark.parametrize(
@@ -263,14 +265,22 @@ def phase_numbers(gains: dict[str, tuple[float, float]]) -> Numbers:
     wiggle = [-0.02, 0.0, 0.02, 0.0]
     for region, (by_width, by_samples) in gains.items():
         adds = {"base": 0.0, "width": by_width, "samples": by_samples}
-        rows.append({
-            "region": region, "length": 8, "width": 64, "dim": 40, "samples": 9, "vocab": 128,
-            "largest": region, "gradient": 0.1, "attention": [0.9] * 4,
-            "accuracy": {
-                name: [0.4 + add + (gap if name == "width" else 0) for gap in wiggle]
-                for name, add in adds.items()
-            },
-        })
+        rows.append(
+            {
+                "region": region,
+                "length": 8,
+                "width": 64,
+                "dim": 40,
+                "samples": 9,
+                "vocab": 128,
+                "largest": region,
+                "gradient": 0.1,
+                "attention": [0.9] * 4,
+                "accuracy": {
+                    name: [0.4 + add + (gap if name == "width" else 0) for gap in wiggle] for name, add in adds.items()
+                },
+            }
+        )
     return {"rows": rows}
 
 
@@ -283,13 +293,10 @@ def test_the_rule_of_phases():
     assert verdict(a_phase.STUDY, phase_numbers(neither)) == "inconclusive"
 
 
-@pytest.mark.parametrize(
-    ("ratio", "expected"), [(1.2, "supported"), (1.5, "inconclusive"), (2.0, "refuted")]
-)
+@pytest.mark.parametrize(("ratio", "expected"), [(1.2, "supported"), (1.5, "inconclusive"), (2.0, "refuted")])
 def test_the_rule_of_predictions(ratio: float, expected: str):
     points = [
-        {"dim": dim, "length": length, "samples": 1000 * times, "predicted": 1000,
-         **about(1000 * times)}
+        {"dim": dim, "length": length, "samples": 1000 * times, "predicted": 1000, **about(1000 * times)}
         for dim, length, times in ((48, 8, 1.0), (48, 128, ratio), (96, 8, 1.0), (96, 128, 0.9))
     ]
     assert verdict(a_predicted.STUDY, {"vocab": 128, "points": points}) == expected
@@ -299,10 +306,12 @@ def test_the_rule_of_predictions(ratio: float, expected: str):
 
 def dims(power: float, wide: float) -> Numbers:
     """Critical d as V^power."""
-    return {"points": [
-        {"vocab": V, "dim": V**power, "predicted": V**power, **about(V**power, wide)}
-        for V in (64, 128, 256, 512, 1024)
-    ]}
+    return {
+        "points": [
+            {"vocab": V, "dim": V**power, "predicted": V**power, **about(V**power, wide)}
+            for V in (64, 128, 256, 512, 1024)
+        ]
+    }
 
 
 def test_the_rule_of_facts_a_parameter():
@@ -314,8 +323,7 @@ def test_the_rule_of_facts_a_parameter():
 
 
 @pytest.mark.parametrize(
-    ("facts", "expected"),
-    [((60, 120), "supported"), ((20, 30), "refuted"), ((30, 64), "inconclusive")],
+    ("facts", "expected"), [((60, 120), "supported"), ((20, 30), "refuted"), ((30, 64), "inconclusive")]
 )
 def test_the_rule_of_superposition(facts: tuple[int, int], expected: str):
     rows = [{"law": "orthonormal", "vocab": 64, "facts": [63.0, 64.0, 65.0]}]
@@ -327,11 +335,18 @@ def test_the_rule_of_superposition(facts: tuple[int, int], expected: str):
 
 
 def news_numbers(of_vocab: float, of_length: float, wide: float = 1.02) -> Numbers:
-    return {"points": [
-        {"vocab": V, "length": L, "dim": 9.0 * V**of_vocab * L**of_length,
-         **about(9.0 * V**of_vocab * L**of_length, wide)}
-        for V in (64, 128, 256) for L in (8, 64)
-    ]}
+    return {
+        "points": [
+            {
+                "vocab": V,
+                "length": L,
+                "dim": 9.0 * V**of_vocab * L**of_length,
+                **about(9.0 * V**of_vocab * L**of_length, wide),
+            }
+            for V in (64, 128, 256)
+            for L in (8, 64)
+        ]
+    }
 
 
 def test_the_rule_of_the_news():

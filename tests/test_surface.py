@@ -13,10 +13,14 @@ from mnemoscope.theory.quadrature import poisson_nodes
 from mnemoscope.theory.spec_grid import Cells
 
 KINDS = (
-    {}, {"trigger": "additive"}, {"embedding": "sphere"},
-    {"width": 512, "activation": "hermite3"}, {"width": 300, "activation": "relu"},
+    {},
+    {"trigger": "additive"},
+    {"embedding": "sphere"},
+    {"width": 512, "activation": "hermite3"},
+    {"width": 300, "activation": "relu"},
     {"width": 128, "activation": "tanh", "trigger": "additive"},
-    {"width": 20, "activation": "hermite3"}, {"width": 50, "activation": "relu"},
+    {"width": 20, "activation": "hermite3"},
+    {"width": 50, "activation": "relu"},
 )
 
 
@@ -24,10 +28,15 @@ def drawn(count: int, **more: object) -> list[Retrieval]:
     """Settings over all that the explorer's sliders reach, by a fixed seed."""
     rng = np.random.default_rng(7)
     return [
-        Retrieval.read({
-            "vocab": int(2 ** rng.uniform(6, 13)), "dim": int(2 ** rng.uniform(3, 11)),
-            "length": int(2 ** rng.uniform(1, 10)), "samples": int(10 ** rng.uniform(2, 6)), **more,
-        })
+        Retrieval.read(
+            {
+                "vocab": int(2 ** rng.uniform(6, 13)),
+                "dim": int(2 ** rng.uniform(3, 11)),
+                "length": int(2 ** rng.uniform(1, 10)),
+                "samples": int(10 ** rng.uniform(2, 6)),
+                **more,
+            }
+        )
         for _ in range(count)
     ]
 
@@ -35,8 +44,10 @@ def drawn(count: int, **more: object) -> list[Retrieval]:
 def together(specs: list[Retrieval]) -> Cells:
     return Cells.of(
         specs[0].model_dump(),
-        **{name: np.array([getattr(one, name) for one in specs])
-           for name in ("vocab", "dim", "length", "samples", "width")},
+        **{
+            name: np.array([getattr(one, name) for one in specs])
+            for name in ("vocab", "dim", "length", "samples", "width")
+        },
     )
 
 
@@ -137,8 +148,6 @@ def test_a_diagram_takes_milliseconds():
             times.append(time.thread_time() - start)
         return min(times)
 
-    whole = seconds(
-        lambda: surface(Cells.of(base.model_dump(), dim=dims, samples=samples[:, None]))
-    )
+    whole = seconds(lambda: surface(Cells.of(base.model_dump(), dim=dims, samples=samples[:, None])))
     one = seconds(lambda: predict(base))
     assert whole < 221 * one / 10

@@ -51,12 +51,7 @@ def test_what_is_no_axis(text: str, line: str):
 def test_a_grid_is_every_combination():
     axes = [read_axis("x", "dim=16,32"), read_axis("y", "samples=100,200,300")]
     made = grid(dict(vocab=64, length=4), axes)
-    assert [(one.dim, one.samples) for one in made][:4] == [
-        (16, 100),
-        (16, 200),
-        (16, 300),
-        (32, 100),
-    ]
+    assert [(one.dim, one.samples) for one in made][:4] == [(16, 100), (16, 200), (16, 300), (32, 100)]
     with pytest.raises(SpecError, match="expected two different axes"):
         grid(dict(vocab=64, length=4), [axes[0], axes[0]])
 
@@ -85,9 +80,7 @@ def test_large_trainings_come_in_small_batches_the_easier_first():
 
 def fake(crash: int | None = None) -> FakeWorkers:
     """Workers whose trials are ok, all but one."""
-    return FakeWorkers(
-        lambda spec, seed: Trial(spec, seed, "crashed" if seed == crash else "ok"), at_once=3
-    )
+    return FakeWorkers(lambda spec, seed: Trial(spec, seed, "crashed" if seed == crash else "ok"), at_once=3)
 
 
 def test_a_sweep_runs_what_is_missing_and_nothing_else(tmp_path: Path):

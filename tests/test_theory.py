@@ -128,13 +128,12 @@ def test_the_noises_add_up_to_the_scores():
     assert math.sqrt(parts["total"]) / unit == pytest.approx(end.std, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("activation", "length"), [("hermite2", 4), ("hermite3", 16), ("relu", 16)]
-)
+@pytest.mark.parametrize(("activation", "length"), [("hermite2", 4), ("hermite3", 16), ("relu", 16)])
 def test_the_mlp_agrees_with_simulation(activation: str, length: int):
     specs = [
-        Retrieval.read(dict(vocab=128, dim=32, length=length, samples=N, width=m,
-                            activation=activation, test_samples=1024))
+        Retrieval.read(
+            dict(vocab=128, dim=32, length=length, samples=N, width=m, activation=activation, test_samples=1024)
+        )
         for N, m in ((600, 512), (6000, 128), (6000, 512))
     ]
     trials = simulate_many([(spec, seed) for spec in specs for seed in range(10)])
@@ -188,9 +187,7 @@ def test_the_kernel_is_that_of_many_hidden_units():
         (256, 64, 80, {"trigger": "additive"}),
     ],
 )
-def test_the_memory_alone_agrees_with_a_plain_one(
-    V: int, d: int, per_label: int, more: dict[str, Any]
-):
+def test_the_memory_alone_agrees_with_a_plain_one(V: int, d: int, per_label: int, more: dict[str, Any]):
     """Hebbian pairs written and read in plain NumPy, attention perfect."""
     rng = np.random.default_rng(5)
     shares = []

@@ -13,13 +13,7 @@ from settings import draw_pieces, specs
 
 from mnemoscope.engine.device import Precision, numerics
 from mnemoscope.engine.layout import Layout, choose_layout
-from mnemoscope.models.retrieval import (
-    Scores,
-    attention_tied,
-    hard_attention,
-    name_label,
-    rounding,
-)
+from mnemoscope.models.retrieval import Scores, attention_tied, hard_attention, name_label, rounding
 from mnemoscope.spec import Retrieval
 from mnemoscope.training.three_step.algorithm import ThreeSteps, by_token, train_three_steps
 from mnemoscope.training.three_step.reference import logits, train_by_autodiff
@@ -27,9 +21,7 @@ from mnemoscope.training.three_step.reference import logits, train_by_autodiff
 CPU = jax.devices("cpu")[0]
 
 
-def fast(
-    spec: Retrieval, seed: int, precision: Precision, layout: Layout | None = None
-) -> ThreeSteps:
+def fast(spec: Retrieval, seed: int, precision: Precision, layout: Layout | None = None) -> ThreeSteps:
     with numerics(precision, CPU):
         frozen, source, _ = draw_pieces(spec, seed)
         return train_three_steps(spec, layout or choose_layout(spec), frozen, source)
@@ -60,9 +52,7 @@ def predictions(spec: Retrieval, seed: int, learned: ThreeSteps) -> np.ndarray:
         return np.asarray(logits(spec, frozen, V2, W1, batch, attend))
 
 
-def compare(
-    spec: Retrieval, seed: int, precision: Precision, bound: float, layout: Layout | None = None
-) -> None:
+def compare(spec: Retrieval, seed: int, precision: Precision, bound: float, layout: Layout | None = None) -> None:
     got, expected = fast(spec, seed, precision, layout), reference(spec, seed)
     assert apart(got.V1, expected.V1) < bound
     assert apart(got.alpha, expected.alpha) < bound
@@ -112,8 +102,7 @@ def test_fast_path_equals_autodiff_as_compiled(values: dict[str, Any]):
 def test_the_limit_is_reached_continuously(width: int, trigger: str):
     """Errors are of first order in eta, and vanish as gamma grows."""
     limit = Retrieval.read(
-        dict(vocab=11, dim=6, length=4, samples=200, width=width, trigger=trigger,
-             activation="hermite3")
+        dict(vocab=11, dim=6, length=4, samples=200, width=width, trigger=trigger, activation="hermite3")
     )
 
     def end(**steps: float) -> list[np.ndarray]:
@@ -158,9 +147,7 @@ def test_chunks_and_segments_change_rounding_alone():
 def test_factored_tables_equal_dense_ones_as_compiled(values: dict[str, Any]):
     spec = Retrieval.read(dict(vocab=11, dim=6, length=4, samples=200, **values))
     factored = choose_layout(spec)._replace(tables="factored", rows=4, by_sample=33)
-    for one, other in zip(
-        fast(spec, 0, "float64"), fast(spec, 0, "float64", factored), strict=True
-    ):
+    for one, other in zip(fast(spec, 0, "float64"), fast(spec, 0, "float64", factored), strict=True):
         assert apart(other, one) < 1e-9
 
 
@@ -209,9 +196,7 @@ def test_ties_are_decided_by_rule_whatever_rounding_makes_of_them(eighths: int):
         near = frozen._replace(Z=jnp.asarray(Z), trigger=jnp.asarray([0.6, 0, 0, 0], jnp.float32))
         scores = Scores.of(near, w)
         noise, wins = hard_attention(batch, scores)
-        seen.append(
-            (np.asarray(noise), np.asarray(wins), np.asarray(attention_tied(batch, scores)))
-        )
+        seen.append((np.asarray(noise), np.asarray(wins), np.asarray(attention_tied(batch, scores))))
     for one in seen[1:]:
         for part, other in zip(one, seen[0], strict=True):
             np.testing.assert_array_equal(part, other)

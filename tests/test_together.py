@@ -6,15 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from mnemoscope.engine.early_stopping import (
-    Hear,
-    Lesson,
-    School,
-    filled,
-    most_rows,
-    row_count,
-    train_together,
-)
+from mnemoscope.engine.early_stopping import Hear, Lesson, School, filled, most_rows, row_count, train_together
 from mnemoscope.spec import Memory
 
 CPU, GPU = (SimpleNamespace(platform=name, device_kind=name) for name in ("cpu", "gpu"))
@@ -41,9 +33,7 @@ def lessons(count: int) -> list[Lesson]:
     return [Lesson(Memory(items=2, dim=4), seed, 0.5, 100 * count, 1) for seed in range(count)]
 
 
-def run(
-    count: int, place: Any, hear: Hear | None = None, **more: Any
-) -> tuple[list[Any], list[int]]:
+def run(count: int, place: Any, hear: Hear | None = None, **more: Any) -> tuple[list[Any], list[int]]:
     sizes: list[int] = []
 
     def advance(rows: Any) -> tuple[Any, dict[str, np.ndarray]]:

@@ -105,11 +105,36 @@ def wrong_numbers() -> Iterator[tuple[str, np.ndarray]]:
 
 
 SHAPES: tuple[object, ...] = (
-    (), (ROWS,), (4, 24, 24), (0, DIM), (ROWS, 0), (0, 0), (-ROWS, DIM), (ROWS, -DIM),
-    (-ROWS, -DIM), (ROWS + 1, DIM), (ROWS, DIM - 1), (DIM - 1, ROWS), (2**22, 2**15),
-    (2**20, 2**10), (2**22 + 1, 1), (2**31, 2**31), (2**62, 4), (2**63, 1), (10**30, DIM),
-    (10**4000, 1), (1,) * 40, (1,) * 900, (float(ROWS), DIM), ("96", DIM), (None, DIM),
-    (True, DIM), ((ROWS, DIM),), None, 5, "shape",
+    (),
+    (ROWS,),
+    (4, 24, 24),
+    (0, DIM),
+    (ROWS, 0),
+    (0, 0),
+    (-ROWS, DIM),
+    (ROWS, -DIM),
+    (-ROWS, -DIM),
+    (ROWS + 1, DIM),
+    (ROWS, DIM - 1),
+    (DIM - 1, ROWS),
+    (2**22, 2**15),
+    (2**20, 2**10),
+    (2**22 + 1, 1),
+    (2**31, 2**31),
+    (2**62, 4),
+    (2**63, 1),
+    (10**30, DIM),
+    (10**4000, 1),
+    (1,) * 40,
+    (1,) * 900,
+    (float(ROWS), DIM),
+    ("96", DIM),
+    (None, DIM),
+    (True, DIM),
+    ((ROWS, DIM),),
+    None,
+    5,
+    "shape",
 )
 
 
@@ -117,9 +142,7 @@ def _npy() -> Iterator[Named]:
     chance = random.Random(SEED)
     whole = npy()
     start = len(whole) - Z.nbytes
-    for at in sorted(
-        {0, 1, 6, 8, 9, 10, start, len(whole) - 1, *chance.sample(range(len(whole)), 30)}
-    ):
+    for at in sorted({0, 1, 6, 8, 9, 10, start, len(whole) - 1, *chance.sample(range(len(whole)), 30)}):
         yield f"cut-{at}.npy", whole[:at]
     for at in sorted(chance.sample(range(start), 70)):
         yield f"flip-{at}.npy", flipped(whole, at)
@@ -127,21 +150,68 @@ def _npy() -> Iterator[Named]:
         yield f"longer-{more}.npy", whole + bytes(more)
     for number, shape in enumerate(SHAPES):
         yield f"shape-{number}.npy", header(described(shape=shape))
-    for number, descr in enumerate((
-        "<c8", "<c16", "|b1", "|S4", "<U1", "<M8[s]", "<m8[s]", "|V4", "|O", "<f3", "<q9", "", None,
-        5, [("a", "<f4")], [("a", "<f4", (3,))], ("<f4", (3,)), "|S4000000000", "<f4,<f4",
-        "f" * 999, [], {}, ["<f4"], "<f8", "<f2",
-    )):
+    for number, descr in enumerate(
+        (
+            "<c8",
+            "<c16",
+            "|b1",
+            "|S4",
+            "<U1",
+            "<M8[s]",
+            "<m8[s]",
+            "|V4",
+            "|O",
+            "<f3",
+            "<q9",
+            "",
+            None,
+            5,
+            [("a", "<f4")],
+            [("a", "<f4", (3,))],
+            ("<f4", (3,)),
+            "|S4000000000",
+            "<f4,<f4",
+            "f" * 999,
+            [],
+            {},
+            ["<f4"],
+            "<f8",
+            "<f2",
+        )
+    ):
         yield f"descr-{number}.npy", header(described(descr))
     for name, one in wrong_numbers():
         yield f"{name}.npy", npy(one)
-    for number, text in enumerate((
-        "", "{", "[]", "5", "None", "{}", "'shape'", "(" * 3000, "[" * 3000 + "]" * 3000,
-        "{'a': 1}", "-" * 4000 + "1", "9" * 5000, "\0" * 50, "__import__('os').abort()", "f'{1/0}'",
-        "lambda: 0", described()[:-1], described() * 2, described()[:-1] + ", 'more': 1}",
-        "#" + described(), described().replace("shape", "shap"), described().replace(": ", ""),
-        described(order="maybe"), described(order=7), "'''" + described(), "\\\n" * 40,
-    )):
+    for number, text in enumerate(
+        (
+            "",
+            "{",
+            "[]",
+            "5",
+            "None",
+            "{}",
+            "'shape'",
+            "(" * 3000,
+            "[" * 3000 + "]" * 3000,
+            "{'a': 1}",
+            "-" * 4000 + "1",
+            "9" * 5000,
+            "\0" * 50,
+            "__import__('os').abort()",
+            "f'{1/0}'",
+            "lambda: 0",
+            described()[:-1],
+            described() * 2,
+            described()[:-1] + ", 'more': 1}",
+            "#" + described(),
+            described().replace("shape", "shap"),
+            described().replace(": ", ""),
+            described(order="maybe"),
+            described(order=7),
+            "'''" + described(),
+            "\\\n" * 40,
+        )
+    ):
         yield f"text-{number}.npy", header(text)
     yield "not-unicode.npy", header(described().encode() + b"\xff\xfe", version=3)
     yield "version-0.npy", header(described(), version=0)
@@ -165,24 +235,46 @@ def _safetensors() -> Iterator[Named]:
         yield f"flip-{at}.safetensors", flipped(whole, at)
     for size in (0, 1, start - 9, start + 1, 2**24 + 1, 2**27, 2**31, 2**40, 2**63, 2**64 - 1):
         yield f"size-{size}.safetensors", tensors({"table": tensor()}, size=size)
-    for number, at in enumerate((
-        [0, end + 4], [4, end + 4], [-4, end - 4], [-end, 0], [end, 0], [end, 2 * end], [0, 0], [0],
-        [0, end, end], [], None, "0", {"0": end}, [0.0, float(end)], ["0", str(end)], [False, end],
-        [2**63, 2**63 + end], [2**70, 2**70 + end], [0, end // 2], ...,
-    )):
+    for number, at in enumerate(
+        (
+            [0, end + 4],
+            [4, end + 4],
+            [-4, end - 4],
+            [-end, 0],
+            [end, 0],
+            [end, 2 * end],
+            [0, 0],
+            [0],
+            [0, end, end],
+            [],
+            None,
+            "0",
+            {"0": end},
+            [0.0, float(end)],
+            ["0", str(end)],
+            [False, end],
+            [2**63, 2**63 + end],
+            [2**70, 2**70 + end],
+            [0, end // 2],
+            ...,
+        )
+    ):
         yield f"offsets-{number}.safetensors", tensors({"t": tensor(data_offsets=at)})
     half = tensor(shape=[ROWS // 2, DIM], data_offsets=[0, end // 2])
-    for number, other in enumerate((
-        half, tensor(shape=[ROWS // 2, DIM], data_offsets=[4, end // 2 + 4]),
-        tensor(shape=[9], data_offsets=[end // 2 - 4, end // 2 + 32]),
-        tensor(shape=[9], data_offsets=[8, 44]),
-        tensor(shape=[9], data_offsets=[end, end + 36]), tensor(shape=[9], data_offsets=[44, 8]),
-    )):
+    for number, other in enumerate(
+        (
+            half,
+            tensor(shape=[ROWS // 2, DIM], data_offsets=[4, end // 2 + 4]),
+            tensor(shape=[9], data_offsets=[end // 2 - 4, end // 2 + 32]),
+            tensor(shape=[9], data_offsets=[8, 44]),
+            tensor(shape=[9], data_offsets=[end, end + 36]),
+            tensor(shape=[9], data_offsets=[44, 8]),
+        )
+    ):
         yield f"overlap-{number}.safetensors", tensors({"t": half, "u": other})
-    for number, kind in enumerate((
-        "I8", "I64", "U8", "BOOL", "F8_E4M3", "F128", "f32", "F16", "F64", "", 32, None, ["F32"],
-        {}, ...,
-    )):
+    for number, kind in enumerate(
+        ("I8", "I64", "U8", "BOOL", "F8_E4M3", "F128", "f32", "F16", "F64", "", 32, None, ["F32"], {}, ...)
+    ):
         yield f"dtype-{number}.safetensors", tensors({"t": tensor(dtype=kind)})
     for number, shape in enumerate(SHAPES):
         told = list(shape) if isinstance(shape, tuple) else shape
@@ -196,23 +288,35 @@ def _safetensors() -> Iterator[Named]:
         tensors({"t": tensor(dtype="BF16", data_offsets=[0, end // 2])}, b"\xc0\x7f" * (end // 4)),
     )
     twice = b'{"t":%b,"t":%b}' % ((json.dumps(tensor()).encode(),) * 2)
-    for number, text in enumerate((
-        b"[]", b"5", b"null", b'"t"', b"{}", b"true", b"{" * 5000, b"[" * 100_000, twice,
-        b"\xff\xfe{}",
-        b"{'t': 1}", b'{"t": NaN}', b'{"t":' + b"9" * 5000 + b"}", b'{"__metadata__": {"a": "b"}}',
-        b'{"t": 5}', b'{"t": null}', b'{"t": []}', b'{"t": {}}', b"{} trailing", b" " * 5000,
-        b"\0" * 90,
-        b'{"\\ud800": {}}',
-    )):
+    for number, text in enumerate(
+        (
+            b"[]",
+            b"5",
+            b"null",
+            b'"t"',
+            b"{}",
+            b"true",
+            b"{" * 5000,
+            b"[" * 100_000,
+            twice,
+            b"\xff\xfe{}",
+            b"{'t': 1}",
+            b'{"t": NaN}',
+            b'{"t":' + b"9" * 5000 + b"}",
+            b'{"__metadata__": {"a": "b"}}',
+            b'{"t": 5}',
+            b'{"t": null}',
+            b'{"t": []}',
+            b'{"t": {}}',
+            b"{} trailing",
+            b" " * 5000,
+            b"\0" * 90,
+            b'{"\\ud800": {}}',
+        )
+    ):
         yield f"json-{number}.safetensors", tensors(text)
-    yield (
-        "two-names.safetensors",
-        tensors({name: tensor() for name in ("a\nTraceback:\n", "\x1b[31mred" * 900)}),
-    )
-    yield (
-        "many-names.safetensors",
-        tensors({f"t{number}": tensor(shape=[2, 2]) for number in range(20_000)}),
-    )
+    yield ("two-names.safetensors", tensors({name: tensor() for name in ("a\nTraceback:\n", "\x1b[31mred" * 900)}))
+    yield ("many-names.safetensors", tensors({f"t{number}": tensor(shape=[2, 2]) for number in range(20_000)}))
     yield "noise.safetensors", chance.randbytes(5000)
 
 
@@ -227,10 +331,12 @@ def _npz() -> Iterator[Named]:
         yield f"flip-{at}.npz", flipped(stored, at)  # what is there, which a checksum covers
     directory = stored.rindex(b"PK\1\2")
     for name, at, told in (
-        ("signature", directory, b"PK\7\7"), ("method", directory + 10, b"\x63\0"),
+        ("signature", directory, b"PK\7\7"),
+        ("method", directory + 10, b"\x63\0"),
         ("checksum", directory + 16, b"\0\0\0\0"),
         ("unpacked", directory + 24, b"\xff\xff\xff\x7f"),
-        ("offset", directory + 42, b"\xff\xff\xff\x7f"), ("password", directory + 8, b"\1\0"),
+        ("offset", directory + 42, b"\xff\xff\xff\x7f"),
+        ("password", directory + 8, b"\1\0"),
     ):
         yield f"{name}.npz", stored[:at] + told + stored[at + len(told) :]
     for number, shape in enumerate(SHAPES):

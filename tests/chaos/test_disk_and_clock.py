@@ -33,7 +33,10 @@ def test_a_full_disk(tmp_path: Path, full: bool):
         line = ["bash", "-c", f'ulimit -Sf {int(room) // 1024}; exec "$@"', "limited"]
         done = subprocess.run(
             [*line, sys.executable, "-m", "mnemoscope", *place.words],
-            capture_output=True, text=True, timeout=SECONDS, check=False,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
         )
         ours = [one for one in done.stderr.splitlines() if one.startswith("mnemoscope: --")]
         assert (done.returncode, done.stdout, len(ours)) == (2, "", 1), done.stderr
@@ -49,8 +52,7 @@ def test_clocks_that_jump(tmp_path: Path, full: bool, monkeypatch: pytest.Monkey
     draw, now = random.Random(5), time.time()
     monkeypatch.setattr("mnemoscope.store.claims.time.time", lambda: now + draw.uniform(-3e5, 3e5))
     spec = Retrieval(vocab=16, dim=8, length=4, samples=10)
-    jobs = [(spec.replace(samples=10 + n), seed) for n in range(40 if full else 8)
-            for seed in range(10)]
+    jobs = [(spec.replace(samples=10 + n), seed) for n in range(40 if full else 8) for seed in range(10)]
     path = tmp_path / "s.db"
     given: list[FakeWorkers] = []
     errors: list[BaseException] = []

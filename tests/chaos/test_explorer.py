@@ -35,42 +35,104 @@ MOST_GROWTH = 50 * 10**6
 MOST_SECONDS = 2.0  # that a visitor waits while connections are held; judged in the full form
 CLIENTS = 4
 
-CHEAP = ("/", "/plan", "/map.json", "/map.sh", "/measured.json", "/jobs", "/assets/explorer.js",
-         "/assets/explorer.css")
+CHEAP = ("/", "/plan", "/map.json", "/map.sh", "/measured.json", "/jobs", "/assets/explorer.js", "/assets/explorer.css")
 COSTLY = ("/map.json", "/told", "/map.csv", "/explorer.json", "/plan/answer")
-METHODS = ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "HEAD", "get", "FOO",
-           "\x00", "G" * 5000)
+METHODS = ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "HEAD", "get", "FOO", "\x00", "G" * 5000)
 ODD_WORDS = (
-    "", "nan", "inf", "-1", "0", "1e30", "9" * 400, "%00", "%ff", "%", "%zz", "8%0A9", "½",
-    "\u2028", "<script>", "'\"", "../../etc/passwd", "file:/etc/passwd", "a" * 1500, "true", "[]",
+    "",
+    "nan",
+    "inf",
+    "-1",
+    "0",
+    "1e30",
+    "9" * 400,
+    "%00",
+    "%ff",
+    "%",
+    "%zz",
+    "8%0A9",
+    "½",
+    "\u2028",
+    "<script>",
+    "'\"",
+    "../../etc/passwd",
+    "file:/etc/passwd",
+    "a" * 1500,
+    "true",
+    "[]",
     "%F0%9F%A6",
 )
 ODD_PATHS = (
-    "/" + "a" * 9000, "//", "///plan", "/../../etc/passwd", "/%2e%2e/%2e%2e",
-    "/assets/..%2f..%2fapp.py", "/assets/", "/assets/%00", "/assets/" + "%ff" * 50, "/cancel/x",
-    "/cancel/" + "9" * 3000, "*", "http://evil.example/", "/map.json/", "/MAP.JSON", "/%",
-    "/?" + "&" * 2000, "/?" + "a" * 3000, "/🦉", "/\x00", "/ /", "", "?", "/map.json#x",
+    "/" + "a" * 9000,
+    "//",
+    "///plan",
+    "/../../etc/passwd",
+    "/%2e%2e/%2e%2e",
+    "/assets/..%2f..%2fapp.py",
+    "/assets/",
+    "/assets/%00",
+    "/assets/" + "%ff" * 50,
+    "/cancel/x",
+    "/cancel/" + "9" * 3000,
+    "*",
+    "http://evil.example/",
+    "/map.json/",
+    "/MAP.JSON",
+    "/%",
+    "/?" + "&" * 2000,
+    "/?" + "a" * 3000,
+    "/🦉",
+    "/\x00",
+    "/ /",
+    "",
+    "?",
+    "/map.json#x",
     "/jobs?known=" + "z" * 1900,
 )
 ODD_HEADERS = (
-    "X-A: " + "a" * 8000, "X-A: " + "a" * 70_000, "\r\n".join(f"X-{n}: 1" for n in range(500)),
-    "Content-Length: -1", "Content-Length: x", "Content-Length: 5\r\nContent-Length: 6",
-    "Content-Length: " + "9" * 400, "Transfer-Encoding: chunked", "Transfer-Encoding: gzip",
-    "Transfer-Encoding: chunked\r\nContent-Length: 4", "Expect: 100-continue",
+    "X-A: " + "a" * 8000,
+    "X-A: " + "a" * 70_000,
+    "\r\n".join(f"X-{n}: 1" for n in range(500)),
+    "Content-Length: -1",
+    "Content-Length: x",
+    "Content-Length: 5\r\nContent-Length: 6",
+    "Content-Length: " + "9" * 400,
+    "Transfer-Encoding: chunked",
+    "Transfer-Encoding: gzip",
+    "Transfer-Encoding: chunked\r\nContent-Length: 4",
+    "Expect: 100-continue",
     "Cookie: " + "c" * 3000,
     "Upgrade: websocket\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13",
-    "Upgrade: h2c", "Host: evil.example", "Origin: http://[", "Origin: http://evil.example",
-    "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: \x80", "X-Mnemoscope-Token: \xff",
+    "Upgrade: h2c",
+    "Host: evil.example",
+    "Origin: http://[",
+    "Origin: http://evil.example",
+    "Sec-Fetch-Site: cross-site",
+    "Sec-Fetch-Site: \x80",
+    "X-Mnemoscope-Token: \xff",
     "Range: bytes=0-9",
-    "If-None-Match: " + '"' * 500, "Accept-Encoding: gzip", "no colon here", ": nameless",
+    "If-None-Match: " + '"' * 500,
+    "Accept-Encoding: gzip",
+    "no colon here",
+    ": nameless",
     "X\x00: 1",
-    " folded: 1", "Content-Type: multipart/form-data; boundary=x", "Sec-Fetch-Mode: navigate",
+    " folded: 1",
+    "Content-Type: multipart/form-data; boundary=x",
+    "Sec-Fetch-Mode: navigate",
 )
 GARBAGE = (
-    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     b"\0" * 5000,
-    b"\r\n" * 3000, b"GET /\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\xff" * 300, b"GET", b"",
-    b"GET / HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\nHost: x\n\n", b"a" * 100_000,
+    b"\r\n" * 3000,
+    b"GET /\r\n\r\n",
+    b"GET / HTTP/9.9\r\n\r\n",
+    b"\xff" * 300,
+    b"GET",
+    b"",
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/1.1\nHost: x\n\n",
+    b"a" * 100_000,
 )
 
 
@@ -110,10 +172,7 @@ def explorer(folder: Path) -> Iterator[Server]:
     with (
         log.open("w") as err,
         subprocess.Popen(
-            [sys.executable, "-m", "mnemoscope", *words],
-            stdout=subprocess.PIPE,
-            stderr=err,
-            text=True,
+            [sys.executable, "-m", "mnemoscope", *words], stdout=subprocess.PIPE, stderr=err, text=True
         ) as process,
     ):
         assert process.stdout is not None
@@ -161,10 +220,7 @@ def exchange(port: int, asked: Asked) -> tuple[int, bytes]:
 
 def state(dice: random.Random) -> dict[str, str]:
     """A setting that the page could show."""
-    told = {
-        name: str(round(low * (high / low) ** dice.random()))
-        for name, (low, high) in RANGES.items()
-    }
+    told = {name: str(round(low * (high / low) ** dice.random())) for name, (low, high) in RANGES.items()}
     if dice.random() < 0.7:
         told["width"] = "0"
     told |= {name: dice.choice(names) for name, names in CHOICES.items()}
@@ -174,14 +230,16 @@ def state(dice: random.Random) -> dict[str, str]:
 def mutate(told: str, dice: random.Random) -> str:
     """A query with something wrong, or only odd."""
     at, odd = dice.randrange(len(told) + 1), dice.choice(ODD_WORDS)
-    return dice.choice((
-        told[:at],
-        told[:at] + odd + told[at:],
-        f"{told}&{told}",
-        told.replace("=", dice.choice(("", "==", "%3D"))),
-        re.sub(r"=[^&]*", lambda _: "=" + quote(odd, safe="%"), told, count=1),
-        f"{dice.choice(list(RANGES))}={odd}&{told}",
-    ))
+    return dice.choice(
+        (
+            told[:at],
+            told[:at] + odd + told[at:],
+            f"{told}&{told}",
+            told.replace("=", dice.choice(("", "==", "%3D"))),
+            re.sub(r"=[^&]*", lambda _: "=" + quote(odd, safe="%"), told, count=1),
+            f"{dice.choice(list(RANGES))}={odd}&{told}",
+        )
+    )
 
 
 def requests(port: int, token: str, dice: random.Random) -> Iterator[Asked]:
@@ -235,7 +293,14 @@ def requests(port: int, token: str, dice: random.Random) -> Iterator[Asked]:
         return valid()._replace(kind="gone", status=0, patient=False)
 
     kinds: dict[Callable[[], Asked], int] = {
-        valid: 8, mutated: 8, method: 4, path: 2, headers: 3, garbage: 2, slow: 1, partial: 2,
+        valid: 8,
+        mutated: 8,
+        method: 4,
+        path: 2,
+        headers: 3,
+        garbage: 2,
+        slow: 1,
+        partial: 2,
         gone: 1,
     }
     while True:

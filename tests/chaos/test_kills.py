@@ -54,8 +54,11 @@ class Place:
     def started(self) -> Iterator["subprocess.Popen[str]"]:
         """A process in a group of its own, which takes along what it has started."""
         with subprocess.Popen(
-            [sys.executable, str(COMMAND), *self.words], stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+            [sys.executable, str(COMMAND), *self.words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
             env={**os.environ, "COMPUTED": str(self.log)},
         ) as process:
             try:
@@ -74,8 +77,7 @@ class Place:
         """Start, and kill once so many trials are kept, at any moment of what comes next."""
         with self.started() as process:
             wait_until(
-                lambda: process.poll() is not None or len(self.kept()) >= trials,
-                f"{self.name} to keep {trials}",
+                lambda: process.poll() is not None or len(self.kept()) >= trials, f"{self.name} to keep {trials}"
             )
             time.sleep(draw.random() * 0.2)
             if process.poll() is None:
@@ -103,8 +105,11 @@ class Place:
 def numbers(found: Any) -> Any:
     """What was found, without how long it took and what was there before."""
     if isinstance(found, dict):
-        return {name: numbers(part) for name, part in found.items()
-                if name not in ("seconds", "date", "versions", "found", "path")}
+        return {
+            name: numbers(part)
+            for name, part in found.items()
+            if name not in ("seconds", "date", "versions", "found", "path")
+        }
     return [numbers(part) for part in found] if isinstance(found, list) else found
 
 

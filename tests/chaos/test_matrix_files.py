@@ -67,7 +67,10 @@ def test_every_malformed_file_is_refused(
 
 def _in_a_process_of_its_own(paths: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     told = subprocess.run(
-        [sys.executable, "-c", CHILD], input="\x1e".join(paths), text=True, capture_output=True,
+        [sys.executable, "-c", CHILD],
+        input="\x1e".join(paths),
+        text=True,
+        capture_output=True,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
     )
     assert told.returncode == 0, told.stdout + told.stderr
@@ -91,11 +94,8 @@ def refuse_each(paths: list[str]) -> None:
         refused += good
         if not good:
             wrong.append((path, status, line[-500:]))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
-        1 if sys.platform == "darwin" else 1024
-    )
-    print(f"{len(paths)} malformed files, {refused} refused in one line, peak memory "
-          f"{peak / 2**20:,.0f} MiB")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    print(f"{len(paths)} malformed files, {refused} refused in one line, peak memory {peak / 2**20:,.0f} MiB")
     for one in wrong:
         print(*one)
     sys.exit(bool(wrong) or peak >= MOST_BYTES)

@@ -45,14 +45,20 @@ GOOD: dict[str, dict[str, str]] = {
     "run": {**SIZES, "--seeds": "1"},
     "predict": SIZES,
     "critical": {**SIZES, "--range": "2:9", "--seeds": "3"},
-    "phase": {"--vocab": "8", "--length": "2", "--x": "dim=4,5", "--y": "samples=8,9",
-              "--seeds": "1"},
-    "fit": {"--vocab": "8", "--length": "2", "--axis": "dim=4,5,6", "--range": "2:9",
-            "--seeds": "3"},
+    "phase": {"--vocab": "8", "--length": "2", "--x": "dim=4,5", "--y": "samples=8,9", "--seeds": "1"},
+    "fit": {"--vocab": "8", "--length": "2", "--axis": "dim=4,5,6", "--range": "2:9", "--seeds": "3"},
     "memory": {"--dim": "4", "--range": "2:9", "--seeds": "2"},
-    "facts": {"--subjects": "2", "--relations": "2", "--answers": "2", "--dim": "4",
-              "--heads": "1", "--head-dim": "2", "--max-steps": "1", "--batch": "1",
-              "--seeds": "1"},
+    "facts": {
+        "--subjects": "2",
+        "--relations": "2",
+        "--answers": "2",
+        "--dim": "4",
+        "--heads": "1",
+        "--head-dim": "2",
+        "--max-steps": "1",
+        "--batch": "1",
+        "--seeds": "1",
+    },
     "dynamics": {"--steps": "1"},
     "reproduce": {"IDS": "b-fig5"},
     "report": {"--ledger": str(LEDGER), "--out": "page.html"},
@@ -73,41 +79,136 @@ GOOD: dict[str, dict[str, str]] = {
 SHARED = {f"--{one.name.replace('_', '-')}" for one in dataclasses.fields(Setting)}
 # No option that takes a word or a number takes one of these.
 NONSENSE = (
-    "", " ", "x", "-1", "-inf", "inf", "nan", "1e30", "9" * 400, "1e400", "-1e400", "0x10", "1.5e",
-    "½", "8 8", "=8", "9,8;", "[]", "{}", "None", "true", "$(x)", "../../etc/passwd", "🦉", "ª",
-    "\0", "8\0", "\x1b[31m", "8\n9", "a\r\nb", "\u2028", "\x85", "\udcff", "a" * 100_000,
+    "",
+    " ",
+    "x",
+    "-1",
+    "-inf",
+    "inf",
+    "nan",
+    "1e30",
+    "9" * 400,
+    "1e400",
+    "-1e400",
+    "0x10",
+    "1.5e",
+    "½",
+    "8 8",
+    "=8",
+    "9,8;",
+    "[]",
+    "{}",
+    "None",
+    "true",
+    "$(x)",
+    "../../etc/passwd",
+    "🦉",
+    "ª",
+    "\0",
+    "8\0",
+    "\x1b[31m",
+    "8\n9",
+    "a\r\nb",
+    "\u2028",
+    "\x85",
+    "\udcff",
+    "a" * 100_000,
     "9" * 5000,
 )
 # Names that are looked up without asking a network, and that no machine has.
 NO_HOST = ("", "256.1.1.1", "\0", "a..b", "a" * 300, "🦉" * 80, "\udcff", "192.0.2.7", "[::1", " ")
 NO_PATH = (
-    "text.txt/below", "folder", "folder/missing/x.png", "x" * 300, "x" * 300 + ".png", "\0.png",
-    "x\0", "\udcff/\udcff",
+    "text.txt/below",
+    "folder",
+    "folder/missing/x.png",
+    "x" * 300,
+    "x" * 300 + ".png",
+    "\0.png",
+    "x\0",
+    "\udcff/\udcff",
 )
 # Files that could be written, with an ending that says nothing of what to write.
 NO_FORM = ("a\nb", "x.exe", "text.txt", "x.PNG.", ".png")
 NO_AXIS = (
-    "dim=", "=3", "dim", "dim=5:4:3", "dim=1:2", "dim=1:2:3:4", "dim=0:5:3", "dim=-5:5:3",
-    "dim=nan", "dim=inf", "dim=1:inf:4", "dim=1:1e400:5", "dim=nan:4:3", "dim=2:9:1e9",
-    "dim=2:9:2.5", "dim=2:9:1", "dim=2:9:-3", "dim=2:9:nan", "dim=2:9:inf", "dim=4,x", "dim=1e30",
-    "dim==8", "dim=4:", "dim=::", "activation=1:2:3", "activation=swish", "vocab=1e300:1e301:3",
-    "seeds=1,2", "d\0m=3", "dim=3\0", "dim=1e-300:1e300:10000", "DIM=4", "dim=4;5",
+    "dim=",
+    "=3",
+    "dim",
+    "dim=5:4:3",
+    "dim=1:2",
+    "dim=1:2:3:4",
+    "dim=0:5:3",
+    "dim=-5:5:3",
+    "dim=nan",
+    "dim=inf",
+    "dim=1:inf:4",
+    "dim=1:1e400:5",
+    "dim=nan:4:3",
+    "dim=2:9:1e9",
+    "dim=2:9:2.5",
+    "dim=2:9:1",
+    "dim=2:9:-3",
+    "dim=2:9:nan",
+    "dim=2:9:inf",
+    "dim=4,x",
+    "dim=1e30",
+    "dim==8",
+    "dim=4:",
+    "dim=::",
+    "activation=1:2:3",
+    "activation=swish",
+    "vocab=1e300:1e301:3",
+    "seeds=1,2",
+    "d\0m=3",
+    "dim=3\0",
+    "dim=1e-300:1e300:10000",
+    "DIM=4",
+    "dim=4;5",
     "dim=" + "4," * 30_000 + "x",
 )
 # Ranges LOW:HIGH.
 NO_RANGE = ("2", "9:2", "2:2", "0:9", ":", "2:", ":9", "2:9:3", "nan:9", "2:inf", "2:1e30", "-2:9")
 NO_TOML = (
-    b"vocab = ", b"vocab = 'x'", b"vocab = nan", b"vocab = -3", b"vocab = 0", b"vocab = [8]",
-    b"vocab = {a = 1}", b"[vocab]\na = 1", b"vocab = true", b"vocab = 2024-01-01", b"vocab = 8.5",
-    b"vocab = 1e30", b"vocab = " + b"9" * 400, b"vocab = " + b"9" * 5000, b"vocab = 8\nvocab = 8",
-    b"vocab = 8\nvocabulary = 8", b"\xff\xfe", b"\0", b"vocab = 8\0", b"\xef\xbb\xbf\xef\xbb\xbf",
-    b"a = " + b"[" * 100_000, b"a." * 50_000 + b"b = 1", b"'' = 1", b'"\\u0000" = 1',
-    b'vocab = "\\u001b[31m"', b'"\\u001b[31m" = 3', b"vocab = " + b'"' + b"8" * 10**6 + b'"',
+    b"vocab = ",
+    b"vocab = 'x'",
+    b"vocab = nan",
+    b"vocab = -3",
+    b"vocab = 0",
+    b"vocab = [8]",
+    b"vocab = {a = 1}",
+    b"[vocab]\na = 1",
+    b"vocab = true",
+    b"vocab = 2024-01-01",
+    b"vocab = 8.5",
+    b"vocab = 1e30",
+    b"vocab = " + b"9" * 400,
+    b"vocab = " + b"9" * 5000,
+    b"vocab = 8\nvocab = 8",
+    b"vocab = 8\nvocabulary = 8",
+    b"\xff\xfe",
+    b"\0",
+    b"vocab = 8\0",
+    b"\xef\xbb\xbf\xef\xbb\xbf",
+    b"a = " + b"[" * 100_000,
+    b"a." * 50_000 + b"b = 1",
+    b"'' = 1",
+    b'"\\u0000" = 1',
+    b'vocab = "\\u001b[31m"',
+    b'"\\u001b[31m" = 3',
+    b"vocab = " + b'"' + b"8" * 10**6 + b'"',
     b"x" * 3_000_000,
 )
 NO_LEDGER = (
-    b"{", b"[]", b"3", b"null", b"\xff", b'{"entries": 3}', b'{"entries": [3]}', b"\0",
-    b"[" * 100_000, b'{"entries": [{}]}', b'{"a": NaN}',
+    b"{",
+    b"[]",
+    b"3",
+    b"null",
+    b"\xff",
+    b'{"entries": 3}',
+    b'{"entries": [3]}',
+    b"\0",
+    b"[" * 100_000,
+    b'{"entries": [{}]}',
+    b'{"a": NaN}',
 )
 NO_STORE = (b"no database " * 400, b"SQLite format 3\0" + b"\xff" * 5000)
 
@@ -121,51 +222,72 @@ ODD_FILES = {
 # What does not go together, by command; the option that is named.
 TOGETHER: dict[str, tuple[tuple[str, str], ...]] = {
     "run": (
-        ("--embedding orthonormal", "--dim"), ("--gamma 3", "--gamma"), ("--then adamw", "--steps"),
-        ("--steps 3", "--steps"), ("--lr 0.1", "--lr"), ("--attention locked --eta 1", "--eta"),
-        ("--attention locked --then gd --steps 2", "--then"), ("--vocab 1", "--vocab"),
-        ("--embedding file:missing.npy", "--embedding"), ("--vocab 2e9", "--vocab"),
-        ("--embedding file:text.txt", "--embedding"), ("--embedding file:", "--embedding"),
-        ("--seed 9223372036854775807 --seeds 2", "--seed"), ("--memory 1", "--vocab"),
+        ("--embedding orthonormal", "--dim"),
+        ("--gamma 3", "--gamma"),
+        ("--then adamw", "--steps"),
+        ("--steps 3", "--steps"),
+        ("--lr 0.1", "--lr"),
+        ("--attention locked --eta 1", "--eta"),
+        ("--attention locked --then gd --steps 2", "--then"),
+        ("--vocab 1", "--vocab"),
+        ("--embedding file:missing.npy", "--embedding"),
+        ("--vocab 2e9", "--vocab"),
+        ("--embedding file:text.txt", "--embedding"),
+        ("--embedding file:", "--embedding"),
+        ("--seed 9223372036854775807 --seeds 2", "--seed"),
+        ("--memory 1", "--vocab"),
     ),
     "critical": (("--range 9:2", "--range"), ("--along trigger", "--along")),
     "phase": (
-        ("--x dim=4,5 --y dim=8,9", "--y"), ("--dim x", "--dim"),
+        ("--x dim=4,5 --y dim=8,9", "--y"),
+        ("--dim x", "--dim"),
         ("--x dim=2:1e6:10000 --y samples=2:1e9:10000", "--y"),
         ("--x dim=2:200:100 --y samples=2:200:100 --seeds 10000", "--seeds"),
         ("--theory --out missing/x.png", "--out"),
     ),
     "fit": (
-        ("--log vocab", "--log"), ("--along dim", "--axis"),
+        ("--log vocab", "--log"),
+        ("--along dim", "--axis"),
         ("--axis vocab=2:1e6:10000 --axis dim=2:1e6:10000 --axis length=2:1e5:10000", "--axis"),
     ),
     "memory": (
-        ("--kind mlp", "--width"), ("--kind linear --width 3", "--width"), ("--rank 9", "--rank"),
-        ("--width 4 --rank 2", "--rank"), ("--method least-squares --width 4", "--method"),
-        ("--order 3", "--order"), ("--embedding orthonormal --dim 1", "--embedding"),
+        ("--kind mlp", "--width"),
+        ("--kind linear --width 3", "--width"),
+        ("--rank 9", "--rank"),
+        ("--width 4 --rank 2", "--rank"),
+        ("--method least-squares --width 4", "--method"),
+        ("--order 3", "--order"),
+        ("--embedding orthonormal --dim 1", "--embedding"),
     ),
     "facts": (
-        ("--answers 3", "--answers"), ("--batch 1048576 --max-steps 4194304", "--max-steps"),
-        ("--capacity equal --rates 0", "--rates"), ("--capacity own --rates nan", "--rates"),
+        ("--answers 3", "--answers"),
+        ("--batch 1048576 --max-steps 4194304", "--max-steps"),
+        ("--capacity equal --rates 0", "--rates"),
+        ("--capacity own --rates nan", "--rates"),
     ),
     "dynamics": (("--answers 3", "--answers"), ("--batch 1048576 --steps 1e7", "--steps")),
     "reproduce": (
-        ("--quick --full", "--full"), ("--cluster local:1 --at-once 2", "--at-once"),
-        ("b-fig5 a-fig1x", ""), ("b-fig5 --out text.txt/x", "--out"),
+        ("--quick --full", "--full"),
+        ("--cluster local:1 --at-once 2", "--at-once"),
+        ("b-fig5 a-fig1x", ""),
+        ("b-fig5 --out text.txt/x", "--out"),
     ),
     "report": (("--ledger missing.json", "--ledger"), ("--figures missing", "--figures")),
     "plan": (
-        ("--facts 1", "--facts"), ("--facts 10 --out missing/x.png", "--out"),
-        ("--target 1", "--target"), ("--store missing.db", "--store"),
+        ("--facts 1", "--facts"),
+        ("--facts 10 --out missing/x.png", "--out"),
+        ("--target 1", "--target"),
+        ("--store missing.db", "--store"),
     ),
     "explore": (("--store none", "--store"), ("--host 127.0.0.1 --port 65536", "--port")),
-    "embeddings": (
-        ("--vocab 9", "--vocab"), ("--path own.npy#nothing", ""), ("--path text.txt", ""),
-    ),
+    "embeddings": (("--vocab 9", "--vocab"), ("--path own.npy#nothing", ""), ("--path text.txt", "")),
     "bound": (
-        ("--collapse x.exe", "--collapse"), ("--collapse missing/x.png", "--collapse"),
-        ("--bits 0", "--bits"), ("--noise 0", "--noise"),
-        ("--bits 1 --collapse x.svg", "--bits"), ("--noise 1 --collapse x.svg", "--noise"),
+        ("--collapse x.exe", "--collapse"),
+        ("--collapse missing/x.png", "--collapse"),
+        ("--bits 0", "--bits"),
+        ("--noise 0", "--noise"),
+        ("--bits 1 --collapse x.svg", "--bits"),
+        ("--noise 1 --collapse x.svg", "--noise"),
     ),
     "store list": (("--store missing.db", "--store"), ("--where nothing=3", "--where")),
     "store prune": (("--where vocab~3", "--where"),),
@@ -175,18 +297,32 @@ TOGETHER: dict[str, tuple[tuple[str, str], ...]] = {
 
 # What was once answered wrongly, by command: an option and its value.
 FOUND: tuple[tuple[str, str, str], ...] = (
-    ("run", "--lr", "a" * 100_000), ("run", "--spec", "/dev/zero"),
-    ("critical", "--cluster", "x"), ("phase", "--dim", "½"), ("phase", "--x", "dim=2:9:inf"),
-    ("phase", "--y", "dim=1e-300:1e300:10000"), ("phase", "--out", "x" * 300 + ".png"),
-    ("phase", "--x", "vocab=1e300:1e301:3"), ("facts", "--rates", "x"),
+    ("run", "--lr", "a" * 100_000),
+    ("run", "--spec", "/dev/zero"),
+    ("critical", "--cluster", "x"),
+    ("phase", "--dim", "½"),
+    ("phase", "--x", "dim=2:9:inf"),
+    ("phase", "--y", "dim=1e-300:1e300:10000"),
+    ("phase", "--out", "x" * 300 + ".png"),
+    ("phase", "--x", "vocab=1e300:1e301:3"),
+    ("facts", "--rates", "x"),
     ("facts", "--tolerance", "x"),
-    ("fit", "--axis", "dim=1e30"), ("fit", "--dim", "\0"), ("report", "--form", "\0"),
-    ("report", "--figures", "x" * 300), ("report", "--ledger", "/dev/zero"),
-    ("report", "--ledger", "ledger8.json"), ("reproduce", "--cluster", "x"),
-    ("reproduce", "--ledger", "\0"), ("reproduce", "--ledger", "x" * 300),
-    ("reproduce", "--out", "x" * 300), ("reproduce", "--store", "folder"),
-    ("explore", "--host", "a..b"), ("laws", "--out", "\0.png"), ("validate", "--out", "folder"),
-    ("bound", "--collapse", "\0.png"), ("embeddings", "--path", "missing.npy"),
+    ("fit", "--axis", "dim=1e30"),
+    ("fit", "--dim", "\0"),
+    ("report", "--form", "\0"),
+    ("report", "--figures", "x" * 300),
+    ("report", "--ledger", "/dev/zero"),
+    ("report", "--ledger", "ledger8.json"),
+    ("reproduce", "--cluster", "x"),
+    ("reproduce", "--ledger", "\0"),
+    ("reproduce", "--ledger", "x" * 300),
+    ("reproduce", "--out", "x" * 300),
+    ("reproduce", "--store", "folder"),
+    ("explore", "--host", "a..b"),
+    ("laws", "--out", "\0.png"),
+    ("validate", "--out", "folder"),
+    ("bound", "--collapse", "\0.png"),
+    ("embeddings", "--path", "missing.npy"),
 )
 
 
@@ -306,8 +442,7 @@ def all_lines() -> list[Line]:
             add([*good(command), f"{word}=3"], "")
         for word in ("-z", "-1", "---", "stray\x1b", "stray\nline"):
             add([*good(command), word], "")
-    for words in (["nothing"], ["runn"], ["\x1b"], ["store", "nothing"], ["🦉"], ["--nothing"],
-                  ["a" * 100_000]):
+    for words in (["nothing"], ["runn"], ["\x1b"], ["store", "nothing"], ["🦉"], ["--nothing"], ["a" * 100_000]):
         found.append(Line("", tuple(words), ""))
     return found + known_lines()
 
@@ -336,9 +471,7 @@ def chosen(many: int) -> list[Line]:
     for line in all_lines():
         by_command.setdefault(line.command, []).append(line)
     each = -(-many // len(by_command))
-    return [
-        line for lines in by_command.values() for line in dice.sample(lines, min(each, len(lines)))
-    ]
+    return [line for lines in by_command.values() for line in dice.sample(lines, min(each, len(lines)))]
 
 
 def furnish(folder: Path) -> None:
@@ -455,8 +588,10 @@ def in_fresh_processes(lines: list[Line], folder: Path) -> list[Told]:
             told = task.result()
             found |= zip(by_command[command], told, strict=True)
             cost, peak = max(one.cpu_seconds for one in told), max(one.peak_bytes for one in told)
-            print(f"{command or '(none)':14} {len(told):5} lines, at most {cost:.2f} s of CPU, "
-                  f"{peak / 2**20:.0f} MiB", flush=True)
+            print(
+                f"{command or '(none)':14} {len(told):5} lines, at most {cost:.2f} s of CPU, {peak / 2**20:.0f} MiB",
+                flush=True,
+            )
     print(f"{'in all':14} {len(lines):5} lines", flush=True)
     return [found[line] for line in lines]
 

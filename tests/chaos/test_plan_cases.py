@@ -28,10 +28,7 @@ def test_job_against_budget(full: bool):
         parameters = round(10 ** draw.uniform(3, 10))
         # Tokens from too few to more than enough, in units of what the parameters can hold.
         tokens = round(parameters * length * 10 ** draw.uniform(-1.5, 1.5))
-        limits: dict[str, Any] = {
-            "parameters": float(parameters),
-            "tokens": float(min(tokens, 10**15)),
-        }
+        limits: dict[str, Any] = {"parameters": float(parameters), "tokens": float(min(tokens, 10**15))}
         if number % 4 == 3:  # one of the two alone
             limits[draw.choice(["parameters", "tokens"])] = None
         case = (number, length, target, limits)

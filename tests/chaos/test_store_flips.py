@@ -38,8 +38,7 @@ SWEEPS = {
     "--width 0 --max-steps 64 --seeds 2",
 }
 # Commands that look at the store alone.
-LOOKS = {"list": "store list", "verify": "store verify", "export": "store export {out}",
-         "repair": "store repair"}
+LOOKS = {"list": "store list", "verify": "store verify", "export": "store export {out}", "repair": "store repair"}
 FLIPS = (1, 5, 20, 50)
 
 pytestmark = pytest.mark.chaos
@@ -82,8 +81,11 @@ def numbers(found: Any) -> Any:
     """What a command found; how long that took is another matter."""
     if isinstance(found, dict):
         # `trials` may count those that were computed just now, and records say how.
-        return {name: numbers(part) for name, part in found.items() if name not in
-                ("seconds", "versions", "found", "computed", "done")}
+        return {
+            name: numbers(part)
+            for name, part in found.items()
+            if name not in ("seconds", "versions", "found", "computed", "done")
+        }
     return [numbers(part) for part in found] if isinstance(found, list) else found
 
 
@@ -98,9 +100,7 @@ def test_flipped_bytes(
     with Store(sound, writing=False) as store:
         everything = {(t.spec.id, t.seed): t.accuracy for t in store.find()}
         total = store.rows()
-        trials_of = dict(
-            store.connection.execute("SELECT id, count(*) FROM sound GROUP BY id").fetchall()
-        )
+        trials_of = dict(store.connection.execute("SELECT id, count(*) FROM sound GROUP BY id").fetchall())
     point = Retrieval(vocab=24, length=4, dim=16, samples=200, test_samples=64)
     curve = measured_points(point, sound)
     asked: list[AnyJob] = []

@@ -23,9 +23,7 @@ def find_device(name: Device) -> Place:
     try:
         return jax.devices(name)[0]
     except RuntimeError:
-        raise SpecError(
-            "device", f"expected a device that JAX sees ({jax.default_backend()}), got {name!r}"
-        ) from None
+        raise SpecError("device", f"expected a device that JAX sees ({jax.default_backend()}), got {name!r}") from None
 
 
 @contextlib.contextmanager
@@ -34,11 +32,7 @@ def numerics(precision: Precision, device: Place) -> Iterator[None]:
 
     Matrix products are told to keep full precision: GPUs would otherwise round float32 operands.
     """
-    with (
-        jax.enable_x64(precision == "float64"),
-        jax.default_device(device),
-        jax.default_matmul_precision("highest"),
-    ):
+    with jax.enable_x64(precision == "float64"), jax.default_device(device), jax.default_matmul_precision("highest"):
         yield
 
 

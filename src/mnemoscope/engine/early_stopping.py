@@ -89,9 +89,7 @@ def filled(jobs: Sequence[Any], place: Place, most: int, least: int = LEAST_ON_G
     return [*jobs, *[jobs[-1]] * (row_count(len(jobs), place, most, least) - len(jobs))]
 
 
-def train_together(
-    lessons: Sequence[Lesson], rows: Rows, school: School, hear: Hear | None = None
-) -> list[Outcome]:
+def train_together(lessons: Sequence[Lesson], rows: Rows, school: School, hear: Hear | None = None) -> list[Outcome]:
     """Steps and checks in turn, from the first state on. Rows beyond the lessons are not heard."""
     outcomes: dict[int, Outcome] = {}
     curves: list[list[dict[str, float]]] = [[] for _ in lessons]
@@ -123,14 +121,19 @@ def train_together(
             ended = {name: value for name, value in curve[-1].items() if name != "step"}
             ended["accuracy"] = float(final[row])
             outcomes[number] = Outcome(
-                lesson.spec, lesson.seed, status,
+                lesson.spec,
+                lesson.seed,
+                status,
                 metrics={
                     **(ended if status != "diverged" else {**ended, "accuracy": None}),
-                    "steps": taken, "parameters": lesson.parameters,
+                    "steps": taken,
+                    "parameters": lesson.parameters,
                 },
                 curve=tuple(curve[:: -(-len(curve) // KEPT_CHECKS)]),
-                seconds=(time.perf_counter() - began) / len(lessons), message=message,
-                precision=school.precision, device=school.place.device_kind,
+                seconds=(time.perf_counter() - began) / len(lessons),
+                message=message,
+                precision=school.precision,
+                device=school.place.device_kind,
             )
         # A check may have waited for a compilation: the fastest shows what one takes.
         each = min(each, time.perf_counter() - clock)

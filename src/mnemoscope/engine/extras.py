@@ -23,7 +23,8 @@ def need(extra: str, *modules: str) -> None:
     if all(_there(name) for name in modules or usual):
         return
     raise SpecError(
-        "", f'{words} are needed for this: pip install "mnemoscope[{extra}]" (in a copy of the '
+        "",
+        f'{words} are needed for this: pip install "mnemoscope[{extra}]" (in a copy of the '
         f"folder: uv run --extra {extra} ...)",
     )
 

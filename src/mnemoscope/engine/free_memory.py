@@ -44,7 +44,8 @@ def check_fits(field: str, size: str, needed: float, what: str) -> None:
     free = free_in_host()
     if free is not None and needed > free:
         raise SpecError(
-            field, f"expected a size that fits in the {readable(free)} free, got {size}, which "
+            field,
+            f"expected a size that fits in the {readable(free)} free, got {size}, which "
             f"needs {readable(needed)} for {what}",
         )
 

@@ -49,10 +49,7 @@ class Layout(NamedTuple):
 
 
 def choose_layout(
-    spec: Retrieval,
-    precision: Precision = "float32",
-    platform: Platform = "cpu",
-    budget: int | None = None,
+    spec: Retrieval, precision: Precision = "float32", platform: Platform = "cpu", budget: int | None = None
 ) -> Layout:
     """The fastest layout that keeps within `budget` bytes, or within reason where there is none.
 
@@ -80,9 +77,7 @@ def choose_layout(
     return dense._replace(tables="factored")
 
 
-def needed_bytes(
-    spec: Retrieval, layout: Layout, precision: Precision = "float32"
-) -> dict[str, int]:
+def needed_bytes(spec: Retrieval, layout: Layout, precision: Precision = "float32") -> dict[str, int]:
     """The large arrays of a trial, in bytes, by what they are for."""
     size = _bytes_of(precision)
     hidden = spec.width or spec.dim

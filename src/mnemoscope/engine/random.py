@@ -77,9 +77,7 @@ def threefry(
     return x0, x1
 
 
-def random_words(
-    key: UInt32[Array, "2"], rows: UInt32[Array, "n"], count: int
-) -> UInt32[Array, "n {count}"]:
+def random_words(key: UInt32[Array, "2"], rows: UInt32[Array, "n"], count: int) -> UInt32[Array, "n {count}"]:
     """Words (i, 0..count-1) of a stream for each row number i in `rows`.
 
     With h = ceil(count / 2), counter (i, b) gives word b and word h + b.

@@ -140,13 +140,7 @@ class Outcome:
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON: numbers that are not finite become None."""
         return finite(
-            {
-                "seed": self.seed,
-                "status": self.status,
-                **self.metrics,
-                **_how(self),
-                "curve": list(self.curve),
-            }
+            {"seed": self.seed, "status": self.status, **self.metrics, **_how(self), "curve": list(self.curve)}
         )
 
 
@@ -155,11 +149,7 @@ Record = Trial | Outcome
 
 def versions() -> dict[str, str]:
     """Versions that a later reader may need to make the same numbers."""
-    return {
-        "mnemoscope": _version("mnemoscope"),
-        "numerics": str(NUMERICS_VERSION),
-        "jax": _version("jax"),
-    }
+    return {"mnemoscope": _version("mnemoscope"), "numerics": str(NUMERICS_VERSION), "jax": _version("jax")}
 
 
 @lru_cache

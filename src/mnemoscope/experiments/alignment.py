@@ -26,8 +26,6 @@ def trigger_cosine(spec: Retrieval, seed: int, device: Device = "auto") -> float
         layout = plan_memory(spec, "float32", Room.of(place))
         streams = random.streams(spec, seed)
         frozen = make_frozen(spec, streams)
-        learned = train_three_steps(
-            spec, layout, frozen, Source(streams["train"], frozen.permutation)
-        )
+        learned = train_three_steps(spec, layout, frozen, Source(streams["train"], frozen.permutation))
         alpha, trigger = (np.asarray(part, np.float64) for part in (learned.alpha, frozen.trigger))
     return float(alpha @ trigger / (np.linalg.norm(alpha) * np.linalg.norm(trigger)))

@@ -43,9 +43,7 @@ def _read(option: str, text: str) -> Axis:
     field = field.strip().replace("-", "_")
     known = (*COUNTED, *NAMED, *SIZED)
     if field not in known:
-        raise SpecError(
-            option, f"expected an axis such as dim=32:256:8, got {text!r}{nearest(field, known)}"
-        )
+        raise SpecError(option, f"expected an axis such as dim=32:256:8, got {text!r}{nearest(field, known)}")
     if ":" in values:
         return Axis(field, _spaced(option, field, values))
     listed = tuple(part.strip() for part in values.split(",") if part.strip())
@@ -94,9 +92,7 @@ def grid(base: dict[str, Any], axes: Sequence[Axis], option: str = "y") -> list[
             Retrieval.check_value(name, base[name])
     count = math.prod(len(axis.values) for axis in axes)
     if count > MOST_SETTINGS:
-        raise SpecError(
-            option, f"expected axes of at most {MOST_SETTINGS:,} settings in all, got {count:,}"
-        )
+        raise SpecError(option, f"expected axes of at most {MOST_SETTINGS:,} settings in all, got {count:,}")
     return [
         Retrieval.read({**base, **dict(zip(names, values, strict=True))})
         for values in product(*(axis.values for axis in axes))

@@ -91,16 +91,32 @@ class _Hunt:
 
 
 def find_limits(
-    questions: Sequence[Question], *, seeds: int = 4, most_seeds: int = 16, first_seed: int = 0,
-    resolution: float = 0.03, tolerance: float = 0.1, store: Store,
-    workers: Workers | None = None, progress: Progress | None = None,
+    questions: Sequence[Question],
+    *,
+    seeds: int = 4,
+    most_seeds: int = 16,
+    first_seed: int = 0,
+    resolution: float = 0.03,
+    tolerance: float = 0.1,
+    store: Store,
+    workers: Workers | None = None,
+    progress: Progress | None = None,
 ) -> list[Sought]:
     """Answer every question, all side by side."""
     workers = workers or ThisProcess()
     hunts = [
-        _Hunt(one, first_seed, search_limits(
-            one.guess, ends=one.ends, resolution=resolution, tolerance=tolerance,
-            seeds_at_first=seeds, most_seeds=most_seeds))
+        _Hunt(
+            one,
+            first_seed,
+            search_limits(
+                one.guess,
+                ends=one.ends,
+                resolution=resolution,
+                tolerance=tolerance,
+                seeds_at_first=seeds,
+                most_seeds=most_seeds,
+            ),
+        )
         for one in questions
     ]
     open_hunts = hunts
@@ -204,11 +220,18 @@ def capacity_many(
             return capacity_many(specs, criterion, ends=ends, store=own, **more)
     asked = memory_questions(specs, criterion, ends)
     found = find_limits([question for _, question in asked], store=store, **more)
-    return Capacities(tuple(
-        Capacity(spec, criterion, one.limits, question.usual, tuple(
-            (items, outcome) for (items, _), made in one.trials.items() for outcome in made))
-        for (spec, question), one in zip(asked, found, strict=True)
-    ))
+    return Capacities(
+        tuple(
+            Capacity(
+                spec,
+                criterion,
+                one.limits,
+                question.usual,
+                tuple((items, outcome) for (items, _), made in one.trials.items() for outcome in made),
+            )
+            for (spec, question), one in zip(asked, found, strict=True)
+        )
+    )
 
 
 def memory_questions(
@@ -218,7 +241,8 @@ def memory_questions(
     for spec in specs:
         if spec.embedding == "orthonormal":
             raise SpecError(
-                "embedding", "expected gaussian or sphere, since an orthonormal memory holds "
+                "embedding",
+                "expected gaussian or sphere, since an orthonormal memory holds "
                 "all that there is room for, got orthonormal",
             )
     # Only a training stops at a target: one construction serves every criterion.
@@ -226,18 +250,25 @@ def memory_questions(
     made = []
     for spec in asked:
         guess = expected_items(
-            spec.dim, spec.width or spec.rank, spec.outputs, trained=spec.method == "trained",
-            linear=not spec.width, criterion=criterion,
+            spec.dim,
+            spec.width or spec.rank,
+            spec.outputs,
+            trained=spec.method == "trained",
+            linear=not spec.width,
+            criterion=criterion,
         )
         if ends is None and guess > MOST:
             raise SpecError(
-                "dim", f"expected a memory of at most {MOST:,} items, got {spec.dim:,}, which is "
+                "dim",
+                f"expected a memory of at most {MOST:,} items, got {spec.dim:,}, which is "
                 f"expected to hold {guess:,.0f} or more",
             )
-        made.append((spec, Question(
-            lambda n, spec=spec: [spec.replace(items=n)], criterion, guess, guess, BEYOND * guess,
-            ends,
-        )))
+        made.append(
+            (
+                spec,
+                Question(lambda n, spec=spec: [spec.replace(items=n)], criterion, guess, guess, BEYOND * guess, ends),
+            )
+        )
     return made
 
 

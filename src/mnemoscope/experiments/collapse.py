@@ -41,9 +41,7 @@ def measure_collapse(
     points = []
     for spec in specs:
         found = [decode(see(spec, seed, device), NAMES) for seed in range(seeds)]
-        shares = {
-            name: mean_interval([one[name] for one in found], float(spec.vocab)) for name in NAMES
-        }
+        shares = {name: mean_interval([one[name] for one in found], float(spec.vocab)) for name in NAMES}
         points.append(Point(spec, collapse(spec).x, shares))
         progress(1)
     return points

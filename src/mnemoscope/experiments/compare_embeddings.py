@@ -36,14 +36,20 @@ class Way:
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         return {
-            "name": self.name, "embedding": self.spec.embedding,
+            "name": self.name,
+            "embedding": self.spec.embedding,
             "geometry": None if self.geometry is None else self.geometry.as_dict(),
-            "accuracy": self.accuracy.as_dict(), "attention_accuracy": self.attention.as_dict(),
+            "accuracy": self.accuracy.as_dict(),
+            "attention_accuracy": self.attention.as_dict(),
         }
 
 
 def prepare_ways(
-    told: Any, *, dim: int | None = None, vocab: int | None = None, length: int = USUAL_LENGTH,
+    told: Any,
+    *,
+    dim: int | None = None,
+    vocab: int | None = None,
+    length: int = USUAL_LENGTH,
     samples: int | None = None,
 ) -> tuple[dict[str, Matrices], Retrieval]:
     """Every form of the matrix, and the setting of random embeddings that goes with them.
@@ -60,15 +66,21 @@ def prepare_ways(
     if samples is None:
         found = critical_value(random, "samples", AIM)
         if found is None:
-            raise SpecError("samples", f"expected a number, since random embeddings do not reach "
-                            f"{AIM:g} at any N here, got none")
+            raise SpecError(
+                "samples", f"expected a number, since random embeddings do not reach {AIM:g} at any N here, got none"
+            )
         random = random.replace(samples=found)
     return made, random
 
 
 def compare_ways(
-    made: dict[str, Matrices], random: Retrieval, *, seeds: Sequence[int], store: Store,
-    workers: Workers, progress: Progress | None = None,
+    made: dict[str, Matrices],
+    random: Retrieval,
+    *,
+    seeds: Sequence[int],
+    store: Store,
+    workers: Workers,
+    progress: Progress | None = None,
 ) -> list[Way]:
     """Every way's geometry and recall."""
     specs = {name: random.replace(embedding=keep(one)) for name, one in made.items()}
@@ -80,8 +92,7 @@ def compare_ways(
         good = [one for one in trials if one is not None and one.status == "ok"]
         told = [
             mean_interval([v for v in values if v is not None], float(spec.test_samples))
-            for values in ([one.accuracy for one in good],
-                           [one.attention_accuracy for one in good])
+            for values in ([one.accuracy for one in good], [one.attention_accuracy for one in good])
         ]
         geometry = look_at(made[name].Z) if name in made else None
         ways.append(Way(name, geometry, spec, told[0], told[1]))

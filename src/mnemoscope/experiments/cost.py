@@ -50,13 +50,25 @@ class Rates(NamedTuple):
 
 RATES = {
     "cpu": Rates(
-        token=7e-9, product=4e-11, entry=2e-8, unit=2.2e-9, embedded=1.6e-8, drawn=2.5e-8,
-        step=3e-6, trial=5e-3,
+        token=7e-9,
+        product=4e-11,
+        entry=2e-8,
+        unit=2.2e-9,
+        embedded=1.6e-8,
+        drawn=2.5e-8,
+        step=3e-6,
+        trial=5e-3,
         program={"retrieval": 5.0, "facts": 3.0, "memory": 1.0, "flow": 3.0},
     ),
     "gpu": Rates(
-        token=5e-11, product=5e-14, entry=1e-10, unit=1e-11, embedded=4e-11, drawn=1e-11,
-        step=4e-5, trial=2e-4,
+        token=5e-11,
+        product=5e-14,
+        entry=1e-10,
+        unit=1e-11,
+        embedded=4e-11,
+        drawn=1e-11,
+        step=4e-5,
+        trial=2e-4,
         program={"retrieval": 5.0, "facts": 12.0, "memory": 4.0, "flow": 5.0},
     ),
 }
@@ -230,8 +242,11 @@ def _facts(program: Facts, rates: Rates) -> float:
     products = weighed * each + B * d * (2 * program.width + program.outputs)
     units = weighed + B * (program.outputs + program.width)
     return (
-        2 * products * rates.product + units * rates.unit + B * program.length * rates.drawn
-        + 12 * program.parameters * rates.unit + rates.step
+        2 * products * rates.product
+        + units * rates.unit
+        + B * program.length * rates.drawn
+        + 12 * program.parameters * rates.unit
+        + rates.step
     )
 
 
@@ -240,8 +255,7 @@ def _memory(program: Memory, rates: Rates) -> float:
     N, M, d, m = program.items, program.labels, program.dim, program.width or program.rank
     products = N * M * d + 6 * N * m * d
     return (
-        products * rates.product + (0.8 * N * M + N * m) * rates.unit
-        + 4 * program.parameters * rates.unit + rates.step
+        products * rates.product + (0.8 * N * M + N * m) * rates.unit + 4 * program.parameters * rates.unit + rates.step
     )
 
 

@@ -59,26 +59,26 @@ class Critical:
             "predicted": self.predicted,
             "tokens": self.tokens,
             "trials": [
-                {self.axis: getattr(trial.spec, self.axis), "seed": trial.seed,
-                 "status": trial.status, "accuracy": trial.accuracy,
-                 self.measure: trial.measured(self.measure)}
+                {
+                    self.axis: getattr(trial.spec, self.axis),
+                    "seed": trial.seed,
+                    "status": trial.status,
+                    "accuracy": trial.accuracy,
+                    self.measure: trial.measured(self.measure),
+                }
                 for trial in self.trials
             ],
         }
 
 
 @lru_cache(maxsize=4096)  # asked for the range, for how long it takes, and for the search
-def guess_from_theory(
-    spec: Retrieval, axis: Along, target: float, measure: Measure
-) -> float | None:
+def guess_from_theory(spec: Retrieval, axis: Along, target: float, measure: Measure) -> float | None:
     """Theory's critical value, where it has one."""
     found = critical_value(spec, axis, target, measure) if axis in SEARCH else None
     return None if found is None else float(found)
 
 
-def range_about(
-    spec: Retrieval, axis: Along, target: float, measure: Measure = "accuracy"
-) -> tuple[int, int]:
+def range_about(spec: Retrieval, axis: Along, target: float, measure: Measure = "accuracy") -> tuple[int, int]:
     """A factor of AROUND to either side of theory's guess."""
     guess = guess_from_theory(spec, axis, target, measure)
     if guess is None:
@@ -89,9 +89,7 @@ def range_about(
 class _Hunt:
     """One search under way: its questions as jobs, and the trials that answered them."""
 
-    def __init__(
-        self, spec: Retrieval, axis: Along, measure: Measure, first: int, search: Search
-    ) -> None:
+    def __init__(self, spec: Retrieval, axis: Along, measure: Measure, first: int, search: Search) -> None:
         self.spec, self.first, self.search = spec, first, search
         self.axis: Along = axis
         self.measure: Measure = measure
@@ -101,10 +99,7 @@ class _Hunt:
 
     def jobs(self) -> list[Job]:
         """What it wants run now."""
-        return [
-            (self.spec.replace(**{self.axis: value}), self.first + seed)
-            for value, seed in self.asked
-        ]
+        return [(self.spec.replace(**{self.axis: value}), self.first + seed) for value, seed in self.asked]
 
     def answer(self, told: Mapping[tuple[str, int], Trial]) -> None:
         """Hand over the trials, and hear what it wants next."""
@@ -141,9 +136,18 @@ def critical_many(
     if store is None:
         with Store() as own:
             return critical_many(
-                specs, axis, target=target, measure=measure, ranges=ranges, tolerance=tolerance,
-                most_seeds=most_seeds, first_seed=first_seed, use_theory=use_theory, store=own,
-                workers=workers, progress=progress,
+                specs,
+                axis,
+                target=target,
+                measure=measure,
+                ranges=ranges,
+                tolerance=tolerance,
+                most_seeds=most_seeds,
+                first_seed=first_seed,
+                use_theory=use_theory,
+                store=own,
+                workers=workers,
+                progress=progress,
             )
     _check_axis(axis)
     for spec in specs:
@@ -153,9 +157,21 @@ def critical_many(
     workers = workers or ThisProcess()
     guesses = [guess_from_theory(spec, axis, target, measure) for spec in specs]
     hunts = [
-        _Hunt(spec, axis, measure, first_seed, search_crossing(
-            low, high, target, rising=axis in RISING, guess=guess if use_theory else None,
-            tolerance=tolerance, most_seeds=most_seeds))
+        _Hunt(
+            spec,
+            axis,
+            measure,
+            first_seed,
+            search_crossing(
+                low,
+                high,
+                target,
+                rising=axis in RISING,
+                guess=guess if use_theory else None,
+                tolerance=tolerance,
+                most_seeds=most_seeds,
+            ),
+        )
         for spec, (low, high), guess in zip(specs, ranges, guesses, strict=True)
     ]
     open_hunts = hunts
@@ -190,9 +206,7 @@ def critical(
         low, high = low or about[0], high or about[1]
     if not low < high:
         raise SpecError("range", f"expected low < high, got {low}:{high}")
-    (found,) = critical_many(
-        [spec], axis, target=target, measure=measure, ranges=[(low, high)], **more
-    )
+    (found,) = critical_many([spec], axis, target=target, measure=measure, ranges=[(low, high)], **more)
     return found
 
 
@@ -212,6 +226,14 @@ def _told(hunt: _Hunt, target: float, guess: float | None) -> Critical:
     ends = (crossing.estimate, crossing.low, crossing.high) if crossing else (None,) * 3
     estimate, low, high = (v if v is not None and math.isfinite(v) else None for v in ends)
     return Critical(
-        hunt.spec, hunt.axis, hunt.measure, target, hunt.found.status, estimate, low, high,
-        predicted=guess, trials=tuple(hunt.trials.values()),
+        hunt.spec,
+        hunt.axis,
+        hunt.measure,
+        target,
+        hunt.found.status,
+        estimate,
+        low,
+        high,
+        predicted=guess,
+        trials=tuple(hunt.trials.values()),
     )

@@ -34,8 +34,12 @@ from mnemoscope.training.three_step.streaming import Count, Source
 # An assignment takes about V^3 steps: above this it is left out.
 MOST_ASSIGNED = 2048
 DECODERS = (
-    "matched_filter", "squares_filter", "message_passing",
-    "matched_assignment", "squares_assignment", "message_assignment",
+    "matched_filter",
+    "squares_filter",
+    "message_passing",
+    "matched_assignment",
+    "squares_assignment",
+    "message_assignment",
 )
 NAMES = {"squares_filter": "least_squares"}
 # Entries written in bits are cut off at so many times their root mean square.
@@ -56,8 +60,7 @@ class Seen(NamedTuple):
 
 
 def see(
-    spec: Retrieval, seed: int, device: Device = "auto", *, noise: float | None = None,
-    bits: int | None = None,
+    spec: Retrieval, seed: int, device: Device = "auto", *, noise: float | None = None, bits: int | None = None
 ) -> Seen:
     """The first gradient of a trial, from the same random numbers as `simulate`.
 
@@ -75,9 +78,7 @@ def see(
         frozen = make_frozen(spec, streams)
         source = Source(streams["train"], frozen.permutation)
         G, _ = _gradient(program, layout, frozen, source, Count.of(spec.samples))
-        G, Z, U, trigger = (
-            np.asarray(part, np.float64) for part in (G, frozen.Z, frozen.U, frozen.trigger)
-        )
+        G, Z, U, trigger = (np.asarray(part, np.float64) for part in (G, frozen.Z, frozen.U, frozen.trigger))
     added = noise or 0.0
     if noise is not None or bits is not None:
         size = rms_entry(spec, U, Z, trigger)

@@ -41,18 +41,20 @@ class Dynamics:
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         course = self.course
-        return finite({
-            "status": self.status,
-            "spec": course.spec.model_dump(),
-            "levels": list(course.spec.levels),
-            "loss": course.loss.tolist(),
-            "accuracy": course.accuracy.tolist(),
-            "relation_only": course.relation_only.tolist(),
-            "answer_mass": course.answer_mass.tolist(),
-            "relation_mass": course.relation_mass.tolist(),
-            "stages": [{**asdict(stage), "steps": stage.steps} for stage in self.stages],
-            "plateau_relation_accuracy": self.plateau_relation_accuracy,
-        })
+        return finite(
+            {
+                "status": self.status,
+                "spec": course.spec.model_dump(),
+                "levels": list(course.spec.levels),
+                "loss": course.loss.tolist(),
+                "accuracy": course.accuracy.tolist(),
+                "relation_only": course.relation_only.tolist(),
+                "answer_mass": course.answer_mass.tolist(),
+                "relation_mass": course.relation_mass.tolist(),
+                "stages": [{**asdict(stage), "steps": stage.steps} for stage in self.stages],
+                "plateau_relation_accuracy": self.plateau_relation_accuracy,
+            }
+        )
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw loss and accuracies into a file; without one, a matplotlib figure."""
@@ -63,9 +65,7 @@ class Dynamics:
         return report.draw_dynamics(self, Path(path))
 
 
-def dynamics(
-    spec: Flow | None = None, seed: int = 0, report: Callable[[int], None] | None = None
-) -> Dynamics:
+def dynamics(spec: Flow | None = None, seed: int = 0, report: Callable[[int], None] | None = None) -> Dynamics:
     """Run gradient descent, paper B's Fig. 5 by default, and find its stages."""
     spec = spec or Flow()
     course = run_flow(spec, seed, report)

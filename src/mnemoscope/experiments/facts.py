@@ -126,9 +126,7 @@ def grown(spec: Facts, scaling: Scaling, subjects: int) -> Facts:
     return spec.replace(subjects=subjects, relations=relations, answers=answers)
 
 
-def facts_questions(
-    specs: Sequence[Facts], scaling: Scaling, rates: Sequence[float]
-) -> list[Question]:
+def facts_questions(specs: Sequence[Facts], scaling: Scaling, rates: Sequence[float]) -> list[Question]:
     """The search for each model's capacity, in subjects."""
     power = 1 / 1.5 if scaling == "sqrt" else 1 / 2
     fastest_first = sorted(rates, reverse=True)
@@ -170,7 +168,8 @@ def facts_capacity_many(
             return facts_capacity_many(specs, scaling, rates=rates, store=own, **more)
     found = find_limits(facts_questions(specs, scaling, rates), store=store, **more)
     return [
-        FactsCapacity(spec, scaling, tuple(rates), one.limits,
-                      tuple(outcome for made in one.trials.values() for outcome in made))
+        FactsCapacity(
+            spec, scaling, tuple(rates), one.limits, tuple(outcome for made in one.trials.values() for outcome in made)
+        )
         for spec, one in zip(specs, found, strict=True)
     ]

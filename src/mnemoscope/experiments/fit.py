@@ -65,35 +65,42 @@ class Scaling:
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         fitted = self.law.log_value(self.points.x)
-        return finite({
-            "status": self.status,
-            "along": self.along,
-            "measure": self.measure,
-            "target": self.target,
-            "log": self.log_of,
-            "exponents": [asdict(one) for one in self.law.exponents],
-            "constant": math.exp(self.law.constant),
-            "scatter": self.law.scatter,
-            "condition": self.law.condition,
-            "predicted": None if self.predicted is None else [
-                {"axis": one.axis, "value": one.value} for one in self.predicted.exponents
-            ],
-            "leading_order": self.leading,
-            "leading_noise": self.leading_name,
-            "forms": None if self.rivals is None else asdict(self.rivals),
-            "extrapolation": [asdict(one) for one in self.beyond],
-            "points": [
-                {**self._at(one), "status": one.status, self.along: one.estimate, "low": one.low,
-                 "high": one.high, "predicted": one.predicted,
-                 "fitted": math.exp(log_value) * _logarithm(one.spec, self.log_of),
-                 "trials": len(one.trials)}
-                for one, log_value in zip(self.found, fitted, strict=True)
-            ],
-            "left_out": [
-                {**self._at(one), "status": one.status, "predicted": one.predicted}
-                for one in self.left_out
-            ],
-        })
+        return finite(
+            {
+                "status": self.status,
+                "along": self.along,
+                "measure": self.measure,
+                "target": self.target,
+                "log": self.log_of,
+                "exponents": [asdict(one) for one in self.law.exponents],
+                "constant": math.exp(self.law.constant),
+                "scatter": self.law.scatter,
+                "condition": self.law.condition,
+                "predicted": None
+                if self.predicted is None
+                else [{"axis": one.axis, "value": one.value} for one in self.predicted.exponents],
+                "leading_order": self.leading,
+                "leading_noise": self.leading_name,
+                "forms": None if self.rivals is None else asdict(self.rivals),
+                "extrapolation": [asdict(one) for one in self.beyond],
+                "points": [
+                    {
+                        **self._at(one),
+                        "status": one.status,
+                        self.along: one.estimate,
+                        "low": one.low,
+                        "high": one.high,
+                        "predicted": one.predicted,
+                        "fitted": math.exp(log_value) * _logarithm(one.spec, self.log_of),
+                        "trials": len(one.trials),
+                    }
+                    for one, log_value in zip(self.found, fitted, strict=True)
+                ],
+                "left_out": [
+                    {**self._at(one), "status": one.status, "predicted": one.predicted} for one in self.left_out
+                ],
+            }
+        )
 
     def _at(self, one: Critical) -> dict[str, Any]:
         return {axis: getattr(one.spec, axis) for axis in self.points.axes}
@@ -115,9 +122,7 @@ class Scaling:
         return report.draw_scaling(self, Path(path))
 
 
-def settings(
-    base: Retrieval | dict[str, Any], axes: Sequence[Axis], along: Along
-) -> list[Retrieval]:
+def settings(base: Retrieval | dict[str, Any], axes: Sequence[Axis], along: Along) -> list[Retrieval]:
     """The grid's settings. What is searched along need not be given, and cannot be an axis."""
     names = [axis.field for axis in axes]
     for axis in axes:
@@ -168,9 +173,20 @@ def fit(
         status = "axes-do-not-vary"
     if status != "found":
         return Scaling(
-            along=along, measure=measure, target=target, log_of=log_of, law=no_law(names),
-            predicted=None, leading=None, leading_name="none", rivals=None, beyond=[],
-            points=points, found=tuple(good), left_out=tuple(bad), status=status,
+            along=along,
+            measure=measure,
+            target=target,
+            log_of=log_of,
+            law=no_law(names),
+            predicted=None,
+            leading=None,
+            leading_name="none",
+            rivals=None,
+            beyond=[],
+            points=points,
+            found=tuple(good),
+            left_out=tuple(bad),
+            status=status,
         )
     name, leading = _leading(good, along, measure)
     return Scaling(
@@ -194,19 +210,15 @@ def _logarithm(spec: Retrieval, log_of: str | None) -> float:
     return 1.0 if log_of is None else math.log(getattr(spec, log_of))
 
 
-def _divided(
-    names: tuple[str, ...], found: Sequence[Critical], ends: Sequence[Any], log_of: str | None
-) -> Points:
+def _divided(names: tuple[str, ...], found: Sequence[Critical], ends: Sequence[Any], log_of: str | None) -> Points:
     rows = [[float(getattr(one.spec, name)) for name in names] for one in found]
     scaled = [
-        tuple(value / _logarithm(one.spec, log_of) for value in three)
-        for one, three in zip(found, ends, strict=True)
+        tuple(value / _logarithm(one.spec, log_of) for value in three) for one, three in zip(found, ends, strict=True)
     ]
     return points_of(names, rows, scaled)  # pyright: ignore[reportArgumentType]
 
 
-def _predicted(names: tuple[str, ...], found: Sequence[Critical], log_of: str | None
-               ) -> PowerLaw | None:
+def _predicted(names: tuple[str, ...], found: Sequence[Critical], log_of: str | None) -> PowerLaw | None:
     """The same fit to theory's values at the same points, each with the weight it has there."""
     ends = []
     for one in found:
@@ -217,15 +229,12 @@ def _predicted(names: tuple[str, ...], found: Sequence[Critical], log_of: str | 
     return fit_power_law(_divided(names, found, ends, log_of))
 
 
-def _leading(
-    found: Sequence[Critical], along: Along, measure: Measure
-) -> tuple[str, dict[str, float] | None]:
+def _leading(found: Sequence[Critical], along: Along, measure: Measure) -> tuple[str, dict[str, float] | None]:
     """The noise that theory says binds at most of the points, and its powers at leading order."""
     if measure == "first_gradient":
         return "first gradient", FIRST_GRADIENT if along == "samples" else None
     regimes = Counter(
-        predict(one.spec.replace(**{along: max(1, round(0.8 * (one.estimate or 1)))})).regime
-        for one in found
+        predict(one.spec.replace(**{along: max(1, round(0.8 * (one.estimate or 1)))})).regime for one in found
     )
     name, count = regimes.most_common(1)[0]
     spec = found[0].spec

@@ -82,8 +82,7 @@ def of_jobs(jobs: Sequence[AnyJob], platform: str) -> Forecast:
     if not any(stops_early(spec) for spec, _ in jobs):
         return Forecast(most, most, counted(len(jobs), "trial"))
     usual = most - sum(
-        (1 - _usual_share(spec)) * estimate_seconds([(spec, seed)], platform, compiling=False)
-        for spec, seed in jobs
+        (1 - _usual_share(spec)) * estimate_seconds([(spec, seed)], platform, compiling=False) for spec, seed in jobs
     )
     steps = max(most_steps(spec) for spec, _ in jobs)
     return Forecast(usual, most, f"{counted(len(jobs), 'training')} of up to {steps:,} steps")
@@ -115,8 +114,7 @@ def of_settings(specs: Sequence[Retrieval], seeds: int, platform: str) -> Foreca
 
 def of_terms(specs: Sequence[Retrieval], seeds: int, platform: str) -> Forecast:
     """Attention's terms in so many trials of each; every setting is compiled anew."""
-    each = [seeds * terms_seconds(spec, platform) + compile_seconds(spec, platform)
-            for spec in specs]
+    each = [seeds * terms_seconds(spec, platform) + compile_seconds(spec, platform) for spec in specs]
     seconds = scaled(sum(each), platform)
     return Forecast(seconds, seconds, counted(seeds * len(specs), "trial") + " taken apart")
 
@@ -127,10 +125,7 @@ def of_open_crossings(specs: Sequence[Retrieval], seeds: int, platform: str) -> 
     for spec in specs:
         guess = int(guess_from_theory(spec, "samples", 0.5, "accuracy") or spec.vocab)
         ranges.append((max(1, guess // 2), 4 * guess))
-    told = of_crossings(
-        specs, "samples", ranges, target=0.5, measure="accuracy", most_seeds=seeds,
-        platform=platform,
-    )
+    told = of_crossings(specs, "samples", ranges, target=0.5, measure="accuracy", most_seeds=seeds, platform=platform)
     return Forecast(told.usual, told.usual, counted(len(specs), "search"))
 
 
@@ -143,8 +138,10 @@ def of_open_decoding(specs: Sequence[Retrieval], seeds: int, platform: str) -> F
 
 def of_filtering(specs: Sequence[Retrieval], seeds: Sequence[int], platform: str) -> Forecast:
     """Matched filters of these settings, so many seeds of each; every setting is compiled anew."""
-    each = [many * job_seconds(spec, platform) + compile_seconds(spec, platform)
-            for spec, many in zip(specs, seeds, strict=True)]
+    each = [
+        many * job_seconds(spec, platform) + compile_seconds(spec, platform)
+        for spec, many in zip(specs, seeds, strict=True)
+    ]
     seconds = scaled(sum(each), platform)
     return Forecast(seconds, seconds, counted(sum(seeds), "gradient") + " to filter")
 
@@ -189,7 +186,8 @@ def of_crossings(
     searches = "a search" if len(specs) == 1 else counted(len(specs), "search")
     each = len(most) // max(1, len(specs))
     return Forecast(
-        estimate_seconds(usual, platform), estimate_seconds(most, platform),
+        estimate_seconds(usual, platform),
+        estimate_seconds(most, platform),
         f"{searches} of at most {each:,} trials" + " each" * (len(specs) > 1),
     )
 
@@ -203,13 +201,7 @@ def _several(spec: Retrieval, axis: Along, places: Sequence[tuple[int, int]]) ->
 
 
 def of_limits(
-    questions: Sequence[Question],
-    *,
-    seeds: int,
-    most_seeds: int,
-    resolution: float,
-    tolerance: float,
-    platform: str,
+    questions: Sequence[Question], *, seeds: int, most_seeds: int, resolution: float, tolerance: float, platform: str
 ) -> Forecast:
     """Searches for limits, as `find_limits` makes them: each is asked, and given made-up answers.
 
@@ -232,29 +224,28 @@ def of_limits(
 
 
 def _asked(
-    one: Question, limit: float, seeds: int, most_seeds: int, *, spread: float, resolution: float,
-    tolerance: float,
+    one: Question, limit: float, seeds: int, most_seeds: int, *, spread: float, resolution: float, tolerance: float
 ) -> list[Place]:
     """The places that a search asks for where every second seed's limit is `spread` below."""
     search = search_limits(
-        one.guess, ends=one.ends, resolution=resolution, tolerance=tolerance if spread else 1e9,
-        seeds_at_first=seeds, most_seeds=most_seeds,
+        one.guess,
+        ends=one.ends,
+        resolution=resolution,
+        tolerance=tolerance if spread else 1e9,
+        seeds_at_first=seeds,
+        most_seeds=most_seeds,
     )
     asked: list[Place] = []
     wanted = next(search)
     while True:
         asked += wanted
         try:
-            wanted = search.send({
-                (value, seed): value <= limit / (1 + spread * (seed % 2)) for value, seed in wanted
-            })
+            wanted = search.send({(value, seed): value <= limit / (1 + spread * (seed % 2)) for value, seed in wanted})
         except StopIteration:
             return asked
 
 
-def _limit_seconds(
-    one: Question, asked: Sequence[Place], limit: float, platform: str, *, early: bool
-) -> float:
+def _limit_seconds(one: Question, asked: Sequence[Place], limit: float, platform: str, *, early: bool) -> float:
     """Where a seed manages, one trial is enough; where not, all that may be tried are."""
     total = 0.0
     programs: list[AnyJob] = []
@@ -266,7 +257,5 @@ def _limit_seconds(
         share = USUAL_SHARE if met and early and stops_early(part[0]) else 1.0
         total += share * estimate_seconds(jobs, platform, compiling=False)
         programs += jobs
-    compiling = estimate_seconds(programs, platform) - estimate_seconds(
-        programs, platform, compiling=False
-    )
+    compiling = estimate_seconds(programs, platform) - estimate_seconds(programs, platform, compiling=False)
     return total + compiling

@@ -30,9 +30,7 @@ def own_variances(spec: Memory, seeds: Sequence[int], device: Device = "auto") -
 
 
 @partial(jax.jit, static_argnames="spec")
-def _variances(
-    spec: Memory, keys: dict[str, UInt32[Array, "n 2"]], items: UInt32[Array, "n"]
-) -> Float[Array, "n"]:
+def _variances(spec: Memory, keys: dict[str, UInt32[Array, "n 2"]], items: UInt32[Array, "n"]) -> Float[Array, "n"]:
     def of_seed(row: tuple[dict[str, Array], Array]) -> Float[Array, ""]:
         keys, items = row
         pairs = draw_pairs(spec, keys, items)

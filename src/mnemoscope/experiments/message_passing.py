@@ -23,9 +23,7 @@ SCALINGS = 3
 SETTLED = 1e-6
 
 
-def message_passing(
-    G: np.ndarray, Z: np.ndarray, U: np.ndarray, *, length: int, samples: int
-) -> np.ndarray:
+def message_passing(G: np.ndarray, Z: np.ndarray, U: np.ndarray, *, length: int, samples: int) -> np.ndarray:
     """Scores of every (label, token)."""
     V = len(Z)
     centred = U - U.mean(axis=0)

@@ -87,9 +87,7 @@ def _measure(
     by_norm = AF * jnp.sum(Z**2, axis=1)
     by_overlap = AF @ Z @ Z.T - by_norm
     bias = (U @ (frozen.U.T @ uneven))[:, None] * (Z @ Z.sum(axis=0) * often)
-    (b_bias, t_bias), (b_norm, t_norm), (b_overlap, t_overlap) = map(
-        weights, (bias, by_norm, by_overlap)
-    )
+    (b_bias, t_bias), (b_norm, t_norm), (b_overlap, t_overlap) = map(weights, (bias, by_norm, by_overlap))
     mean_bias = left_uneven(bias)
     labels = b_bias - mean_bias + left_uneven(by_norm) + left_uneven(by_overlap)
     gradient = b_overlap - left_uneven(by_overlap)

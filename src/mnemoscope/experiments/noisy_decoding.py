@@ -27,8 +27,7 @@ class Named:
 
 
 def name_labels(
-    spec: Retrieval, seed: int, *, noise: float | None = None, bits: int | None = None,
-    device: Device = "auto",
+    spec: Retrieval, seed: int, *, noise: float | None = None, bits: int | None = None, device: Device = "auto"
 ) -> Named:
     """Decode one gradient through noise, in units of its root mean square entry, or in bits."""
     stop_if_asked()

@@ -48,9 +48,7 @@ class PhaseDiagram:
 
     def contour(self) -> list[float | None]:
         """For every column, where accuracy crosses the target along `y`; None where it does not."""
-        return [
-            crossing_in_column(self.y.values, column, self.target) for column in self.accuracy.T
-        ]
+        return [crossing_in_column(self.y.values, column, self.target) for column in self.accuracy.T]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -82,8 +80,12 @@ class PhaseDiagram:
 
         dims = (self.y.field, self.x.field)
         return xarray.Dataset(
-            {"accuracy": (dims, self.accuracy), "predicted": (dims, self.predicted),
-             "seeds": (dims, self.seeds), "regime": (dims, np.array(self.regimes))},
+            {
+                "accuracy": (dims, self.accuracy),
+                "predicted": (dims, self.predicted),
+                "seeds": (dims, self.seeds),
+                "regime": (dims, np.array(self.regimes)),
+            },
             coords={self.y.field: list(self.y.values), self.x.field: list(self.x.values)},
         )
 
@@ -103,9 +105,7 @@ def _plain(values: np.ndarray) -> list[list[float | None]]:
     return [[None if math.isnan(value) else float(value) for value in row] for row in values]
 
 
-def crossing_in_column(
-    values: Sequence[float], column: Sequence[float] | np.ndarray, target: float
-) -> float | None:
+def crossing_in_column(values: Sequence[float], column: Sequence[float] | np.ndarray, target: float) -> float | None:
     """Between the last two measured neighbours on different sides, straight in the logarithm."""
     known = [(v, a) for v, a in zip(values, column, strict=True) if not math.isnan(a)]
     for (v0, a0), (v1, a1) in pairwise(known):
@@ -119,8 +119,7 @@ class Measured:
     """The cells of a diagram and their trials so far."""
 
     def __init__(
-        self, specs: list[list[Retrieval]], store: Store, workers: Workers,
-        report: Callable[[Tally], None] | None,
+        self, specs: list[list[Retrieval]], store: Store, workers: Workers, report: Callable[[Tally], None] | None
     ) -> None:
         self.specs, self.store, self.workers, self.report = specs, store, workers, report
         self.trials: dict[tuple[int, int, int], Trial] = {}
@@ -139,7 +138,8 @@ class Measured:
     def mean(self, row: int, column: int) -> float:
         """Mean accuracy of a cell over what was run, NaN if nothing was."""
         found = [
-            trial.accuracy for (r, c, _), trial in self.trials.items()
+            trial.accuracy
+            for (r, c, _), trial in self.trials.items()
             if (r, c) == (row, column) and trial.accuracy is not None
         ]
         return math.fsum(found) / len(found) if found else math.nan
@@ -165,8 +165,7 @@ def phase_diagram(
     if store is None:
         with Store() as own:
             return phase_diagram(
-                base, x, y, seeds=seeds, target=target, adaptive=adaptive, store=own,
-                workers=workers, progress=progress,
+                base, x, y, seeds=seeds, target=target, adaptive=adaptive, store=own, workers=workers, progress=progress
             )
     workers = workers or ThisProcess()
     plain = predicted_diagram(base, x, y, target=target)
@@ -192,18 +191,12 @@ def phase_diagram(
 
 
 def predicted_diagram(
-    base: Retrieval | dict[str, Any],
-    x: tuple[str, Sequence[Any]],
-    y: tuple[str, Sequence[Any]],
-    *,
-    target: float = 0.5,
+    base: Retrieval | dict[str, Any], x: tuple[str, Sequence[Any]], y: tuple[str, Sequence[Any]], *, target: float = 0.5
 ) -> PhaseDiagram:
     """Theory's diagram alone: nothing is run, and nothing is kept."""
     x, y = ordered("x", x), ordered("y", y)
     told = [[predict(spec) for spec in row] for row in _specs(base, x, y)]
-    predicted = np.array(
-        [[math.nan if p.accuracy is None else p.accuracy for p in r] for r in told]
-    )
+    predicted = np.array([[math.nan if p.accuracy is None else p.accuracy for p in r] for r in told])
     return PhaseDiagram(
         x=x,
         y=y,
@@ -229,9 +222,7 @@ def _specs(base: Retrieval | dict[str, Any], x: Axis, y: Axis) -> list[list[Retr
     return [flat[at : at + columns] for at in range(0, len(flat), columns)]
 
 
-def _follow(
-    measured: Measured, predicted: np.ndarray, seeds: int, target: float, *, rising: bool
-) -> None:
+def _follow(measured: Measured, predicted: np.ndarray, seeds: int, target: float, *, rising: bool) -> None:
     """Measure what the contour needs, column by column."""
     rows, columns = predicted.shape
     few = min(FEW_SEEDS, seeds)

@@ -99,13 +99,23 @@ class Option:
         spec, told = self.spec, self.told
         bits = map_bits(spec.vocab)
         return {
-            "facts": spec.vocab, "dim": spec.dim, "width": spec.width,
+            "facts": spec.vocab,
+            "dim": spec.dim,
+            "width": spec.width,
             "activation": spec.activation if spec.width else None,
-            "samples": spec.samples, "length": spec.length, "parameters": self.parameters,
-            "tokens": self.tokens, "bits": bits, "bits_per_parameter": bits / self.parameters,
-            "accuracy": told.accuracy, "low": told.low, "high": told.high,
+            "samples": spec.samples,
+            "length": spec.length,
+            "parameters": self.parameters,
+            "tokens": self.tokens,
+            "bits": bits,
+            "bits_per_parameter": bits / self.parameters,
+            "accuracy": told.accuracy,
+            "low": told.low,
+            "high": told.high,
             "measured": None if self.measured is None else self.measured.as_dict(),
-            "basis": self.basis, "binding": self.binding, "law": REGIMES[self.binding],
+            "basis": self.basis,
+            "binding": self.binding,
+            "law": REGIMES[self.binding],
             "first_gradient_bound": first_gradient_samples(spec, told.accuracy or 0.0),
             "coverage_bound": coverage_samples(spec, told.accuracy or 0.0),
         }
@@ -174,8 +184,13 @@ def _sizes(dim: int, shape: int) -> dict[str, Any]:
 
 
 def plan_job(
-    facts: int, length: int, target: float, *, parameters: float | None = None,
-    tokens: float | None = None, store: Store | None = None,
+    facts: int,
+    length: int,
+    target: float,
+    *,
+    parameters: float | None = None,
+    tokens: float | None = None,
+    store: Store | None = None,
 ) -> Plan:
     """What it takes to recall so many facts, within a budget of parameters and tokens if given."""
     _check(length, target, parameters, tokens)
@@ -195,7 +210,11 @@ def plan_job(
 
 
 def plan_budget(
-    length: int, target: float, *, parameters: float | None = None, tokens: float | None = None,
+    length: int,
+    target: float,
+    *,
+    parameters: float | None = None,
+    tokens: float | None = None,
     store: Store | None = None,
 ) -> Plan:
     """The most facts that so many parameters can recall after so many tokens."""
@@ -218,9 +237,7 @@ def plan_budget(
     if parameters is None:
         # Any d is within the budget: of those that hold as many facts, the one that costs least.
         enough = [
-            _look_up(spec, store)
-            for shape in SHAPES
-            for spec in _ways(best.spec.vocab, length, shape, target, budget)
+            _look_up(spec, store) for shape in SHAPES for spec in _ways(best.spec.vocab, length, shape, target, budget)
         ]
         enough = [one for one in enough if not one.misses(target)]
         best = min([best, *enough], key=lambda one: one.cost)
@@ -268,18 +285,14 @@ def _nearly(spec: Retrieval, target: float, budget: Budget) -> Retrieval | None:
     return _fewest(less, target)
 
 
-def _ways(
-    facts: int, length: int, shape: int, target: float, budget: Budget
-) -> Iterator[Retrieval]:
+def _ways(facts: int, length: int, shape: int, target: float, budget: Budget) -> Iterator[Retrieval]:
     """Settings of a shape that reach the target with as few samples as theory allows."""
     full = budget.spent(facts, length, shape)
     if full is None or not _reaches(full, target):
         return
     # The map alone first: attention that is given makes an MLP cheap to predict.
     given = full.replace(attention="locked") if shape else full
-    least = first_that(
-        lambda d: _named(given.replace(**_sizes(d, shape))) >= target, 2, full.dim, ROUGH
-    )
+    least = first_that(lambda d: _named(given.replace(**_sizes(d, shape))) >= target, 2, full.dim, ROUGH)
     steps = MLP_STEPS if shape else STEPS
     dims = dict.fromkeys(max(2, round((least or full.dim) * step)) for step in steps)
     seen, none = full.samples, True
@@ -351,9 +364,7 @@ def _notes(best: Option, why: str) -> Iterator[str]:
     yield from best.told.notes
 
 
-def _why_none(
-    made: Sequence[Option], parameters: float | None, tokens: float | None
-) -> Iterator[str]:
+def _why_none(made: Sequence[Option], parameters: float | None, tokens: float | None) -> Iterator[str]:
     if not made:
         within = " within these tokens" if tokens is not None else " that was looked at"
         yield f"no size{within} reaches the target"

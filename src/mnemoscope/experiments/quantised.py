@@ -42,8 +42,7 @@ def quantise(W: Float[Array, "d d"], bits: int, end: Float[Array, ""]) -> Float[
 
 
 def recall_by_bits(
-    spec: Memory, seeds: Sequence[int], bits: Sequence[int], *, steps: int = 1024,
-    device: Device = "auto",
+    spec: Memory, seeds: Sequence[int], bits: Sequence[int], *, steps: int = 1024, device: Device = "auto"
 ) -> np.ndarray:
     """The share of right items by seed and number of bits; the last column is full precision.
 
@@ -63,9 +62,7 @@ def recall_by_bits(
     return np.concatenate(found)
 
 
-def _weights(
-    program: Memory, spec: Memory, seeds: Sequence[int], steps: int
-) -> tuple[Pairs, Float[Array, "n d d"]]:
+def _weights(program: Memory, spec: Memory, seeds: Sequence[int], steps: int) -> tuple[Pairs, Float[Array, "n d d"]]:
     keys, items = draw_streams([(spec, seed) for seed in seeds])
     pairs, state = begin(program, keys, items)
     if spec.method == "trained":
@@ -79,16 +76,12 @@ def _weights(
     return pairs, made.W
 
 
-def _shares(
-    program: Memory, pairs: Pairs, W: Float[Array, "n d d"], bits: tuple[int, ...]
-) -> np.ndarray:
+def _shares(program: Memory, pairs: Pairs, W: Float[Array, "n d d"], bits: tuple[int, ...]) -> np.ndarray:
     scale = jnp.sqrt(jnp.mean(W**2, axis=(1, 2)))
     columns = []
     for b in bits:
         tried = [
-            accuracy_of(
-                program, pairs, Full(jax.vmap(partial(quantise, bits=b))(W, end=end * scale))
-            )
+            accuracy_of(program, pairs, Full(jax.vmap(partial(quantise, bits=b))(W, end=end * scale)))
             for end in (ENDS if b > 1 else ENDS[:1])
         ]
         columns.append(np.max(np.stack(tried), axis=0))

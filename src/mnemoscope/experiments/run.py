@@ -52,9 +52,7 @@ def run_trials(
     for seed in seeds:
         progress = None if report is None else lambda share, seed=seed: report(seed, share)
         try:
-            yield simulate(
-                spec, seed, precision=precision, device=device, budget=budget, progress=progress
-            )
+            yield simulate(spec, seed, precision=precision, device=device, budget=budget, progress=progress)
         except SpecError:
             raise
         except Exception as error:

@@ -145,9 +145,7 @@ class OneByOne(ThisProcess):
     `report(seed, share)` hears of progress within a trial, in passes over its samples.
     """
 
-    def __init__(
-        self, device: Device = "auto", budget: int | None = None, report: Report | None = None
-    ) -> None:
+    def __init__(self, device: Device = "auto", budget: int | None = None, report: Report | None = None) -> None:
         super().__init__(device, budget)
         self.together, self.report = 1, report
 
@@ -170,9 +168,7 @@ class OneByOne(ThisProcess):
             stop_if_asked()
 
 
-def sweep(
-    jobs: Sequence[AnyJob], store: Store, workers: Workers, progress: Progress | None = None
-) -> Tally:
+def sweep(jobs: Sequence[AnyJob], store: Store, workers: Workers, progress: Progress | None = None) -> Tally:
     """See to it that every job has a result in the store, and say how it went.
 
     A trial that crashes is kept as crashed and not tried again by this call; the next one tries it.
@@ -180,9 +176,7 @@ def sweep(
     jobs = list(dict.fromkeys(jobs))
     finished = store.finished([spec for spec, _ in jobs])
     left = [job for job in jobs if (job[0].id, job[1]) not in finished]
-    tally = Tally(
-        total=len(jobs), found=len(jobs) - len(left), jobs=tuple(jobs), left=tuple(left)
-    )
+    tally = Tally(total=len(jobs), found=len(jobs) - len(left), jobs=tuple(jobs), left=tuple(left))
     shares_done = _Shares(tally, left)
     claims = Claims(store)
     under_way = 0

@@ -61,9 +61,7 @@ def write_weights(
         codes = _right_angles(draw)
     else:
         of_subject = [_nearest(U, facts[s], STRICT_ANSWERS) for s in range(S)]  # (K1)
-        of_relation = [
-            _nearest(U, np.arange(r * D, r * D + D), STRICT_ANSWERS) for r in range(R)
-        ]  # (K2)
+        of_relation = [_nearest(U, np.arange(r * D, r * D + D), STRICT_ANSWERS) for r in range(R)]  # (K2)
         codes = np.stack(of_subject + of_relation)
     Q, K, V, O = (np.zeros((spec.heads, k, spec.dim)) for _ in range(4))  # noqa: E741
     for h, tokens in enumerate(_groups(0, S, k) + _groups(S, S + R, k)):
@@ -88,7 +86,8 @@ def check_room(spec: Facts) -> None:
     needed = len(_groups(0, S, k)) + len(_groups(S, S + R, k))
     if spec.heads < needed:
         raise SpecError(
-            "heads", f"expected at least {needed} of dimension {k} for the construction, a place "
+            "heads",
+            f"expected at least {needed} of dimension {k} for the construction, a place "
             f"for each of {S} subjects and {R} relations, got {spec.heads}",
         )
     if k >= spec.dim:
@@ -109,9 +108,7 @@ def _right_angles(draw: np.ndarray) -> np.ndarray:
     return draw / np.linalg.norm(draw, axis=1, keepdims=True)
 
 
-def _nearest(
-    rows: np.ndarray, own: np.ndarray, strict: float, half: int | None = None
-) -> np.ndarray:
+def _nearest(rows: np.ndarray, own: np.ndarray, strict: float, half: int | None = None) -> np.ndarray:
     """x with row^T x near 1 for its own rows, 1/2 for one other, 0 for the rest: least squares."""
     target, weight = np.zeros(len(rows)), np.ones(len(rows))
     target[own], weight[own] = 1.0, strict

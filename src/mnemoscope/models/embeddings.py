@@ -73,18 +73,12 @@ def orthonormal(draw: Float[Array, "n D"], dim: Array | int) -> Float[Array, "n 
         rows = lax.fori_loop(0, block, add_row, without(blocks[at], frame))
         return lax.dynamic_update_slice(frame, rows, (at * block, 0)), None
 
-    frame, _ = lax.scan(
-        add_block, jnp.zeros((count * block, columns), draw.dtype), jnp.arange(count)
-    )
+    frame, _ = lax.scan(add_block, jnp.zeros((count * block, columns), draw.dtype), jnp.arange(count))
     return frame[:n]
 
 
 def draw_embeddings(
-    law: str,
-    vocab: int,
-    columns: int,
-    streams: dict[str, UInt32[Array, "2"]],
-    dim: UInt32[Array, ""] | None = None,
+    law: str, vocab: int, columns: int, streams: dict[str, UInt32[Array, "2"]], dim: UInt32[Array, ""] | None = None
 ) -> Embeddings:
     """All four under one law; U, the trigger and the query are independent of Z.
 

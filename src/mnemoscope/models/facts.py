@@ -52,9 +52,7 @@ def draw_frozen(program: Facts, keys: dict[str, UInt32[Array, "2"]]) -> Frozen:
     return Frozen(E.astype(float) / d**0.5, U.astype(float) / d**0.5)
 
 
-def draw_weights(
-    program: Facts, keys: dict[str, UInt32[Array, "2"]], heads: Array, width: Array
-) -> Weights:
+def draw_weights(program: Facts, keys: dict[str, UInt32[Array, "2"]], heads: Array, width: Array) -> Weights:
     """Q, K, V ~ N(0, 1/d_h) and O ~ N(0, 1/d); the MLP with variance 1/(3 fan-in) (our choice).
 
     `program` may have more heads and hidden units than asked for: the rest is zero, so that their
@@ -72,7 +70,10 @@ def draw_weights(
     b = normal(keys["b"], m, 1).astype(float)[:, 0]
     fan = jnp.maximum(width, 1).astype(W2.dtype)
     return Weights(
-        of_heads("Q", 1 / k), of_heads("K", 1 / k), of_heads("V", 1 / k), of_heads("O", 1 / d),
+        of_heads("Q", 1 / k),
+        of_heads("K", 1 / k),
+        of_heads("V", 1 / k),
+        of_heads("O", 1 / d),
         jnp.where(live[:, None], W1 / (3 * d) ** 0.5, 0.0),
         jnp.where(live, b / (3 * d) ** 0.5, 0.0),
         jnp.where(live[:, None], W2 / jnp.sqrt(3 * fan), 0.0),
@@ -122,14 +123,11 @@ def _by_itself(table: Float[Array, "H V"]) -> Float[Array, "H V"]:
     return table
 
 
-_by_itself.defvjp(
-    lambda table: (table, None), lambda _, gradient: (jax.lax.optimization_barrier(gradient),)
-)
+_by_itself.defvjp(lambda table: (table, None), lambda _, gradient: (jax.lax.optimization_barrier(gradient),))
 
 
 def _mix_tokens(
-    program: Facts, frozen: Frozen, weights: Weights, wanted: Float[Array, "H d"],
-    tokens: UInt32[Array, "B T"],
+    program: Facts, frozen: Frozen, weights: Weights, wanted: Float[Array, "H d"], tokens: UInt32[Array, "B T"]
 ) -> Float[Array, "B d"]:
     """sum_h O_h sum_v a_h(v) V_h e_v, with scores and values as tables by token."""
     counts = count_tokens(tokens, program.tokens)
@@ -143,8 +141,7 @@ def _mix_tokens(
 
 
 def _mix_places(
-    program: Facts, frozen: Frozen, weights: Weights, wanted: Float[Array, "H d"],
-    tokens: UInt32[Array, "B T"],
+    program: Facts, frozen: Frozen, weights: Weights, wanted: Float[Array, "H d"], tokens: UInt32[Array, "B T"]
 ) -> Float[Array, "B d"]:
     """The same as sum_h O_h V_h sum_t a_h(t) e_t, over the places t of each sequence.
 

@@ -22,8 +22,7 @@ def make_frozen(spec: Retrieval, streams: dict[str, UInt32[Array, "2"]]) -> Froz
     if columns != spec.dim:
         raise SpecError("dim", f"expected {columns}, the columns of the file, got {spec.dim}")
     if rows < spec.vocab:
-        raise SpecError("vocab", f"expected at most {rows:,}, the rows of the file, got "
-                        f"{spec.vocab:,}")
+        raise SpecError("vocab", f"expected at most {rows:,}, the rows of the file, got {spec.vocab:,}")
     drawn = draw_frozen(spec.program(), "gaussian", streams)
     chosen = random.permutation(streams["input"], rows)[: spec.vocab]
     Z = jnp.asarray(kept.Z, drawn.Z.dtype)[chosen]

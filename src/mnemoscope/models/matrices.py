@@ -44,9 +44,7 @@ class Matrices(NamedTuple):
         return f"file:{digest.hexdigest()[:16]}"
 
 
-def read_matrices(
-    told: Any, *, dim: Any = None, centre: bool = False, whiten: bool = False
-) -> Matrices:
+def read_matrices(told: Any, *, dim: Any = None, centre: bool = False, whiten: bool = False) -> Matrices:
     """What `PATH` or `PATH#NAME,NAME` says, or an array or a pair of them, ready for use.
 
     Rows of zeros are left out. The scale is set so that squared norms are 1 on average. `centre`
@@ -56,18 +54,16 @@ def read_matrices(
     parts = read_parts(told) if isinstance(told, str) else _arrays(told)
     shown = repr(told) if isinstance(told, str) else "the array"
     if len(parts) == 2 and parts[0].shape != parts[1].shape:
-        raise SpecError("embedding", f"expected Z and U of one shape, got {parts[0].shape} and "
-                        f"{parts[1].shape}")
+        raise SpecError("embedding", f"expected Z and U of one shape, got {parts[0].shape} and {parts[1].shape}")
     if _lies_on_its_side(parts[0].shape, dim, shown):
         parts = [part.T for part in parts]
     if parts[0].shape[1] > MOST_COLUMNS:
-        raise SpecError("embedding", f"expected at most {MOST_COLUMNS:,} dimensions, got "
-                        f"{parts[0].shape[1]:,} in {shown}")
+        raise SpecError(
+            "embedding", f"expected at most {MOST_COLUMNS:,} dimensions, got {parts[0].shape[1]:,} in {shown}"
+        )
     alive = np.all([_there(part) for part in parts], axis=0)
     if alive.sum() < 2:
-        raise SpecError(
-            "embedding", f"expected two rows or more that are not zero, got {alive.sum()}"
-        )
+        raise SpecError("embedding", f"expected two rows or more that are not zero, got {alive.sum()}")
     return Matrices(*(_ready(part[alive], centre, whiten) for part in parts))
 
 
@@ -76,9 +72,7 @@ def take_matrix(values: dict[str, Any]) -> dict[str, Any]:
     told = values.get("embedding")
     if told is None or is_name(told):
         return values
-    found = read_matrices(
-        told.removeprefix("file:") if isinstance(told, str) else told, dim=values.get("dim")
-    )
+    found = read_matrices(told.removeprefix("file:") if isinstance(told, str) else told, dim=values.get("dim"))
     rows, columns = found.Z.shape
     return {"vocab": rows, "dim": columns, **values, "embedding": keep(found)}
 
@@ -89,8 +83,9 @@ def _arrays(told: Any) -> list[np.ndarray]:
     try:
         found = [np.asarray(one) for one in (told if pair else (told,))]
     except Exception:  # whatever an object's own conversion raises
-        raise SpecError("embedding", "expected a matrix of real numbers, got an object of type "
-                        f"{type(told).__name__} that is none") from None
+        raise SpecError(
+            "embedding", f"expected a matrix of real numbers, got an object of type {type(told).__name__} that is none"
+        ) from None
     for part in found:
         check_shape(part.shape, "the array")
     return [check_numbers(part, "the array") for part in found]
@@ -104,7 +99,8 @@ def _lies_on_its_side(shape: tuple[int, ...], dim: Any, shown: str) -> bool:
         asked = None if dim is None else whole(1)(dim)
     if columns > rows and asked not in (rows, columns):
         raise SpecError(
-            "dim", f"expected {rows} if the columns of {shown} are tokens, or {columns} if its "
+            "dim",
+            f"expected {rows} if the columns of {shown} are tokens, or {columns} if its "
             f"rows are, since it has more columns than rows, got {dim or 'none'}",
         )
     if asked is not None and asked not in (rows, columns)[columns <= rows :]:
@@ -134,8 +130,7 @@ def _whitened(made: np.ndarray) -> np.ndarray:
     """The same variance in every direction that has some, from the smaller of the two Grams."""
     rows, columns = made.shape
     side = min(rows, columns)
-    check_fits("embedding", f"{rows:,} x {columns:,}", 8 * EIGENVECTORS * side**2,
-               "whitening it")
+    check_fits("embedding", f"{rows:,} x {columns:,}", 8 * EIGENVECTORS * side**2, "whitening it")
     gram = made.T @ made if side == columns else made @ made.T
     values, vectors = np.linalg.eigh(gram / rows)
     scaled = vectors / np.sqrt(np.maximum(values, FLAT * values[-1]))

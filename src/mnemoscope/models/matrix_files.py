@@ -62,18 +62,13 @@ def read_parts(text: str) -> list[np.ndarray]:
             raise SpecError("embedding", f"expected one or two names after #, got {names!r}")
         missing = [name for name in wanted if name not in shapes]
         if missing:
-            raise SpecError(
-                "embedding", f"expected one of {_list(shapes)} in {shown!r}, got {missing[0]!r}"
-            )
+            raise SpecError("embedding", f"expected one of {_list(shapes)} in {shown!r}, got {missing[0]!r}")
     else:
         wanted = [name for name, shape in shapes.items() if len(shape) == 2]
         if not wanted:
             raise SpecError("embedding", f"expected a matrix in {shown!r}, got none")
         if len(wanted) > 1:
-            raise SpecError(
-                "embedding", f"expected #NAME after {shown!r}, since it holds {_list(shapes)}, "
-                "got no name",
-            )
+            raise SpecError("embedding", f"expected #NAME after {shown!r}, since it holds {_list(shapes)}, got no name")
     return [_matrix(path, name, shapes[name]) for name in wanted]
 
 
@@ -82,8 +77,7 @@ def check_shape(shape: Shape, shown: str) -> None:
     sides = sorted(shape)
     if len(sides) != 2 or not (1 <= sides[0] <= MOST_COLUMNS and sides[1] <= MOST_ROWS):
         raise SpecError(
-            "embedding", f"expected a matrix of at most {MOST_ROWS:,} x {MOST_COLUMNS:,}, got "
-            f"shape {shape} in {shown}",
+            "embedding", f"expected a matrix of at most {MOST_ROWS:,} x {MOST_COLUMNS:,}, got shape {shape} in {shown}"
         )
     if 8 * shape[0] * shape[1] > MOST_BYTES:
         raise SpecError("embedding", f"expected at most {MOST_BYTES // 2**30} GiB, got {shown}")
@@ -100,8 +94,8 @@ def check_numbers(found: np.ndarray, shown: str) -> np.ndarray:
     bad = np.flatnonzero(~np.isfinite(made).all(axis=1))
     if len(bad):
         raise SpecError(
-            "embedding", f"expected finite numbers, got others in {len(bad):,} rows of {shown}, "
-            f"row {bad[0]:,} the first",
+            "embedding",
+            f"expected finite numbers, got others in {len(bad):,} rows of {shown}, row {bad[0]:,} the first",
         )
     return made
 
@@ -136,9 +130,7 @@ def _shapes(path: Path) -> dict[str, Shape]:
         reason = error.strerror or "not such a file"
         raise SpecError("embedding", f"expected a readable file, got {shown} ({reason})") from None
     except Exception:  # parsers of a stranger's file raise many kinds, and all mean the same
-        raise SpecError(
-            "embedding", f"expected a {path.suffix} file of plain numbers, got {shown}"
-        ) from None
+        raise SpecError("embedding", f"expected a {path.suffix} file of plain numbers, got {shown}") from None
 
 
 def _matrix(path: Path, name: str, shape: Shape) -> np.ndarray:
@@ -149,9 +141,7 @@ def _matrix(path: Path, name: str, shape: Shape) -> np.ndarray:
         with _opened(path) as file:
             found = _numbers(path.suffix, file, name, shape)
     except Exception:
-        raise SpecError(
-            "embedding", f"expected real numbers as its contents say, got {shown}"
-        ) from None
+        raise SpecError("embedding", f"expected real numbers as its contents say, got {shown}") from None
     return check_numbers(found, shown)
 
 
@@ -209,11 +199,7 @@ def _header(file: Any) -> Header:
     if length > MOST_HEADER:
         raise ValueError
     text = io.BytesIO(counted + file.read(length))
-    read = (
-        np.lib.format.read_array_header_1_0
-        if version == (1, 0)
-        else np.lib.format.read_array_header_2_0
-    )
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, by_column, dtype = read(text)
     if dtype.hasobject:
         raise ValueError

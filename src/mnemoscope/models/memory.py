@@ -54,9 +54,7 @@ class Layers(NamedTuple):
 Weights = Full | Layers
 
 
-def draw_pairs(
-    program: Memory, keys: dict[str, UInt32[Array, "2"]], items: UInt32[Array, ""]
-) -> Pairs:
+def draw_pairs(program: Memory, keys: dict[str, UInt32[Array, "2"]], items: UInt32[Array, ""]) -> Pairs:
     """The first `items` rows of the item stream, and as many answers as the program has."""
     make = getattr(embeddings, program.embedding)
     N, d = program.items, program.dim
@@ -117,8 +115,9 @@ def own_order(program: Memory) -> int:
     if program.order:
         return program.order
     if program.activation not in FORMULAS:
-        raise SpecError("order", "expected a number, since the Hermite parts of "
-                        f"{program.activation} are not derived, got none")
+        raise SpecError(
+            "order", f"expected a number, since the Hermite parts of {program.activation} are not derived, got none"
+        )
     c = np.abs(coefficients(program.activation, np.ones(1), 4)[0])
     return 2 if c[2] >= c[3] else 3
 
@@ -131,9 +130,7 @@ def _hermite(order: int, a: Float[Array, "*n"]) -> Float[Array, "*n"]:
     return here
 
 
-def logits(
-    program: Memory, pairs: Pairs, weights: Weights, E: Float[Array, "C d"]
-) -> Float[Array, "C M"]:
+def logits(program: Memory, pairs: Pairs, weights: Weights, E: Float[Array, "C d"]) -> Float[Array, "C M"]:
     """u_y^T x for these items; answers that are not in use are never named."""
     if isinstance(weights, Full):
         x = E @ weights.W.T

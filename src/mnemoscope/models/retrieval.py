@@ -55,10 +55,7 @@ class Parameters(NamedTuple):
 
 @partial(jax.jit, static_argnames=("spec", "law"))
 def draw_frozen(
-    spec: Retrieval,
-    law: str,
-    streams: dict[str, UInt32[Array, "2"]],
-    dim: UInt32[Array, ""] | None = None,
+    spec: Retrieval, law: str, streams: dict[str, UInt32[Array, "2"]], dim: UInt32[Array, ""] | None = None
 ) -> Frozen:
     """Embeddings of that law, W_in and the permutation from their streams.
 
@@ -97,9 +94,7 @@ def attention_scores(frozen: Frozen, batch: Batch, w: Float[Array, "d"]) -> Floa
     return (frozen.Z @ w)[batch.tokens] + trigger
 
 
-def pool(
-    spec: Retrieval, frozen: Frozen, batch: Batch, a: Float[Array, "B L"]
-) -> Float[Array, "B d"]:
+def pool(spec: Retrieval, frozen: Frozen, batch: Batch, a: Float[Array, "B L"]) -> Float[Array, "B d"]:
     """h = sum_j a_j v_j."""
     pooled = jnp.einsum("bj,bjd->bd", a, frozen.Z[batch.tokens])
     if spec.trigger == "additive":
@@ -198,9 +193,7 @@ def name_label(
     return jnp.argmax(near, axis=-1).astype(jnp.uint32), jnp.sum(near, axis=-1) > 1
 
 
-def token_features(
-    spec: Retrieval, frozen: Frozen
-) -> tuple[Float[Array, "V h"], Float[Array, "V h"]]:
+def token_features(spec: Retrieval, frozen: Frozen) -> tuple[Float[Array, "V h"], Float[Array, "V h"]]:
     """What Vmat sees of a token on which all attention rests: as noise, and as the informative
     one, which carries the trigger where that is in the values."""
     noise = hidden(spec, frozen, frozen.Z)

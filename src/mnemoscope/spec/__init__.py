@@ -4,15 +4,7 @@ from mnemoscope.spec.base import Spec, SpecError, read_option, read_toml
 from mnemoscope.spec.facts import Facts, Mixing
 from mnemoscope.spec.flow import Flow
 from mnemoscope.spec.memory import Memory, Method
-from mnemoscope.spec.retrieval import (
-    LETTERS,
-    Activation,
-    Attention,
-    Embedding,
-    Retrieval,
-    Then,
-    Trigger,
-)
+from mnemoscope.spec.retrieval import LETTERS, Activation, Attention, Embedding, Retrieval, Then, Trigger
 
 KINDS: dict[str, type[Spec]] = {kind.kind: kind for kind in (Retrieval, Facts, Memory)}
 

@@ -93,10 +93,7 @@ def _field_reader(kind: type[Spec], name: str) -> TypeAdapter:
 def _check_names(values: dict[str, Any], known: Mapping[str, Any], where: str = "") -> None:
     for name in values:
         if name not in known:
-            raise SpecError(
-                where and "spec",
-                f"expected known settings, got {name!r}{where}{nearest(name, known)}",
-            )
+            raise SpecError(where and "spec", f"expected known settings, got {name!r}{where}{nearest(name, known)}")
 
 
 def _as_spec_error(error: ValidationError) -> SpecError:
@@ -131,9 +128,7 @@ def read_toml(path: Path, kind: type[Spec]) -> dict[str, Any]:
             raise ValueError(f"longer than {MOST_BYTES:,} bytes")
         table = tomllib.loads(text.decode())
     except OSError as error:
-        raise SpecError(
-            "spec", f"expected a readable TOML file, got {shown} ({error.strerror})"
-        ) from None
+        raise SpecError("spec", f"expected a readable TOML file, got {shown} ({error.strerror})") from None
     except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, or past Python's limits
         reason = str(error).splitlines()[0]
         raise SpecError("spec", f"expected TOML, got {shown}: {reason}") from None

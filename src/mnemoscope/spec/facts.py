@@ -47,9 +47,7 @@ class Facts(Spec, frozen=True, extra="forbid"):
     method: Annotated[Making, BeforeValidator(one_of(*get_args(Making)))] = Field(
         default="trained", description="learned by AdamW, or written down"
     )
-    lr: Annotated[float, BeforeValidator(between(1e-8, 1e3))] = Field(
-        default=0.01, description="AdamW's learning rate"
-    )
+    lr: Annotated[float, BeforeValidator(between(1e-8, 1e3))] = Field(default=0.01, description="AdamW's learning rate")
     batch: Count = Field(default=1024, description="fresh sequences in a step")
     max_steps: Annotated[int, BeforeValidator(whole(1, 2**22))] = Field(
         default=2**14, description="steps after which training ends in any case"
@@ -65,12 +63,12 @@ class Facts(Spec, frozen=True, extra="forbid"):
     def _check_together(self) -> "Facts":
         if self.max_steps * self.batch > 2**32 - 1:
             raise SpecError(
-                "max_steps", f"expected at most 2^32 sequences in all, got {self.max_steps:,} "
-                f"steps of {self.batch:,}",
+                "max_steps", f"expected at most 2^32 sequences in all, got {self.max_steps:,} steps of {self.batch:,}"
             )
         if self.answers > self.subjects:
             raise SpecError(
-                "answers", f"expected at most subjects = {self.subjects}, since a relation has "
+                "answers",
+                f"expected at most subjects = {self.subjects}, since a relation has "
                 f"no more facts than that, got {self.answers}",
             )
         return self

@@ -22,24 +22,16 @@ class Flow(Spec, frozen=True, extra="forbid"):
 
     kind: ClassVar[str] = "flow"
 
-    subjects: Annotated[int, BeforeValidator(whole(1, 2**14))] = Field(
-        default=16, description="S: number of subjects"
-    )
-    relations: Annotated[int, BeforeValidator(whole(1, 2**14))] = Field(
-        default=4, description="R: number of relations"
-    )
+    subjects: Annotated[int, BeforeValidator(whole(1, 2**14))] = Field(default=16, description="S: number of subjects")
+    relations: Annotated[int, BeforeValidator(whole(1, 2**14))] = Field(default=4, description="R: number of relations")
     answers: Annotated[int, BeforeValidator(whole(1, 2**14))] = Field(
         default=8, description="D: answers that belong to each relation; divides S"
     )
-    noise: Annotated[int, BeforeValidator(whole(1, 2**14))] = Field(
-        default=20, description="noise tokens"
-    )
+    noise: Annotated[int, BeforeValidator(whole(1, 2**14))] = Field(default=20, description="noise tokens")
     length: Annotated[int, BeforeValidator(whole(3, 2**14))] = Field(
         default=32, description="T: tokens in a sequence, with subject, relation and end"
     )
-    lr: Annotated[float, BeforeValidator(between(1e-8, 1e3))] = Field(
-        default=0.1, description="the step's size"
-    )
+    lr: Annotated[float, BeforeValidator(between(1e-8, 1e3))] = Field(default=0.1, description="the step's size")
     steps: Annotated[int, BeforeValidator(whole(1, 10**7))] = Field(
         default=8192, description="steps of gradient descent"
     )
@@ -53,13 +45,10 @@ class Flow(Spec, frozen=True, extra="forbid"):
     @model_validator(mode="after")
     def _check_together(self) -> "Flow":
         if self.subjects % self.answers:
-            raise SpecError(
-                "answers", f"expected a divisor of subjects = {self.subjects}, got {self.answers}"
-            )
+            raise SpecError("answers", f"expected a divisor of subjects = {self.subjects}, got {self.answers}")
         if self.steps * max(1, self.batch) > 2**32 - 1:
             raise SpecError(
-                "steps", f"expected at most 2^32 sequences in all, got {self.steps:,} steps of "
-                f"{self.batch:,}",
+                "steps", f"expected at most 2^32 sequences in all, got {self.steps:,} steps of {self.batch:,}"
             )
         return self
 

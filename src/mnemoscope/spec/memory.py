@@ -62,16 +62,15 @@ class Memory(Spec, frozen=True, extra="forbid"):
             raise SpecError("rank", f"expected at most dim = {self.dim}, got {self.rank}")
         if self.method == "least-squares" and (self.width or self.rank):
             raise SpecError(
-                "method", "expected a linear memory of full rank for least-squares, got "
-                f"width {self.width}, rank {self.rank}",
+                "method",
+                f"expected a linear memory of full rank for least-squares, got width {self.width}, rank {self.rank}",
             )
         if self.order and not (self.width and self.method == "hebbian"):
-            raise SpecError(
-                "order", f"expected a constructed MLP (width, hebbian) for it, got {self.order}"
-            )
+            raise SpecError("order", f"expected a constructed MLP (width, hebbian) for it, got {self.order}")
         if self.embedding == "orthonormal" and max(self.items, self.labels) > self.dim:
             raise SpecError(
-                "embedding", f"expected at most dim = {self.dim} orthonormal items and answers, "
+                "embedding",
+                f"expected at most dim = {self.dim} orthonormal items and answers, "
                 f"got {max(self.items, self.labels):,}",
             )
         return self

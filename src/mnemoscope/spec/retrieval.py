@@ -13,15 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import BeforeValidator, Field, model_validator
 
 from mnemoscope.spec.base import Spec, SpecError
-from mnemoscope.spec.validators import (
-    FROM_FILE,
-    between,
-    is_name,
-    law_or_file,
-    one_of,
-    step_size,
-    whole,
-)
+from mnemoscope.spec.validators import FROM_FILE, between, is_name, law_or_file, one_of, step_size, whole
 
 Activation = Literal["relu", "gelu", "tanh", "linear", "hermite2", "hermite3"]
 Embedding = Literal["gaussian", "sphere", "orthonormal"]
@@ -74,27 +66,18 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
         "orthonormal needs dim >= vocab; or file:PATH, a matrix of your own",
     )
     trigger: Annotated[Trigger, BeforeValidator(one_of(*get_args(Trigger)))] = Field(
-        default="keys",
-        description="where the trigger vector enters: the keys alone, or keys and values",
+        default="keys", description="where the trigger vector enters: the keys alone, or keys and values"
     )
     eta: Eta = Field(default="limit", description="first step's size; limit means towards 0")
-    gamma: Gamma = Field(
-        default="limit",
-        description="size of the second and third step; limit means towards infinity",
-    )
+    gamma: Gamma = Field(default="limit", description="size of the second and third step; limit means towards infinity")
     attention: Annotated[Attention, BeforeValidator(one_of(*get_args(Attention)))] = Field(
-        default="learned",
-        description="learned by the second step, or locked on the informative token throughout",
+        default="learned", description="learned by the second step, or locked on the informative token throughout"
     )
     then: Annotated[Then, BeforeValidator(one_of(*get_args(Then)))] = Field(
         default="none", description="full-batch training that goes on after the three steps"
     )
-    steps: Annotated[int, BeforeValidator(whole(0, 10**9))] = Field(
-        default=0, description="how many such steps"
-    )
-    lr: Rate = Field(
-        default=None, description="their learning rate; by default 1 for gd and 0.01 for adamw"
-    )
+    steps: Annotated[int, BeforeValidator(whole(0, 10**9))] = Field(default=0, description="how many such steps")
+    lr: Rate = Field(default=None, description="their learning rate; by default 1 for gd and 0.01 for adamw")
     test_samples: Annotated[int, BeforeValidator(whole(1, MOST_SAMPLES))] = Field(
         default=4096, description="fresh sequences on which accuracy is measured"
     )
@@ -118,11 +101,7 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
                 f"this at vocab = {self.vocab} and length = {self.length}, got {self.samples:,}",
             )
         if self.embedding == "orthonormal" and self.dim < self.vocab:
-            raise SpecError(
-                "dim",
-                f"expected at least vocab = {self.vocab} for orthonormal embeddings, "
-                f"got {self.dim}",
-            )
+            raise SpecError("dim", f"expected at least vocab = {self.vocab} for orthonormal embeddings, got {self.dim}")
         if self.eta == "limit" and self.gamma != "limit":
             raise SpecError(
                 "gamma",
@@ -132,9 +111,7 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
         if self.attention == "locked" and (self.eta, self.gamma) != ("limit", "limit"):
             field = "eta" if self.eta != "limit" else "gamma"
             raise SpecError(
-                field,
-                f"expected 'limit' with locked attention (one step is taken), "
-                f"got {getattr(self, field):g}",
+                field, f"expected 'limit' with locked attention (one step is taken), got {getattr(self, field):g}"
             )
         if self.attention == "locked" and self.then != "none":
             raise SpecError("then", f"expected none with locked attention, got {self.then!r}")

@@ -73,9 +73,7 @@ def between(low: float, high: float, or_else: str = "") -> Callable[[Any], float
     def read(value: Any) -> float:
         number = _number(value)
         if number is None or not low <= number <= high:
-            raise ValueError(
-                f"expected {or_else}a number from {low:g} to {high:g}, got {shown(value)}"
-            )
+            raise ValueError(f"expected {or_else}a number from {low:g} to {high:g}, got {shown(value)}")
         return number
 
     return read
@@ -84,13 +82,21 @@ def between(low: float, high: float, or_else: str = "") -> Callable[[Any], float
 def step_size(low: float, high: float) -> Callable[[Any], float | Literal["limit"]]:
     """A validator for step sizes: `limit`, or a number in [low, high]."""
     read_number = between(low, high, "'limit' or ")
-    return lambda value: (
-        "limit" if isinstance(value, str) and value == "limit" else read_number(value)
-    )
+    return lambda value: "limit" if isinstance(value, str) and value == "limit" else read_number(value)
 
 
-UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
-         "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+UNITS = {
+    "": 1,
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
+}
 
 
 def byte_count(value: str) -> int:
@@ -132,8 +138,6 @@ def one_of(*names: str) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         if isinstance(value, str) and value in names:
             return value
-        raise ValueError(
-            f"expected one of {', '.join(names)}, got {shown(value)}{nearest(str(value), names)}"
-        )
+        raise ValueError(f"expected one of {', '.join(names)}, got {shown(value)}{nearest(str(value), names)}")
 
     return read

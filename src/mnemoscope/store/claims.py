@@ -57,9 +57,7 @@ class Claims:
                     break
                 key = (spec.id, seed, NUMERICS_VERSION)
                 there = connection.execute(
-                    "SELECT 1 FROM sound WHERE id = ? AND seed = ? AND numerics = ? "
-                    "AND status <> 'crashed'",
-                    key,
+                    "SELECT 1 FROM sound WHERE id = ? AND seed = ? AND numerics = ? AND status <> 'crashed'", key
                 ).fetchone()
                 if there is not None or not self._free(key):
                     continue
@@ -83,9 +81,7 @@ class Claims:
 
     def _free(self, key: tuple[str, int, int]) -> bool:
         row = self.store.connection.execute(
-            "SELECT owner, host, process, beat FROM claims "
-            "WHERE id = ? AND seed = ? AND numerics = ?",
-            key,
+            "SELECT owner, host, process, beat FROM claims WHERE id = ? AND seed = ? AND numerics = ?", key
         ).fetchone()
         if row is None:
             return True
@@ -110,9 +106,7 @@ class Claims:
         while not self._stop.wait(BEAT_SECONDS):
             # What is wrong with the file, the driver itself will meet.
             with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as connection, connection:
-                connection.execute(
-                    "UPDATE claims SET beat = ? WHERE owner = ?", (time.time(), self.owner)
-                )
+                connection.execute("UPDATE claims SET beat = ? WHERE owner = ?", (time.time(), self.owner))
 
 
 def _alive(process: int) -> bool:

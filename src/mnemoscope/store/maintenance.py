@@ -68,8 +68,7 @@ def damaged_rows(store: Store) -> Iterator[tuple[str, tuple[Any, ...], str]]:
     connection = store.connection
     unreadable: set[int] = set()
     for number, name, canonical, fits in connection.execute(
-        f"SELECT number, id, canonical, setting_checksum IS row_checksum({SETTING_VALUES}) "
-        "FROM settings"
+        f"SELECT number, id, canonical, setting_checksum IS row_checksum({SETTING_VALUES}) FROM settings"
     ):
         if canonical == "":
             fault = "its row was lost; its trials are found again when it is asked for"
@@ -183,8 +182,7 @@ def _have_alone(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute("COMMIT")
     except sqlite3.OperationalError:
         raise SpecError(
-            "store", f"expected that nobody works with {str(path)!r}, got another command: "
-            "try again when it is done",
+            "store", f"expected that nobody works with {str(path)!r}, got another command: try again when it is done"
         ) from None
 
 
@@ -200,11 +198,8 @@ def prune(store: Store, words: Sequence[str], *, old: bool, really: bool) -> int
         count = int(store.connection.execute(f"SELECT count(*) {chosen}", values).fetchone()[0])
         if really:
             store.connection.execute(
-                "DELETE FROM trials WHERE (setting, numerics, seed) IN "
-                f"(SELECT setting, numerics, seed {chosen})",
+                f"DELETE FROM trials WHERE (setting, numerics, seed) IN (SELECT setting, numerics, seed {chosen})",
                 values,
             )
-            store.connection.execute(
-                "DELETE FROM settings WHERE number NOT IN (SELECT setting FROM trials)"
-            )
+            store.connection.execute("DELETE FROM settings WHERE number NOT IN (SELECT setting FROM trials)")
     return count

@@ -45,9 +45,7 @@ class Pages:
 
     def __init__(self, data: bytes, log: bytes, size: int) -> None:
         self.size = size
-        self.pages = {
-            number + 1: data[at : at + size] for number, at in enumerate(range(0, len(data), size))
-        }
+        self.pages = {number + 1: data[at : at + size] for number, at in enumerate(range(0, len(data), size))}
         self._read_log(log)
         self.overflow: set[int] = set()  # pages that belong to a cell that was decoded
 
@@ -89,9 +87,7 @@ class Pages:
                 suspects.append(number)
         # Pages in use that say they hold rows come first, in case the search has to end early.
         suspects = [number for number in suspects if number not in self.overflow]
-        suspects.sort(
-            key=lambda number: (number in free, self.pages[number][:1] not in (b"\x0d", b"\x0a"))
-        )
+        suspects.sort(key=lambda number: (number in free, self.pages[number][:1] not in (b"\x0d", b"\x0a")))
         for number in suspects[:MOST_SEARCHED]:
             page = self.pages[number]
             for kind in (TABLE_LEAF, KEY_LEAF):  # a node's cell is a leaf's behind a number
@@ -99,9 +95,7 @@ class Pages:
                     with suppress(*BROKEN):
                         yield self._cell(page, kind, at)
 
-    def _listed(
-        self, page: bytes, begin: int
-    ) -> tuple[list[tuple[int | None, list[Any]]], bool] | None:
+    def _listed(self, page: bytes, begin: int) -> tuple[list[tuple[int | None, list[Any]]], bool] | None:
         """The cells that a page lists, None if any of them is not there.
 
         And whether something stands behind the list: it may have been longer.

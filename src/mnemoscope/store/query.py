@@ -86,8 +86,7 @@ def list_settings(store: Store, words: Sequence[str] = (), most: int = 100) -> l
         ) AND {where} GROUP BY number, numerics
         ORDER BY vocab, dim, length, samples LIMIT ?
     """
-    names = ("id", "canonical", "numerics", "trials", "ok", "crashed", "accuracy", "least",
-             "largest", "seconds")
+    names = ("id", "canonical", "numerics", "trials", "ok", "crashed", "accuracy", "least", "largest", "seconds")
     with asking(store.connection, store.path):
         rows = store.connection.execute(query, (*values, most, *values, most)).fetchall()
     return [dict(zip(names, row, strict=True)) for row in rows]
@@ -128,7 +127,5 @@ def open_array(
         raise SpecError("axes", f"expected fields of a spec, got {unknown[0]!r}")
     twice = frame[frame.duplicated(index)]
     if len(twice):
-        raise SpecError(
-            "axes", f"expected axes that tell trials apart, got {len(twice)} that share a place"
-        )
+        raise SpecError("axes", f"expected axes that tell trials apart, got {len(twice)} that share a place")
     return frame.set_index(index)[metric].to_xarray()

@@ -17,8 +17,20 @@ FIELDS = tuple(Retrieval.model_fields)
 METRICS = ("accuracy", "attention_accuracy", "recall", "map_accuracy", "signal", "std", "loss")
 # What a checksum covers, in this order.
 SETTING = ("id", "kind", "canonical", *FIELDS)
-TRIAL = ("spec", "seed", "numerics", "status", *METRICS, "seconds", "message", "precision",
-         "device", "versions", "history", "written")
+TRIAL = (
+    "spec",
+    "seed",
+    "numerics",
+    "status",
+    *METRICS,
+    "seconds",
+    "message",
+    "precision",
+    "device",
+    "versions",
+    "history",
+    "written",
+)
 KEY = TRIAL[:3]
 # The columns that make a record, as `read_trial` takes them.
 RECORD = "canonical, seed, status, seconds, message, precision, device, versions, history"
@@ -50,10 +62,18 @@ def trial_row(trial: Record) -> tuple[Any, ...]:
     """The values of TRIAL, and their checksum."""
     metrics, history = _columns(trial)
     values = (
-        trial.spec.id, trial.seed, int(trial.versions["numerics"]), trial.status,
+        trial.spec.id,
+        trial.seed,
+        int(trial.versions["numerics"]),
+        trial.status,
         *(None if value is None else _kept(float(value)) for value in metrics),
-        _kept(float(trial.seconds)), trial.message, trial.precision, trial.device,
-        json.dumps(trial.versions), json.dumps(history), time.time(),
+        _kept(float(trial.seconds)),
+        trial.message,
+        trial.precision,
+        trial.device,
+        json.dumps(trial.versions),
+        json.dumps(history),
+        time.time(),
     )
     return (*values, checksum(*values))
 
@@ -86,8 +106,13 @@ def read_trial(row: tuple[Any, ...]) -> Record:
     spec = read_setting(canonical)
     kept = json.loads(history)
     same: dict[str, Any] = {
-        "seed": seed, "status": status, "seconds": seconds, "message": message,
-        "precision": precision, "device": device, "versions": json.loads(versions),
+        "seed": seed,
+        "status": status,
+        "seconds": seconds,
+        "message": message,
+        "precision": precision,
+        "device": device,
+        "versions": json.loads(versions),
     }
     if isinstance(spec, Retrieval):
         return Trial(spec=spec, steps=tuple(_read_step(step) for step in kept), **same)

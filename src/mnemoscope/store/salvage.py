@@ -16,29 +16,18 @@ from typing import Any, NamedTuple
 from mnemoscope.engine.files import whole_file
 from mnemoscope.spec import SpecError
 from mnemoscope.store.pages import all_rows
-from mnemoscope.store.rows import (
-    KEY,
-    METRICS,
-    SETTING,
-    TRIAL,
-    UNREADABLE,
-    checksum,
-    read_setting,
-    setting_row,
-)
-from mnemoscope.store.schema import (
-    NOWHERE,
-    Connection,
-    DamagedFileError,
-    DamagedStore,
-    connect,
-    told,
-    transaction,
-)
+from mnemoscope.store.rows import KEY, METRICS, SETTING, TRIAL, UNREADABLE, checksum, read_setting, setting_row
+from mnemoscope.store.schema import NOWHERE, Connection, DamagedFileError, DamagedStore, connect, told, transaction
 
 # How SQLite keeps a row of `trials`: its key first, then the rest as declared, the checksum last.
-_KEPT = ("setting", "numerics", "seed", *(name for name in TRIAL if name not in
-         ("numerics", "seed", "spec")), "spec", "trial_checksum")
+_KEPT = (
+    "setting",
+    "numerics",
+    "seed",
+    *(name for name in TRIAL if name not in ("numerics", "seed", "spec")),
+    "spec",
+    "trial_checksum",
+)
 _REALS = (*METRICS, "seconds", "written")
 
 
@@ -106,13 +95,14 @@ def _plain(value: Any) -> Any:
 
 def write_salvaged(connection: Connection, found: Salvaged) -> None:
     """Add rows to a store; those that it has already stay as they are."""
-    names = {name: [f'"{one}"' for one in (*columns, f"{name}_checksum")]
-             for name, columns in (("setting", SETTING), ("trial", TRIAL))}
+    names = {
+        name: [f'"{one}"' for one in (*columns, f"{name}_checksum")]
+        for name, columns in (("setting", SETTING), ("trial", TRIAL))
+    }
     marks = {name: ", ".join("?" * len(columns)) for name, columns in names.items()}
     with transaction(connection):
         connection.executemany(
-            f"INSERT OR IGNORE INTO settings ({', '.join(names['setting'])}) "
-            f"VALUES ({marks['setting']})",
+            f"INSERT OR IGNORE INTO settings ({', '.join(names['setting'])}) VALUES ({marks['setting']})",
             found.settings,
         )
         # A setting whose own row is lost is written anew when it is asked for again.
@@ -132,9 +122,7 @@ def salvaged_path(path: Path) -> Path:
     return path.with_name(path.name + ".salvaged")
 
 
-def open_salvaged(
-    path: Path, damage: DamagedFileError, *, writing: bool
-) -> tuple[Path, Connection]:
+def open_salvaged(path: Path, damage: DamagedFileError, *, writing: bool) -> tuple[Path, Connection]:
     """The sound part of a damaged store, to go on with; a file without any is refused."""
     try:
         place = recover(path, damage)
@@ -210,5 +198,6 @@ def _warn(path: Path, damage: DamagedFileError, place: Path) -> None:
     warnings.warn(
         f"{str(path)!r} is damaged ({damage.fault}); what is sound in it is {kept}, until "
         "`mnemoscope store repair` puts it in order",
-        DamagedStore, stacklevel=4,
+        DamagedStore,
+        stacklevel=4,
     )

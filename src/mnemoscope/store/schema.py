@@ -26,17 +26,7 @@ from typing import Any
 
 from mnemoscope.engine.files import check_place, data_home
 from mnemoscope.spec import SpecError
-from mnemoscope.store.rows import (
-    FIELDS,
-    METRICS,
-    RECORD,
-    SETTING,
-    TRIAL,
-    UNREADABLE,
-    as_checked,
-    checksum,
-    read_trial,
-)
+from mnemoscope.store.rows import FIELDS, METRICS, RECORD, SETTING, TRIAL, UNREADABLE, as_checked, checksum, read_trial
 
 # Raised when a table changes; a newer file is refused, an older one is brought up.
 FORMAT = 2
@@ -158,9 +148,7 @@ def connect(path: Path, *, writing: bool) -> Connection:
         if writing and path != NOWHERE:
             path.parent.mkdir(parents=True, exist_ok=True)
         with told(path):
-            connection = Connection(
-                _address(path, writing), uri=True, timeout=PATIENCE_SECONDS, isolation_level=None
-            )
+            connection = Connection(_address(path, writing), uri=True, timeout=PATIENCE_SECONDS, isolation_level=None)
             try:
                 connection = _open(connection, path, writing)
             except BaseException:
@@ -168,8 +156,7 @@ def connect(path: Path, *, writing: bool) -> Connection:
                 raise
     except OSError as error:
         raise SpecError(
-            "store",
-            f"expected a place to write to, got {shown} ({error.strerror}); `none` keeps nothing",
+            "store", f"expected a place to write to, got {shown} ({error.strerror}); `none` keeps nothing"
         ) from None
     return connection
 
@@ -310,8 +297,7 @@ def _bring_up(connection: sqlite3.Connection) -> None:
 
     connection.create_function("readable", -1, readable)
     record = ", ".join(
-        f"CAST({name} AS BLOB)" if name not in ("seed", "seconds") else name
-        for name in RECORD.split(", ")
+        f"CAST({name} AS BLOB)" if name not in ("seed", "seconds") else name for name in RECORD.split(", ")
     )
     with transaction(connection):
         row = connection.execute("SELECT value FROM about WHERE key = 'format'").fetchone()
@@ -320,9 +306,7 @@ def _bring_up(connection: sqlite3.Connection) -> None:
         for statement in filter(str.strip, _SINCE_1.split(";")):
             connection.execute(statement)
         connection.execute(f"UPDATE settings SET setting_checksum = row_checksum({SETTING_VALUES})")
-        connection.execute(
-            "UPDATE trials SET spec = settings.id FROM settings WHERE number = setting"
-        )
+        connection.execute("UPDATE trials SET spec = settings.id FROM settings WHERE number = setting")
         connection.execute(
             f"UPDATE trials SET trial_checksum = row_checksum({TRIAL_VALUES}) WHERE EXISTS "
             f"(SELECT 1 FROM settings WHERE number = setting AND readable({record}))"
@@ -375,8 +359,7 @@ def _damaged_name(connection: Connection, key: Key) -> str | None:
     """What the row of a key is called, if it is damaged."""
     if key[0] == "settings":
         row = connection.execute(
-            f"SELECT id FROM settings WHERE number = ? AND setting_checksum IS NOT "
-            f"row_checksum({SETTING_VALUES})",
+            f"SELECT id FROM settings WHERE number = ? AND setting_checksum IS NOT row_checksum({SETTING_VALUES})",
             key[1:],
         ).fetchone()
         return None if row is None else f"the setting {row[0]}"
@@ -392,8 +375,7 @@ def _damaged_name(connection: Connection, key: Key) -> str | None:
 def warn_of_damage(what: str) -> None:
     """Name something that was damaged and is not used."""
     warnings.warn(
-        f"{what} is damaged and not used; `mnemoscope store repair` moves it aside",
-        DamagedStore, stacklevel=2,
+        f"{what} is damaged and not used; `mnemoscope store repair` moves it aside", DamagedStore, stacklevel=2
     )
 
 

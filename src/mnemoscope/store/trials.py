@@ -9,16 +9,7 @@ from typing import Any
 
 from mnemoscope.engine.record import NUMERICS_VERSION, Outcome, Record, Trial
 from mnemoscope.spec import Retrieval, Spec
-from mnemoscope.store.rows import (
-    RECORD,
-    SETTING,
-    TRIAL,
-    UNREADABLE,
-    read_setting,
-    read_trial,
-    setting_row,
-    trial_row,
-)
+from mnemoscope.store.rows import RECORD, SETTING, TRIAL, UNREADABLE, read_setting, read_trial, setting_row, trial_row
 from mnemoscope.store.salvage import open_salvaged
 from mnemoscope.store.schema import (
     SETTING_VALUES,
@@ -57,10 +48,7 @@ class Store:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 
@@ -84,19 +72,18 @@ class Store:
         key = (number, trial.seed, row[TRIAL.index("numerics")])
         # The place of this trial may hold a damaged row, or that of another setting.
         self._move_damaged(
-            "trials", "setting = ? AND seed = ? AND numerics = ? AND (spec IS NOT ? OR "
-            f"trial_checksum IS NOT row_checksum({TRIAL_VALUES}))", (*key, trial.spec.id),
+            "trials",
+            "setting = ? AND seed = ? AND numerics = ? AND (spec IS NOT ? OR "
+            f"trial_checksum IS NOT row_checksum({TRIAL_VALUES}))",
+            (*key, trial.spec.id),
         )
         self.connection.execute(
-            "DELETE FROM trials WHERE setting = ? AND seed = ? AND numerics = ? "
-            "AND status = 'crashed'",
-            key,
+            "DELETE FROM trials WHERE setting = ? AND seed = ? AND numerics = ? AND status = 'crashed'", key
         )
         names = ", ".join((*TRIAL, "trial_checksum", "setting"))
         marks = ", ".join("?" * (len(row) + 1))
         self.connection.execute(
-            f"INSERT INTO trials ({names}) VALUES ({marks}) "
-            "ON CONFLICT (setting, numerics, seed) DO NOTHING",
+            f"INSERT INTO trials ({names}) VALUES ({marks}) ON CONFLICT (setting, numerics, seed) DO NOTHING",
             (*row, number),
         )
 
@@ -105,14 +92,11 @@ class Store:
         row = setting_row(spec)
         names = [*(f'"{name}"' for name in SETTING), "setting_checksum"]
         found = self.connection.execute(
-            f"SELECT number, setting_checksum IS row_checksum({SETTING_VALUES}) FROM settings "
-            "WHERE id = ?",
-            (spec.id,),
+            f"SELECT number, setting_checksum IS row_checksum({SETTING_VALUES}) FROM settings WHERE id = ?", (spec.id,)
         ).fetchone()
         if found is None:
             made = self.connection.execute(
-                f"INSERT INTO settings ({', '.join(names)}) VALUES ({', '.join('?' * len(row))})",
-                row,
+                f"INSERT INTO settings ({', '.join(names)}) VALUES ({', '.join('?' * len(row))})", row
             )
             return int(made.lastrowid or 0)
         number, sound = found
@@ -129,9 +113,7 @@ class Store:
         names = [column[0] for column in rows.description]
         for row in rows.fetchall():
             told = repr(dict(zip(names, row, strict=True)))
-            self.connection.execute(
-                "INSERT INTO damaged VALUES (?, ?, ?)", (table, told, time.time())
-            )
+            self.connection.execute("INSERT INTO damaged VALUES (?, ?, ?)", (table, told, time.time()))
 
     def set_aside(self, table: str, key: tuple[Any, ...]) -> None:
         """Move a damaged row out of the way, within a transaction that the caller holds.
@@ -145,9 +127,7 @@ class Store:
         self._move_damaged(table, "setting = ? AND numerics = ? AND seed = ?", key)
 
     def _set_setting_aside(self, key: tuple[Any, ...]) -> None:
-        name, canonical = self.connection.execute(
-            "SELECT id, canonical FROM settings WHERE number = ?", key
-        ).fetchone()
+        name, canonical = self.connection.execute("SELECT id, canonical FROM settings WHERE number = ?", key).fetchone()
         with suppress(*UNREADABLE):
             spec = read_setting(canonical)
             if spec.id == name:
@@ -157,9 +137,7 @@ class Store:
             return
         self._keep_damaged("settings", "number = ?", key)
         if self.connection.execute("SELECT 1 FROM trials WHERE setting = ?", key).fetchone():
-            self.connection.execute(
-                "UPDATE settings SET kind = '', canonical = '' WHERE number = ?", key
-            )
+            self.connection.execute("UPDATE settings SET kind = '', canonical = '' WHERE number = ?", key)
         else:
             self.connection.execute("DELETE FROM settings WHERE number = ?", key)
 
@@ -185,8 +163,7 @@ class Store:
         if not self.writing:
             return
         damaged = self.connection.execute(
-            f"SELECT 1 FROM settings WHERE id = ? AND setting_checksum IS NOT "
-            f"row_checksum({SETTING_VALUES})",
+            f"SELECT 1 FROM settings WHERE id = ? AND setting_checksum IS NOT row_checksum({SETTING_VALUES})",
             (spec.id,),
         ).fetchone()
         if damaged:
@@ -209,9 +186,7 @@ class Store:
             if isinstance(one, Trial):
                 yield one
 
-    def accuracies(
-        self, where: str, values: Sequence[Any]
-    ) -> Iterator[tuple[str, int, int, float]]:
+    def accuracies(self, where: str, values: Sequence[Any]) -> Iterator[tuple[str, int, int, float]]:
         """Retrieval's accuracies alone, with their setting's id, samples and test samples."""
         with asking(self.connection, self.path):
             yield from self.connection.execute(
@@ -224,8 +199,7 @@ class Store:
     def _find(self, where: str, values: Sequence[Any]) -> Iterator[Record]:
         with asking(self.connection, self.path):
             rows = self.connection.execute(
-                f"SELECT {RECORD} FROM sound WHERE ({where}) AND numerics = ? "
-                "ORDER BY canonical, seed",
+                f"SELECT {RECORD} FROM sound WHERE ({where}) AND numerics = ? ORDER BY canonical, seed",
                 (*values, NUMERICS_VERSION),
             )
             for row in rows:

@@ -22,14 +22,11 @@ def measure(size: Size, bench: Bench) -> Numbers:
     bare, *wide = run_settings(bench, specs, SEEDS[size])
     return {
         "bare": told([one.accuracy for one in bare]),
-        "wide": {
-            name: told([one.accuracy for one in some])
-            for name, some in zip(ACTIVATIONS, wide, strict=True)
-        },
-        "gains": {
-            name: difference(some, bare) for name, some in zip(ACTIVATIONS, wide, strict=True)
-        },
-        "dim": base.dim, "vocab": base.vocab, "width": WIDTH[size],
+        "wide": {name: told([one.accuracy for one in some]) for name, some in zip(ACTIVATIONS, wide, strict=True)},
+        "gains": {name: difference(some, bare) for name, some in zip(ACTIVATIONS, wide, strict=True)},
+        "dim": base.dim,
+        "vocab": base.vocab,
+        "width": WIDTH[size],
     }
 
 
@@ -53,9 +50,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     names = ["no MLP", *numbers["wide"]]
     draw_bars(axes, names, [numbers["bare"], *numbers["wide"].values()])
     axes.set_ylabel("accuracy")
-    axes.set_title(
-        f"V = {numbers['vocab']}, d = {numbers['dim']}, m = {numbers['width']}", fontsize=9
-    )
+    axes.set_title(f"V = {numbers['vocab']}, d = {numbers['dim']}, m = {numbers['width']}", fontsize=9)
 
 
 STUDY = Study(

@@ -46,32 +46,36 @@ def measure(size: Size, bench: Bench) -> Numbers:
     """Shares that decoders name, at every place beside the share that is allowed."""
     specs = [
         Retrieval(vocab=V, dim=round(V * ratio), length=L, samples=2)
-        for V in VOCABS[size] for ratio in DIMS[size] for L in LENGTHS[size]
+        for V in VOCABS[size]
+        for ratio in DIMS[size]
+        for L in LENGTHS[size]
     ]
     seeds = range(bench.seed, bench.seed + SEEDS[size])
     rows = []
     for spec in specs:
         least = noisy_samples(spec, NOISE, HALF)
-        places = [
-            _place(spec.replace(samples=max(1, round(times * least))), seeds, noise=NOISE)
-            for times in TIMES
-        ]
-        rows.append({
-            "vocab": spec.vocab, "dim": spec.dim, "length": spec.length, "bound": least,
-            "places": places, **_crossings(places),
-        })
+        places = [_place(spec.replace(samples=max(1, round(times * least))), seeds, noise=NOISE) for times in TIMES]
+        rows.append(
+            {
+                "vocab": spec.vocab,
+                "dim": spec.dim,
+                "length": spec.length,
+                "bound": least,
+                "places": places,
+                **_crossings(places),
+            }
+        )
     V, L = VOCABS[size][0], LENGTHS[size][0]
     few = Retrieval(vocab=V, dim=round(V * FEW_DIMS), length=L, samples=MANY * L * V)
     written = [{"bits": bits, "dim": few.dim, **_place(few, seeds, bits=bits)} for bits in BITS]
     return {"rows": rows, "written": written}
 
 
-def _place(
-    spec: Retrieval, seeds: Sequence[int], *, noise: float | None = None, bits: int | None = None
-) -> Numbers:
+def _place(spec: Retrieval, seeds: Sequence[int], *, noise: float | None = None, bits: int | None = None) -> Numbers:
     named = [name_labels(spec, seed, noise=noise, bits=bits) for seed in seeds]
     return {
-        "samples": spec.samples, "allowed": allowed_share(spec, noise=noise, bits=bits),
+        "samples": spec.samples,
+        "allowed": allowed_share(spec, noise=noise, bits=bits),
         "vocab": spec.vocab,
         "shares": {name: [one.shares[name] for one in named] for name in NAMES},
     }
@@ -82,17 +86,14 @@ def _crossings(places: Sequence[Numbers]) -> Numbers:
     found: dict[str, Numbers] = {}
     for name in NAMES:
         trials = [
-            (place["samples"], seed, share)
-            for place in places
-            for seed, share in enumerate(place["shares"][name])
+            (place["samples"], seed, share) for place in places for seed, share in enumerate(place["shares"][name])
         ]
         shares = [sum(place["shares"][name]) / len(place["shares"][name]) for place in places]
         if min(shares) < HALF < max(shares):
             values, seeds, told = zip(*trials, strict=True)
             crossing = find_crossing(values, seeds, told, HALF)
             if crossing.low > 0 and math.isfinite(crossing.high):
-                found[name] = {"samples": crossing.estimate, "low": crossing.low,
-                               "high": crossing.high}
+                found[name] = {"samples": crossing.estimate, "low": crossing.low, "high": crossing.high}
     best = min(found.values(), key=lambda one: one["samples"]) if found else None
     return {"decoders": found, **(best or {"samples": None, "low": None, "high": None})}
 
@@ -118,21 +119,14 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     points = pool_points([numbers["rows"] for numbers in bases], by, "samples")
     said = f"decoders above the bound at {above} of {places} places"
     if len(points) < len(bases[0]["rows"]):
-        return Judgement(f"{said}; {len(points)} critical N found", "refuted" if above else
-                         "inconclusive")
+        return Judgement(f"{said}; {len(points)} critical N found", "refuted" if above else "inconclusive")
     ratios = [point["samples"] / point["bound"] for point in points]
     axes = [name for name in by if len({point[name] for point in points}) > 1]
     ends = [(point["samples"], point["low"], point["high"]) for point in points]
     grid = points_of(axes, [[point[name] for name in axes] for point in points], ends)
     forms, law = compare_forms(grid), fit_power_law(grid)
-    powers = " ".join(
-        f"{LETTERS[one.axis]}^{one.value:.2f} [{one.low:.2f}, {one.high:.2f}]"
-        for one in law.exponents
-    )
-    nearest = max(
-        sum(shares) / len(shares) / row["allowed"]
-        for row in written for shares in row["shares"].values()
-    )
+    powers = " ".join(f"{LETTERS[one.axis]}^{one.value:.2f} [{one.low:.2f}, {one.high:.2f}]" for one in law.exponents)
+    nearest = max(sum(shares) / len(shares) / row["allowed"] for row in written for shares in row["shares"].values())
     said += (
         f"; the best decoder's critical N is {min(ratios):.1f} to {max(ratios):.1f} times the "
         f"bound's and goes as {powers}; Akaike's criterion is "
@@ -158,8 +152,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
         for some, mark in ((places, "o"), (numbers["written"], "s")):
             y = [sum(place["shares"][name]) / len(place["shares"][name]) for place in some]
             label = f"{name.replace('_', ' ')}, {'noise' if mark == 'o' else 'bits'}"
-            left.plot([place["allowed"] for place in some], y, mark, color=f"C{at}", markersize=4,
-                      label=label)
+            left.plot([place["allowed"] for place in some], y, mark, color=f"C{at}", markersize=4, label=label)
     left.plot([0, 1], [0, 1], color="black", linewidth=0.8)
     left.set_xlabel("share of labels that the bound allows")
     left.set_ylabel("share that a decoder names")
@@ -174,8 +167,9 @@ def draw(numbers: Numbers, figure: Any) -> None:
     if values:
         ends = min(values), max(values)
         right.plot(ends, ends, color="black", linewidth=0.8, label="the bound")
-        right.plot(ends, [BINDS * end for end in ends], ":", color="black", linewidth=0.8,
-                   label=f"{BINDS:.0f} times the bound")
+        right.plot(
+            ends, [BINDS * end for end in ends], ":", color="black", linewidth=0.8, label=f"{BINDS:.0f} times the bound"
+        )
         plain_log_ticks(right, "x", *ends)
         plain_log_ticks(right, "y", ends[0], BINDS * ends[1])
         right.legend(fontsize=7)

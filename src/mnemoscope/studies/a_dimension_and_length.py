@@ -3,12 +3,7 @@
 from typing import Any
 
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
-from mnemoscope.studies.exponents import (
-    Axes,
-    draw_critical,
-    measure_exponents,
-    say_exponents,
-)
+from mnemoscope.studies.exponents import Axes, draw_critical, measure_exponents, say_exponents
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 AXES: dict[Size, Axes] = {
@@ -90,8 +85,7 @@ STUDY = Study(
     revision=1,
     source="paper A (statement)",
     place="critical N over d and L",
-    statement="A small dimension needs more samples; short sequences get by with few, long ones "
-    "must raise d or N.",
+    statement="A small dimension needs more samples; short sequences get by with few, long ones must raise d or N.",
     expected="N falls with d and grows with L",
     rule="Critical N (accuracy 0.5) at the four corners of small and large d, short and long "
     "sequences. Supported if N is larger at small d than at large d for both lengths, and larger "

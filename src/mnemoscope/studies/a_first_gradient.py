@@ -17,14 +17,19 @@ LAW = ClaimedLaw(
     {
         "quick": Grid(
             [("vocab", (256, 384, 512)), ("dim", (128, 192)), ("length", (16, 32))],
-            {"test_samples": 64}, tolerance=0.08,
+            {"test_samples": 64},
+            tolerance=0.08,
         ),
         "full": Grid(
             [("vocab", (5792, 8192, 11585)), ("dim", (880, 1030, 1200)), ("length", (48, 96))],
-            {"test_samples": 64}, tolerance=0.08, most_seeds=8,
+            {"test_samples": 64},
+            tolerance=0.08,
+            most_seeds=8,
         ),
     },
-    "first_gradient", log_of="vocab", product=True,
+    "first_gradient",
+    log_of="vocab",
+    product=True,
 )
 
 

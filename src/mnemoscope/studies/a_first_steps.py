@@ -29,12 +29,9 @@ def measure(size: Size, bench: Bench) -> Numbers:
     """Attention accuracy after three steps and in the end, of every seed."""
     rows = []
     for optimiser in OPTIMISERS:
-        specs = [
-            BASE[size].replace(samples=n, then=optimiser, steps=STEPS[size]) for n in SAMPLES[size]
-        ]
+        specs = [BASE[size].replace(samples=n, then=optimiser, steps=STEPS[size]) for n in SAMPLES[size]]
         pairs = [
-            [next(step for step in trial.steps if step.name == "V2").attention_accuracy,
-             trial.attention_accuracy]
+            [next(step for step in trial.steps if step.name == "V2").attention_accuracy, trial.attention_accuracy]
             for trials in run_settings(bench, specs, SEEDS[size], f"trainings by {optimiser}")
             for trial in trials
         ]
@@ -55,12 +52,15 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     said, above, below, few = [], [], [], False
     for rows in zip(*(numbers["rows"] for numbers in bases), strict=True):
         pairs = [pair for row in rows for pair in row["pairs"]]
-        kinds = {name: count_changes(pairs, locked) for name, locked in
-                 (("not locked", False), ("locked", True))}
-        said.append(f"{rows[0]['optimiser']}: " + ", ".join(
-            f"{kind['changed']} of {kind['runs']} {name} after three steps changed "
-            f"[{kind['low']:.2f}, {kind['high']:.2f}]" for name, kind in kinds.items()
-        ))
+        kinds = {name: count_changes(pairs, locked) for name, locked in (("not locked", False), ("locked", True))}
+        said.append(
+            f"{rows[0]['optimiser']}: "
+            + ", ".join(
+                f"{kind['changed']} of {kind['runs']} {name} after three steps changed "
+                f"[{kind['low']:.2f}, {kind['high']:.2f}]"
+                for name, kind in kinds.items()
+            )
+        )
         faint = [end for start, end in pairs if start < LOCKED / 2]
         said[-1] += f", {sum(end >= LOCKED for end in faint)} of {len(faint)} that were below "
         said[-1] += f"{LOCKED / 2:g} locked"
@@ -101,8 +101,7 @@ STUDY = Study(
     revision=2,
     source="paper A (statement)",
     place="key findings: the early stage is critical",
-    statement="The first gradient steps determine whether attention locks onto the informative "
-    "token.",
+    statement="The first gradient steps determine whether attention locks onto the informative token.",
     expected="a run that is locked after three steps, or is not, stays so",
     rule="Runs near attention's threshold, locked where attention is on the informative token in "
     "half of fresh sequences or more. How many of those locked after three steps, and of those not "
@@ -116,8 +115,7 @@ STUDY = Study(
     history=(
         Earlier(
             date="2026-11-18",
-            statement="The first three steps decide what is recalled: training that goes on "
-            "changes little.",
+            statement="The first three steps decide what is recalled: training that goes on changes little.",
             rule="Accuracy after AdamW goes on less accuracy after three steps, paired by seed, at "
             "several N. Supported if all 95 % intervals lie within 0.1 of 0, refuted if one lies "
             "beyond.",

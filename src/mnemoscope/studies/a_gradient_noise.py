@@ -47,11 +47,7 @@ GRIDS: dict[Size, TermGrid] = {
     "full": TermGrid(((2048, 8192), (16, 32, 64), (64, 256), (8192, 16384, 32768)), 16),
 }
 # Where it is looked for a setting in which this noise binds alone.
-WHERE = (
-    (2**10, 2**15, 2**20),
-    (12, 16, 24, 32, 64, 128, 256),
-    (8, 10, 12, 14, 16, 20, 24, 32, 64, 128, 512),
-)
+WHERE = ((2**10, 2**15, 2**20), (12, 16, 24, 32, 64, 128, 256), (8, 10, 12, 14, 16, 20, 24, 32, 64, 128, 512))
 
 
 def specs(size: Size) -> Iterator[Retrieval]:
@@ -137,10 +133,7 @@ def power(size: Size) -> Power:
         Place(_sizes(spec), theory(spec), Expected(math.sqrt(0.5 / spec.dim / GRIDS[size].seeds)))
         for spec in specs(size)
     ]
-    rivals = {
-        name: draw_grid(places, pure_power(places, powers), size, "noise")
-        for name, powers in RIVALS.items()
-    }
+    rivals = {name: draw_grid(places, pure_power(places, powers), size, "noise") for name, powers in RIVALS.items()}
     claim = draw_grid(places, as_theory(places), size, "noise")
     note = say_draw(places, size, "noise over signal")
     return rehearse(judge_all, claim, rivals, note=note)

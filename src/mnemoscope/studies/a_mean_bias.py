@@ -13,9 +13,7 @@ LAW = ClaimedLaw(
     "mean_bias",
     {
         "quick": Grid([("vocab", (128, 192)), ("dim", (32, 48)), ("length", (64, 96))]),
-        "full": Grid(
-            [("vocab", (512, 1024, 2048, 4096)), ("dim", (64, 96, 128)), ("length", (256, 512))]
-        ),
+        "full": Grid([("vocab", (512, 1024, 2048, 4096)), ("dim", (64, 96, 128)), ("length", (256, 512))]),
     },
     "attention_accuracy",
 )
@@ -31,8 +29,7 @@ STUDY = Study(
     revision=2,
     source="ours, after paper A",
     place="attention's noise terms",
-    statement="For long sequences attention is limited by the mean bias: N d^(3/2) must exceed "
-    "L^2 V^(1/2).",
+    statement="For long sequences attention is limited by the mean bias: N d^(3/2) must exceed L^2 V^(1/2).",
     expected="L^2 V^0.5 d^-1.5",
     rule=LAW.rule,
     measure=LAW.measure,

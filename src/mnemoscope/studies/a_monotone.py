@@ -35,8 +35,7 @@ class Ladder:
 
 
 LADDERS = (
-    Ladder("samples", 1, {"quick": (125, 250, 500, 1000, 2000), "full": (500, 1000, 2000, 4000,
-                                                                          8000)}),
+    Ladder("samples", 1, {"quick": (125, 250, 500, 1000, 2000), "full": (500, 1000, 2000, 4000, 8000)}),
     Ladder("dim", 1, {"quick": (34, 40, 50, 64), "full": (70, 90, 110, 140, 200)}),
     Ladder("vocab", -1, {"quick": (64, 128, 256), "full": (256, 384, 512, 768, 1024)}),
     Ladder("length", -1, {"quick": (8, 64, 128), "full": (32, 64, 128, 256, 512)}),
@@ -64,20 +63,22 @@ def measure(size: Size, bench: Bench) -> Numbers:
         for value in ladder.sizes[size]:
             by_seed = {trial.seed: trial.accuracy for trial in found[specs[ladder.name, value]]}
             accuracies.append([by_seed.get(seed) for seed in seeds])
-        rows.append({
-            "name": ladder.name, "sign": ladder.sign, "sizes": list(ladder.sizes[size]),
-            "accuracy": accuracies,
-        })
+        rows.append(
+            {"name": ladder.name, "sign": ladder.sign, "sizes": list(ladder.sizes[size]), "accuracy": accuracies}
+        )
     return {"rows": rows}
 
 
 def pool(bases: Sequence[Numbers]) -> list[Numbers]:
     """The rows with the seeds of all bases side by side."""
     return [
-        {**rows[0], "accuracy": [
-            [value for part in parts for value in part]
-            for parts in zip(*(row["accuracy"] for row in rows), strict=True)
-        ]}
+        {
+            **rows[0],
+            "accuracy": [
+                [value for part in parts for value in part]
+                for parts in zip(*(row["accuracy"] for row in rows), strict=True)
+            ],
+        }
         for rows in zip(*(numbers["rows"] for numbers in bases), strict=True)
     ]
 
@@ -85,8 +86,7 @@ def pool(bases: Sequence[Numbers]) -> list[Numbers]:
 def change(row: Numbers, start: int, end: int) -> Numbers:
     """The change between two places in the claimed direction, paired by seed."""
     pairs = zip(row["accuracy"][start], row["accuracy"][end], strict=True)
-    gaps = [row["sign"] * (after - before) for before, after in pairs
-            if before is not None and after is not None]
+    gaps = [row["sign"] * (after - before) for before, after in pairs if before is not None and after is not None]
     return spread(gaps) if len(gaps) > 1 else {"mean": 0.0, "low": -1.0, "high": 1.0}
 
 
@@ -156,8 +156,7 @@ STUDY = Study(
             measured="2 N: +0.188 [+0.121, +0.254]; 2 d: +0.360 [+0.291, +0.429]; 2 m: +0.186 "
             "[+0.174, +0.197]; 2 V: -0.250 [-0.326, -0.174]; 2 L: -0.418 [-0.492, -0.344]",
             verdict="supported",
-            reason="Two places an axis cannot show that accuracy falls back, and m was tried with "
-            "hermite3 alone.",
+            reason="Two places an axis cannot show that accuracy falls back, and m was tried with hermite3 alone.",
         ),
     ),
 )

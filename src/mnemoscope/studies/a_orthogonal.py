@@ -27,7 +27,9 @@ def measure(size: Size, bench: Bench) -> Numbers:
     V = VOCAB[size]
     specs = [
         Retrieval(vocab=V, dim=d, length=L, samples=2, embedding=law)
-        for law in LAWS for d in DIMS[size] for L in LENGTHS[size]
+        for law in LAWS
+        for d in DIMS[size]
+        for L in LENGTHS[size]
     ]
     return {"vocab": V, "points": critical_points(bench, specs)}
 
@@ -46,29 +48,26 @@ def interval(value: float, error: float) -> tuple[float, float, float]:
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
     """Whether d changes N at the longest sequences, and which embeddings need more."""
-    points = pool_points([numbers["points"] for numbers in bases], ("law", "dim", "length"),
-                         "samples")
+    points = pool_points([numbers["points"] for numbers in bases], ("law", "dim", "length"), "samples")
     found = {(point["law"], point["dim"], point["length"]): point for point in points}
     dims = sorted({point["dim"] for point in bases[0]["points"]})
     lengths = sorted({point["length"] for point in bases[0]["points"]})
     said = "; ".join(
-        f"{law}: " + ", ".join(
+        f"{law}: "
+        + ", ".join(
             f"N = {found[law, d, L]['samples']:,.0f} at d = {d}, L = {L}"
-            for d in (dims[0], dims[-1]) for L in (lengths[0], lengths[-1]) if (law, d, L) in found
-        ) for law in LAWS
+            for d in (dims[0], dims[-1])
+            for L in (lengths[0], lengths[-1])
+            if (law, d, L) in found
+        )
+        for law in LAWS
     )
     if len(points) < len(bases[0]["points"]):
         return Judgement(said, "inconclusive")
     longest = lengths[-1]
     # What the smallest d costs against the largest, and random embeddings against orthonormal ones.
-    by_dim = {
-        law: interval(*effect(found[law, dims[0], longest], found[law, dims[-1], longest]))
-        for law in LAWS
-    }
-    by_law = [
-        interval(*effect(found["gaussian", d, longest], found["orthonormal", d, longest]))
-        for d in dims
-    ]
+    by_dim = {law: interval(*effect(found[law, dims[0], longest], found[law, dims[-1], longest])) for law in LAWS}
+    by_law = [interval(*effect(found["gaussian", d, longest], found["orthonormal", d, longest])) for d in dims]
     said += f"; at L = {longest} the smallest d needs " + ", ".join(
         f"{ratio:.2f} [{low:.2f}, {high:.2f}] times the N of the largest ({law})"
         for law, (ratio, low, high) in by_dim.items()
@@ -76,7 +75,9 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     _, low, high = by_dim["orthonormal"]
     _, random_low, random_high = by_dim["gaussian"]
     if (
-        low > NOTABLE or high < 1 / NOTABLE or random_high < NOTABLE
+        low > NOTABLE
+        or high < 1 / NOTABLE
+        or random_high < NOTABLE
         or any(ratio_high < 1 for _, _, ratio_high in by_law)
     ):
         return Judgement(said, "refuted")
@@ -98,10 +99,17 @@ def draw(numbers: Numbers, figure: Any) -> None:
         for law, style in (("gaussian", "-"), ("orthonormal", "--")):
             some = [one for one in known if (one["law"], one["length"]) == (law, length)]
             y = [one["samples"] for one in some]
-            bars = [[one["samples"] - one["low"] for one in some],
-                    [one["high"] - one["samples"] for one in some]]
-            axes.errorbar([one["dim"] for one in some], y, yerr=bars, fmt="o", linestyle=style,
-                          capsize=2, color=f"C{at}", label=f"{law}, L = {length}")
+            bars = [[one["samples"] - one["low"] for one in some], [one["high"] - one["samples"] for one in some]]
+            axes.errorbar(
+                [one["dim"] for one in some],
+                y,
+                yerr=bars,
+                fmt="o",
+                linestyle=style,
+                capsize=2,
+                color=f"C{at}",
+                label=f"{law}, L = {length}",
+            )
     dims, samples = ([point[key] for point in known] for key in ("dim", "samples"))
     axes.set_xscale("log")
     axes.set_xticks(sorted(set(dims)), [f"{d:,}" for d in sorted(set(dims))])
@@ -118,8 +126,7 @@ STUDY = Study(
     source="paper A (statement)",
     place="comparison with orthogonal embeddings",
     statement="Orthogonal embeddings decouple N, d and L, and so overestimate capacity.",
-    expected="with orthonormal embeddings N does not depend on d, with random ones it does, and "
-    "they need more",
+    expected="with orthonormal embeddings N does not depend on d, with random ones it does, and they need more",
     rule="Critical N (accuracy 0.5) over d >= V and L, the bases pooled. Supported if at the "
     "longest sequences the N of the smallest d over that of the largest lies within 0.8 to 1.25 "
     "for orthonormal embeddings (95 % interval) and above 1.25 for random ones, and if at every d "

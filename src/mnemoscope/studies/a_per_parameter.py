@@ -18,8 +18,7 @@ from mnemoscope.ui.figures.canvas import plain_log_ticks
 # V, and the d between which half of V labels come to be named.
 VOCABS: dict[Size, dict[int, tuple[int, int]]] = {
     "quick": {64: (17, 32), 128: (33, 64), 256: (33, 64), 512: (65, 128)},
-    "full": {128: (24, 64), 256: (33, 96), 512: (50, 128), 1024: (65, 192), 2048: (96, 256),
-             4096: (144, 384)},
+    "full": {128: (24, 64), 256: (33, 96), 512: (50, 128), 1024: (65, 192), 2048: (96, 256), 4096: (144, 384)},
 }
 LENGTH: dict[Size, int] = {"quick": 8, "full": 16}
 # Enough samples: more change the critical d by a percent or two (theory).
@@ -60,8 +59,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     """Does d^2 grow faster than the facts that it holds?"""
     points, power = fit_power(bases)
     said = "facts for a parameter " + ", ".join(
-        f"{facts_for_a_parameter(point):.4f} at d = {point['dim']:.1f} (V = {point['vocab']:,})"
-        for point in points
+        f"{facts_for_a_parameter(point):.4f} at d = {point['dim']:.1f} (V = {point['vocab']:,})" for point in points
     )
     if power is None:
         return Judgement(f"{said}: too few critical d were found", "inconclusive")
@@ -97,10 +95,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     points = [point for point in numbers["points"] if point["dim"] and point["low"]]
     x = [point["dim"] for point in points]
     y = np.array([facts_for_a_parameter(point) for point in points])
-    low, high = (
-        np.array([0.5 * point["vocab"] / point[key] ** 2 for point in points])
-        for key in ("high", "low")
-    )
+    low, high = (np.array([0.5 * point["vocab"] / point[key] ** 2 for point in points]) for key in ("high", "low"))
     axes.errorbar(x, y, yerr=[y - low, high - y], fmt="o-", capsize=2, label="random embeddings")
     known = [point for point in points if point["predicted"]]
     told = [0.5 * point["vocab"] / point["predicted"] ** 2 for point in known]
@@ -117,8 +112,7 @@ STUDY = Study(
     revision=1,
     source="ours, after paper A",
     place="a smaller d enhances superposition and capacity",
-    statement="With enough samples a small dimension stores more facts for every parameter than a "
-    "large one.",
+    statement="With enough samples a small dimension stores more facts for every parameter than a large one.",
     expected="d^2 grows faster than the facts that it holds, by a logarithm",
     rule="The d at which half of V labels are named (64 samples a label), over V, the bases "
     "pooled: the power of V in d^2. Supported if its 95 % interval lies above 1, refuted if it "

@@ -17,20 +17,12 @@ from mnemoscope.theory.predict import predict
 
 REGIONS: dict[Size, dict[str, Retrieval]] = {
     "quick": {
-        "mlp_noise": Retrieval(
-            vocab=128, dim=40, length=8, samples=2000, width=64, activation="hermite3"
-        ),
-        "mean_bias": Retrieval(
-            vocab=128, dim=40, length=96, samples=2000, width=256, activation="hermite3"
-        ),
+        "mlp_noise": Retrieval(vocab=128, dim=40, length=8, samples=2000, width=64, activation="hermite3"),
+        "mean_bias": Retrieval(vocab=128, dim=40, length=96, samples=2000, width=256, activation="hermite3"),
     },
     "full": {
-        "mlp_noise": Retrieval(
-            vocab=512, dim=80, length=8, samples=8000, width=128, activation="hermite3"
-        ),
-        "mean_bias": Retrieval(
-            vocab=512, dim=128, length=384, samples=8000, width=512, activation="hermite3"
-        ),
+        "mlp_noise": Retrieval(vocab=512, dim=80, length=8, samples=8000, width=128, activation="hermite3"),
+        "mean_bias": Retrieval(vocab=512, dim=128, length=384, samples=8000, width=512, activation="hermite3"),
     },
 }
 # What helps against each noise, and what does not.
@@ -45,9 +37,9 @@ NOTABLE = 0.1
 def measure(size: Size, bench: Bench) -> Numbers:
     """Accuracy in each region, with a wider MLP, and with more samples."""
     specs = {
-        (region, name): spec if name == "base" else spec.replace(
-            **{name: TIMES * getattr(spec, name)})
-        for region, spec in REGIONS[size].items() for name in NAMES
+        (region, name): spec if name == "base" else spec.replace(**{name: TIMES * getattr(spec, name)})
+        for region, spec in REGIONS[size].items()
+        for name in NAMES
     }
     found = dict(zip(specs, run_settings(bench, list(specs.values()), SEEDS[size]), strict=True))
     rows = []
@@ -56,25 +48,31 @@ def measure(size: Size, bench: Bench) -> Numbers:
         seeds = sorted(set.intersection(*(set(trials) for trials in kept.values())))
         terms = predict(spec).terms
         largest = max(terms, key=lambda name: terms[name] if name != "overlap" else 0.0)
-        rows.append({
-            "region": region, "length": spec.length, "width": spec.width, "dim": spec.dim,
-            "samples": spec.samples, "vocab": spec.vocab, "largest": largest,
-            "gradient": terms["gradient_noise"] / terms[largest],
-            "accuracy": {
-                name: [kept[name][seed].accuracy for seed in seeds] for name in NAMES
-            },
-            "attention": [kept["base"][seed].attention_accuracy for seed in seeds],
-        })
+        rows.append(
+            {
+                "region": region,
+                "length": spec.length,
+                "width": spec.width,
+                "dim": spec.dim,
+                "samples": spec.samples,
+                "vocab": spec.vocab,
+                "largest": largest,
+                "gradient": terms["gradient_noise"] / terms[largest],
+                "accuracy": {name: [kept[name][seed].accuracy for seed in seeds] for name in NAMES},
+                "attention": [kept["base"][seed].attention_accuracy for seed in seeds],
+            }
+        )
     return {"rows": rows}
 
 
 def pool(bases: Sequence[Numbers]) -> list[Numbers]:
     """The rows with the seeds of all bases side by side."""
     return [
-        {**rows[0],
-         "accuracy": {name: [value for row in rows for value in row["accuracy"][name]]
-                      for name in NAMES},
-         "attention": [value for row in rows for value in row["attention"]]}
+        {
+            **rows[0],
+            "accuracy": {name: [value for row in rows for value in row["accuracy"][name]] for name in NAMES},
+            "attention": [value for row in rows for value in row["attention"]],
+        }
         for rows in zip(*(numbers["rows"] for numbers in bases), strict=True)
     ]
 
@@ -92,12 +90,13 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
         right, other = HELPS[row["region"]]
         pairs = zip(row["accuracy"][right], row["accuracy"][other], strict=True)
         ahead = spread([first - second for first, second in pairs])
-        verdicts.append("supported" if ahead["low"] > NOTABLE else "refuted"
-                        if ahead["high"] < NOTABLE else "inconclusive")
-        base, attention = (spread(row[key] if key == "attention" else row[key]["base"])["mean"]
-                           for key in ("accuracy", "attention"))
-        gains = ", ".join(f"{NAMES[name]} {gain(row, name)['mean']:+.3f}" for name in HELPS[
-            row["region"]])
+        verdicts.append(
+            "supported" if ahead["low"] > NOTABLE else "refuted" if ahead["high"] < NOTABLE else "inconclusive"
+        )
+        base, attention = (
+            spread(row[key] if key == "attention" else row[key]["base"])["mean"] for key in ("accuracy", "attention")
+        )
+        gains = ", ".join(f"{NAMES[name]} {gain(row, name)['mean']:+.3f}" for name in HELPS[row["region"]])
         parts.append(
             f"L = {row['length']} (theory's largest noise: {row['largest'].replace('_', ' ')}, "
             f"gradient noise {row['gradient']:.2f} of it): accuracy {base:.3f}, attention "
@@ -120,12 +119,12 @@ def draw(numbers: Numbers, figure: Any) -> None:
         means = [spread(row["accuracy"][name]) for name in NAMES]
         draw_bars(axes, list(NAMES.values()), means)
         attention = spread(row["attention"])["mean"]
-        axes.axhline(attention, color="C1", linewidth=0.9, linestyle="--",
-                     label="attention accuracy as it is")
+        axes.axhline(attention, color="C1", linewidth=0.9, linestyle="--", label="attention accuracy as it is")
         axes.set_ylim(0, 1.05)
         axes.set_title(
             f"{row['region'].replace('_', ' ')}: V = {row['vocab']}, L = {row['length']},\n"
-            f"d = {row['dim']}, m = {row['width']}, N = {row['samples']:,}", fontsize=8,
+            f"d = {row['dim']}, m = {row['width']}, N = {row['samples']:,}",
+            fontsize=8,
         )
         axes.legend(fontsize=7)
     panels[0].set_ylabel("accuracy")

@@ -21,15 +21,14 @@ FACTOR = 1.5
 
 def measure(size: Size, bench: Bench) -> Numbers:
     """The critical N of every corner, found without theory, and theory's."""
-    specs = [
-        Retrieval(vocab=VOCAB[size], dim=d, length=L, samples=2)
-        for d in DIMS[size] for L in LENGTHS[size]
-    ]
+    specs = [Retrieval(vocab=VOCAB[size], dim=d, length=L, samples=2) for d in DIMS[size] for L in LENGTHS[size]]
     points = critical_points(bench, specs)
-    return {"vocab": VOCAB[size], "points": [
-        {**point, "predicted": critical_value(spec, "samples")}
-        for spec, point in zip(specs, points, strict=True)
-    ]}
+    return {
+        "vocab": VOCAB[size],
+        "points": [
+            {**point, "predicted": critical_value(spec, "samples")} for spec, point in zip(specs, points, strict=True)
+        ],
+    }
 
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
@@ -39,18 +38,17 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
         f"{point['samples'] / point['predicted']:.2f} "
         f"[{point['low'] / point['predicted']:.2f}, {point['high'] / point['predicted']:.2f}] at d "
         f"= {point['dim']}, L = {point['length']} (N = {point['samples']:,.0f})"
-        for point in points if point["predicted"]
+        for point in points
+        if point["predicted"]
     )
     known = [point for point in points if point["predicted"]]
     outside = [
-        point["high"] < point["predicted"] / FACTOR or point["low"] > point["predicted"] * FACTOR
-        for point in known
+        point["high"] < point["predicted"] / FACTOR or point["low"] > point["predicted"] * FACTOR for point in known
     ]
     if any(outside):
         return Judgement(said, "refuted")
     inside = [
-        point["predicted"] / FACTOR < point["low"] and point["high"] < point["predicted"] * FACTOR
-        for point in known
+        point["predicted"] / FACTOR < point["low"] and point["high"] < point["predicted"] * FACTOR for point in known
     ]
     whole = len(known) == len(bases[0]["points"])
     return Judgement(said, "supported" if whole and all(inside) else "inconclusive")
@@ -68,8 +66,13 @@ def draw(numbers: Numbers, figure: Any) -> None:
     for at, point in enumerate(known):
         y = point["samples"]
         axes.errorbar(
-            [point["predicted"]], [y], yerr=[[y - point["low"]], [point["high"] - y]], fmt="o",
-            capsize=3, color=f"C{at}", label=f"d = {point['dim']}, L = {point['length']}",
+            [point["predicted"]],
+            [y],
+            yerr=[[y - point["low"]], [point["high"] - y]],
+            fmt="o",
+            capsize=3,
+            color=f"C{at}",
+            label=f"d = {point['dim']}, L = {point['length']}",
         )
     values = [point[key] for point in known for key in ("samples", "predicted")]
     ends = min(values), max(values)

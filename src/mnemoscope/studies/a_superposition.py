@@ -22,12 +22,13 @@ def measure(size: Size, bench: Bench) -> Numbers:
     d = DIM[size]
     base = Retrieval(vocab=d, dim=d, length=LENGTH[size], samples=SAMPLES_A_FACT * d)
     specs = [base.replace(embedding="orthonormal")]
-    specs += [
-        base.replace(vocab=d * ratio, samples=SAMPLES_A_FACT * d * ratio) for ratio in RATIOS[size]
-    ]
+    specs += [base.replace(vocab=d * ratio, samples=SAMPLES_A_FACT * d * ratio) for ratio in RATIOS[size]]
     rows = [
-        {"law": spec.embedding, "vocab": spec.vocab,
-         "facts": [spec.vocab * (trial.accuracy or 0.0) for trial in trials]}
+        {
+            "law": spec.embedding,
+            "vocab": spec.vocab,
+            "facts": [spec.vocab * (trial.accuracy or 0.0) for trial in trials],
+        }
         for spec, trials in zip(specs, run_settings(bench, specs, SEEDS[size]), strict=True)
     ]
     return {"dim": d, "rows": rows}
@@ -36,8 +37,11 @@ def measure(size: Size, bench: Bench) -> Numbers:
 def pool(bases: Sequence[Numbers]) -> list[Numbers]:
     """Mean facts over the seeds of all bases."""
     return [
-        {"law": rows[0]["law"], "vocab": rows[0]["vocab"],
-         "facts": spread([facts for row in rows for facts in row["facts"]])}
+        {
+            "law": rows[0]["law"],
+            "vocab": rows[0]["vocab"],
+            "facts": spread([facts for row in rows for facts in row["facts"]]),
+        }
         for rows in zip(*(numbers["rows"] for numbers in bases), strict=True)
     ]
 
@@ -71,8 +75,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     frame, *random = pool([numbers])
     x = [row["vocab"] for row in random]
     draw_curve(axes, x, [row["facts"] for row in random], "random embeddings")
-    axes.axhline(frame["facts"]["mean"], color="C1", linestyle="--",
-                 label="orthonormal embeddings, V = d")
+    axes.axhline(frame["facts"]["mean"], color="C1", linestyle="--", label="orthonormal embeddings, V = d")
     axes.plot(x, x, color="black", linewidth=0.6, linestyle=":", label="all of them")
     plain_log_ticks(axes, "x", x[0], x[-1])
     tops = [row["facts"]["mean"] for row in random]

@@ -18,9 +18,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
     spec = SETTING[size]
     (trials,) = run_settings(bench, [spec], SEEDS[size])
     names = [step.name for step in trials[0].steps]
-    steps = {
-        name: told([one.steps[at].accuracy for one in trials]) for at, name in enumerate(names)
-    }
+    steps = {name: told([one.steps[at].accuracy for one in trials]) for at, name in enumerate(names)}
     return {"steps": steps, "chance": 1 / spec.vocab, "vocab": spec.vocab, "dim": spec.dim}
 
 
@@ -50,11 +48,9 @@ STUDY = Study(
     revision=1,
     source="paper A (statement)",
     place="three-step training",
-    statement="Recall is learned in three gradient steps with random embeddings that overlap, d "
-    "< V.",
+    statement="Recall is learned in three gradient steps with random embeddings that overlap, d < V.",
     expected="accuracy far above chance",
-    rule="Supported if the 95 % interval of the accuracy after three steps lies above 0.5, "
-    "refuted if it lies below.",
+    rule="Supported if the 95 % interval of the accuracy after three steps lies above 0.5, refuted if it lies below.",
     measure=measure,
     judge=judge,
     draw=draw,

@@ -15,10 +15,7 @@ BASE: dict[Size, Retrieval] = {
     "quick": Retrieval(vocab=128, dim=64, length=32, samples=2),
     "full": Retrieval(vocab=1024, dim=256, length=128, samples=2),
 }
-SAMPLES: dict[Size, tuple[int, ...]] = {
-    "quick": (64, 250, 1000, 4000, 16000),
-    "full": (250, 1000, 4000, 16000, 65536),
-}
+SAMPLES: dict[Size, tuple[int, ...]] = {"quick": (64, 250, 1000, 4000, 16000), "full": (250, 1000, 4000, 16000, 65536)}
 SEEDS: dict[Size, int] = {"quick": 8, "full": 16}
 # More than half of the squared length lies along the trigger.
 ALIGNED = math.sqrt(0.5)
@@ -42,9 +39,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     """Aligned at the most samples, and more so than at the fewest."""
     rows = pool(bases)
     chance = bases[0]["chance"]
-    said = "cosine of alpha and z_trig " + ", ".join(
-        f"{show(row['cosine'])} at N = {row['samples']:,}" for row in rows
-    )
+    said = "cosine of alpha and z_trig " + ", ".join(f"{show(row['cosine'])} at N = {row['samples']:,}" for row in rows)
     said += f"; a random direction's is below {chance:.3f} in 95 of 100"
     first, last = rows[0]["cosine"], rows[-1]["cosine"]
     if last["high"] < chance or last["high"] < first["low"]:
@@ -56,8 +51,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
 def pool(bases: Sequence[Numbers]) -> list[Numbers]:
     """The mean over the seeds of all bases, at every N."""
     return [
-        {"samples": rows[0]["samples"],
-         "cosine": spread([cosine for row in rows for cosine in row["cosines"]])}
+        {"samples": rows[0]["samples"], "cosine": spread([cosine for row in rows for cosine in row["cosines"]])}
         for rows in zip(*(numbers["rows"] for numbers in bases), strict=True)
     ]
 
@@ -73,10 +67,14 @@ def draw(numbers: Numbers, figure: Any) -> None:
     rows = pool([numbers])
     x = [row["samples"] for row in rows]
     draw_curve(axes, x, [row["cosine"] for row in rows], None)
-    axes.axhline(ALIGNED, color="black", linewidth=0.8, linestyle=":",
-                 label="half of its squared length")
-    axes.axhline(numbers["chance"], color="C1", linewidth=0.8, linestyle="--",
-                 label=f"95 % of random directions, d = {numbers['dim']}")
+    axes.axhline(ALIGNED, color="black", linewidth=0.8, linestyle=":", label="half of its squared length")
+    axes.axhline(
+        numbers["chance"],
+        color="C1",
+        linewidth=0.8,
+        linestyle="--",
+        label=f"95 % of random directions, d = {numbers['dim']}",
+    )
     plain_log_ticks(axes, "x", x[0], x[-1])
     axes.set_ylim(0, 1.02)
     axes.set_xlabel("samples, N")

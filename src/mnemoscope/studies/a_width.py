@@ -50,8 +50,13 @@ def specs(size: Size) -> list[Retrieval]:
     grid = GRIDS[size]
     return [
         Retrieval(
-            vocab=V, dim=d, length=grid.length, samples=grid.samples * V, width=16,
-            activation="hermite3", attention="locked",
+            vocab=V,
+            dim=d,
+            length=grid.length,
+            samples=grid.samples * V,
+            width=16,
+            activation="hermite3",
+            attention="locked",
         )
         for V in grid.vocabs
         for d in grid.dims
@@ -61,13 +66,25 @@ def specs(size: Size) -> list[Retrieval]:
 def measure(size: Size, bench: Bench) -> Numbers:
     """The width at which half of the labels are named, over V and d."""
     found = critical_many(
-        specs(size), "width", ranges=[GRIDS[size].widths] * len(specs(size)), use_theory=False,
-        tolerance=TOLERANCE, most_seeds=SEEDS, first_seed=bench.seed, **bench.tools,
+        specs(size),
+        "width",
+        ranges=[GRIDS[size].widths] * len(specs(size)),
+        use_theory=False,
+        tolerance=TOLERANCE,
+        most_seeds=SEEDS,
+        first_seed=bench.seed,
+        **bench.tools,
     )
     points = [
-        {"vocab": place.spec.vocab, "dim": place.spec.dim, "width": place.estimate,
-         "low": place.low, "high": place.high, "status": place.status,
-         "predicted": theory(place.spec)}
+        {
+            "vocab": place.spec.vocab,
+            "dim": place.spec.dim,
+            "width": place.estimate,
+            "low": place.low,
+            "high": place.high,
+            "status": place.status,
+            "predicted": theory(place.spec),
+        }
         for place in found
     ]
     return {"exponents": [{"axis": axis} for axis in AXES], "log_of": None, "points": points}
@@ -91,8 +108,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     """All base seeds in one fit."""
     fitted = fit_pooled(bases, "width")
     products = [
-        f"{point['dim'] * point['width'] / point['vocab']:.1f} at V = {point['vocab']:,}, "
-        f"d = {point['dim']}"
+        f"{point['dim'] * point['width'] / point['vocab']:.1f} at V = {point['vocab']:,}, d = {point['dim']}"
         for point in fitted["points"]
     ]
     measured = f"{say_exponents(fitted, 'critical m')}; m d / V is {', '.join(products)}"
@@ -102,10 +118,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
 def power(size: Size) -> Power:
     """Where theory is right, and where something else than parameters counts."""
     places = [_expected(spec) for spec in specs(size)]
-    rivals = {
-        name: draw_grid(places, pure_power(places, powers), size, "width")
-        for name, powers in RIVALS.items()
-    }
+    rivals = {name: draw_grid(places, pure_power(places, powers), size, "width") for name, powers in RIVALS.items()}
     claim = draw_grid(places, as_theory(places), size, "width")
     return rehearse(judge_all, claim, rivals, note=say_draw(places, size, "critical m"))
 
@@ -113,10 +126,7 @@ def power(size: Size) -> Power:
 def _expected(spec: Retrieval) -> Place:
     width = theory(spec)
     assert width is not None, "the grids lie where theory has a critical width"
-    low, at, high = (
-        predict(spec.replace(width=round(width * step))).accuracy or 0.0
-        for step in (1 / STEP, 1.0, STEP)
-    )
+    low, at, high = (predict(spec.replace(width=round(width * step))).accuracy or 0.0 for step in (1 / STEP, 1.0, STEP))
     # A seed's accuracy is a share of V tokens.
     spread = math.sqrt(at * (1 - at) / spec.vocab) * 2 * math.log(STEP) / (high - low)
     sizes = {axis: float(getattr(spec, axis)) for axis in AXES}
@@ -134,8 +144,9 @@ def draw(numbers: Numbers, figure: Any) -> None:
         low = np.array([point["low"] or point["width"] for point in own], float)
         high = np.array([point["high"] or point["width"] for point in own], float)
         color = f"C{number}"
-        axes.errorbar(x, y, yerr=[y - low, high - y], fmt="o", markersize=3.5, capsize=2,
-                      color=color, label=f"V = {vocab:,}")
+        axes.errorbar(
+            x, y, yerr=[y - low, high - y], fmt="o", markersize=3.5, capsize=2, color=color, label=f"V = {vocab:,}"
+        )
         constant = float(np.exp(np.mean(np.log(x * y))))
         axes.plot(x, constant / x, "--", color=color, linewidth=0.9)
     if points:

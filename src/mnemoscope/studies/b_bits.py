@@ -8,17 +8,7 @@ import numpy as np
 
 from mnemoscope.experiments.quantised import bits_of_map, most_items, recall_by_bits
 from mnemoscope.spec import Memory
-from mnemoscope.studies.base import (
-    BASES,
-    Bench,
-    Earlier,
-    Judgement,
-    Numbers,
-    Power,
-    Size,
-    Study,
-    within,
-)
+from mnemoscope.studies.base import BASES, Bench, Earlier, Judgement, Numbers, Power, Size, Study, within
 from mnemoscope.studies.power import rehearse
 from mnemoscope.studies.scaling_fit import fit_growth
 from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits
@@ -43,15 +33,12 @@ def measure(size: Size, bench: Bench) -> Numbers:
     for dim in DIMS[size]:
         tried = sorted({max(2, round(most_items(dim**2, share))) for share in SHARES})
         for method in METHODS:
-            right = np.stack([
-                recall_by_bits(Memory(items=items, dim=dim, method=method), seeds, BITS) >= 1
-                for items in tried
-            ])
+            right = np.stack(
+                [recall_by_bits(Memory(items=items, dim=dim, method=method), seeds, BITS) >= 1 for items in tried]
+            )
             for column, bits in enumerate((*BITS, WHOLE)):
                 each = [mean_limit(tried, right[:, row, column]) for row in range(len(seeds))]
-                points.append(
-                    limit_point(each, 0.0, method=method, dim=dim, bits=bits, size=dim**2)
-                )
+                points.append(limit_point(each, 0.0, method=method, dim=dim, bits=bits, size=dim**2))
     return {"points": points}
 
 
@@ -70,9 +57,7 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     """No limit beyond the bits, and at one bit a weight a number of bits in proportion."""
     points = [
         point
-        for point in pool_limits(
-            [numbers["points"] for numbers in all_numbers], ("method", "dim", "bits")
-        )
+        for point in pool_limits([numbers["points"] for numbers in all_numbers], ("method", "dim", "bits"))
         if point["stored"]
     ]
     beyond = [p for p in points if bits_of_map(p["low"]) > p["bits"] * p["size"]]
@@ -120,17 +105,26 @@ def power(size: Size) -> Power:
     def drawn(law: Any) -> Any:
         items = {d: law(d) for d in DIMS[size]}
         return lambda rng: [
-            {"points": [
-                limit_point(draw_limits(rng, items[d], SCATTER, SEEDS[size]), 0.0, method="trained",
-                            dim=d, bits=1, size=d * d)
-                for d in DIMS[size]
-            ]}
+            {
+                "points": [
+                    limit_point(
+                        draw_limits(rng, items[d], SCATTER, SEEDS[size]),
+                        0.0,
+                        method="trained",
+                        dim=d,
+                        bits=1,
+                        size=d * d,
+                    )
+                    for d in DIMS[size]
+                ]
+            }
             for _ in range(BASES[size])
         ]
 
     at_middle = most_items(round(middle**2), 0.1)
     return rehearse(
-        judge_all, drawn(lambda d: most_items(d * d, 0.1)),
+        judge_all,
+        drawn(lambda d: most_items(d * d, 0.1)),
         {
             "N as d": drawn(lambda d: at_middle * d / middle),
             "N as d^3": drawn(lambda d: at_middle * (d / middle) ** 3),
@@ -149,10 +143,15 @@ def draw(numbers: Numbers, figure: Any) -> None:
         some = [p for p in known if p["method"] == method and p["dim"] == dims[-1]]
         y = np.array([point["stored"] for point in some])
         bars = [y - [point["low"] for point in some], [point["high"] for point in some] - y]
-        left.errorbar(_places(some), y, yerr=bars, fmt="o-", capsize=2, color=color,
-                      label=NAMES[method])
-    left.plot(range(len(BITS)), [most_items(dims[-1] ** 2, bits) for bits in BITS], "--",
-              color="black", linewidth=0.9, label="log2 N! = b d²")
+        left.errorbar(_places(some), y, yerr=bars, fmt="o-", capsize=2, color=color, label=NAMES[method])
+    left.plot(
+        range(len(BITS)),
+        [most_items(dims[-1] ** 2, bits) for bits in BITS],
+        "--",
+        color="black",
+        linewidth=0.9,
+        label="log2 N! = b d²",
+    )
     for at, dim in enumerate(dims):
         some = [p for p in known if p["method"] == "trained" and p["dim"] == dim]
         some = [point for point in some if point["bits"] != WHOLE]

@@ -7,17 +7,7 @@ import numpy as np
 
 from mnemoscope.experiments.facts import FactsCapacity, facts_capacity_many
 from mnemoscope.spec import Facts
-from mnemoscope.studies.base import (
-    BASES,
-    Bench,
-    Earlier,
-    Judgement,
-    Numbers,
-    Power,
-    Size,
-    Study,
-    within,
-)
+from mnemoscope.studies.base import BASES, Bench, Earlier, Judgement, Numbers, Power, Size, Study, within
 from mnemoscope.studies.power import rehearse
 from mnemoscope.studies.scaling_fit import draw_points, fit_growth, say_growth, scale_axes
 from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits
@@ -53,10 +43,18 @@ SCATTER, SIZE_SCATTER = 0.06, 0.03
 
 
 def _model(size: Size, d: int, span: int) -> Facts:
-    return Facts.read({
-        "subjects": 2, "relations": 2, "answers": 2, "dim": d, "heads": span // HEAD_DIM,
-        "head_dim": HEAD_DIM, "width": span, **TASK[size],
-    })
+    return Facts.read(
+        {
+            "subjects": 2,
+            "relations": 2,
+            "answers": 2,
+            "dim": d,
+            "heads": span // HEAD_DIM,
+            "head_dim": HEAD_DIM,
+            "width": span,
+            **TASK[size],
+        }
+    )
 
 
 def _point(size: Size, one: FactsCapacity) -> dict[str, Any]:
@@ -64,17 +62,26 @@ def _point(size: Size, one: FactsCapacity) -> dict[str, Any]:
     return limit_point(
         [one.facts(subjects) for subjects in one.limits.each],
         (1 + RESOLUTION[size]) ** 2 - 1,
-        dim=one.spec.dim, width=one.spec.width, heads=one.spec.heads, head_dim=one.spec.head_dim,
-        size=one.spec.parameters, steps=max(reached, default=None),
+        dim=one.spec.dim,
+        width=one.spec.width,
+        heads=one.spec.heads,
+        head_dim=one.spec.head_dim,
+        size=one.spec.parameters,
+        steps=max(reached, default=None),
     )
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
     """How many facts each size learns to 0.99, S = R and eight answers a relation."""
     found = facts_capacity_many(
-        [_model(size, d, alpha * d) for d, alpha in SIZES[size]], "equal", rates=(RATE,),
-        seeds=SEEDS[size], most_seeds=SEEDS[size], first_seed=bench.seed,
-        resolution=RESOLUTION[size], **bench.tools,
+        [_model(size, d, alpha * d) for d, alpha in SIZES[size]],
+        "equal",
+        rates=(RATE,),
+        seeds=SEEDS[size],
+        most_seeds=SEEDS[size],
+        first_seed=bench.seed,
+        resolution=RESOLUTION[size],
+        **bench.tools,
     )
     return {"points": [_point(size, one) for one in found]}
 
@@ -91,9 +98,7 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     if large is not None:
         said += f"; from d = {LARGE} on {large['power']:.3f} [{large['low']:.3f}, "
         said += f"{large['high']:.3f}]"
-    slowest = max(
-        (point["steps"] or 0 for numbers in all_numbers for point in numbers["points"]), default=0
-    )
+    slowest = max((point["steps"] or 0 for numbers in all_numbers for point in numbers["points"]), default=0)
     said += f"; the slowest success took {slowest:,} steps"
     verdict = "inconclusive" if fit is None else within(fit["low"], fit["high"], LEAST, MOST)
     return Judgement(said, verdict)
@@ -113,26 +118,33 @@ def power(size: Size) -> Power:
         def draw(rng: np.random.Generator) -> list[Numbers]:
             off = np.exp(rng.normal(0.0, SIZE_SCATTER, len(models))).tolist()
             return [
-                {"points": [
-                    limit_point(
-                        draw_limits(
-                            rng, factor * GUIDE_FACTS * middle * (m.parameters / middle) ** of_size,
-                            SCATTER, SEEDS[size],
-                        ),
-                        0.0, dim=m.dim, size=m.parameters, steps=None,
-                    )
-                    for m, factor in zip(models, off, strict=True)
-                ]}
+                {
+                    "points": [
+                        limit_point(
+                            draw_limits(
+                                rng,
+                                factor * GUIDE_FACTS * middle * (m.parameters / middle) ** of_size,
+                                SCATTER,
+                                SEEDS[size],
+                            ),
+                            0.0,
+                            dim=m.dim,
+                            size=m.parameters,
+                            steps=None,
+                        )
+                        for m, factor in zip(models, off, strict=True)
+                    ]
+                }
                 for _ in range(BASES[size])
             ]
 
         return draw
 
     return rehearse(
-        judge_all, drawn(1.0),
+        judge_all,
+        drawn(1.0),
         {f"parameters^{p:g}": drawn(p) for p in (0.5, 0.75, 1.25, 1.5)},
-        note=f"seeds scatter by {SCATTER:.0%} and sizes by {SIZE_SCATTER:.0%} about the authors' "
-        "guide line",
+        note=f"seeds scatter by {SCATTER:.0%} and sizes by {SIZE_SCATTER:.0%} about the authors' guide line",
     )
 
 
@@ -143,11 +155,23 @@ def draw(numbers: Numbers, figure: Any) -> None:
     fit = fit_growth(points, log=False)
     draw_points(axes, points, f"heads of {HEAD_DIM}", "C0")
     x = np.geomspace(min(one["size"] for one in points), max(one["size"] for one in points), 60)
-    axes.plot(x, GUIDE_FACTS * x, "--", color="black", linewidth=0.9,
-              label=f"authors' guide: {GUIDE_FACTS:g} facts a parameter")
+    axes.plot(
+        x,
+        GUIDE_FACTS * x,
+        "--",
+        color="black",
+        linewidth=0.9,
+        label=f"authors' guide: {GUIDE_FACTS:g} facts a parameter",
+    )
     if fit:
-        axes.plot(x, x / fit["constant"], "-.", color="black", linewidth=0.9,
-                  label=f"ours: {1 / fit['constant']:.3g} facts a parameter")
+        axes.plot(
+            x,
+            x / fit["constant"],
+            "-.",
+            color="black",
+            linewidth=0.9,
+            label=f"ours: {1 / fit['constant']:.3g} facts a parameter",
+        )
     scale_axes(axes, points, "parameters, 4 H d_h d + 2 m d", "facts learned, S R")
     axes.legend(fontsize=7)
 
@@ -157,8 +181,7 @@ STUDY = Study(
     revision=2,
     source="paper B",
     place="Fig. 4 left",
-    statement="The number of facts that a one-layer transformer learns is proportional to its "
-    "parameters.",
+    statement="The number of facts that a one-layer transformer learns is proportional to its parameters.",
     expected="0.15 facts a parameter (the authors' guide line)",
     rule="Limits of all base seeds' seeds in one. Power of the parameters in the facts learned to "
     "99 % within 2^13 steps (quick: 2^10), with heads of two dimensions and d from 16 to 128 "

@@ -36,12 +36,16 @@ def measure(size: Size, bench: Bench) -> Numbers:
     for seeds in sorted({seeds_at(size, d) for d in DIMS[size]}):
         dims = [d for d in DIMS[size] if seeds_at(size, d) == seeds]
         found = capacity_many(
-            [Memory(items=2, dim=d) for d in dims], 1.0, resolution=RESOLUTION, seeds=seeds,
-            most_seeds=seeds, first_seed=bench.seed, **bench.tools,
+            [Memory(items=2, dim=d) for d in dims],
+            1.0,
+            resolution=RESOLUTION,
+            seeds=seeds,
+            most_seeds=seeds,
+            first_seed=bench.seed,
+            **bench.tools,
         )
         points += [
-            limit_point(one.limits.each, RESOLUTION, dim=one.spec.dim, size=one.spec.dim**2)
-            for one in found.points
+            limit_point(one.limits.each, RESOLUTION, dim=one.spec.dim, size=one.spec.dim**2) for one in found.points
         ]
     return {"points": sorted(points, key=lambda point: point["dim"])}
 
@@ -59,11 +63,15 @@ def constants(points: Sequence[dict[str, Any]]) -> list[dict[str, float]]:
             continue
         dim, ends = point["dim"], [point["low"], point["high"]]
         high, low = (hebbian_constant(end, dim) for end in ends)
-        rows.append({
-            "dim": dim, "plain": dim**2 / (point["stored"] * math.log(point["stored"])),
-            "value": hebbian_constant(point["stored"], dim), "error": (high - low) / (2 * 1.96),
-            "x": math.log(point["stored"]) / dim,
-        })
+        rows.append(
+            {
+                "dim": dim,
+                "plain": dim**2 / (point["stored"] * math.log(point["stored"])),
+                "value": hebbian_constant(point["stored"], dim),
+                "error": (high - low) / (2 * 1.96),
+                "x": math.log(point["stored"]) / dim,
+            }
+        )
     return rows
 
 
@@ -93,9 +101,7 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     if end is None:
         return Judgement(f"{said}; too few sizes", "inconclusive")
     said += f"; extrapolated by (H3) {end['value']:.2f} [{end['low']:.2f}, {end['high']:.2f}]"
-    return Judgement(
-        said, within(end["low"], end["high"], HEBBIAN_ALL - REACH, HEBBIAN_ALL + REACH)
-    )
+    return Judgement(said, within(end["low"], end["high"], HEBBIAN_ALL - REACH, HEBBIAN_ALL + REACH))
 
 
 def judge(numbers: Numbers) -> Judgement:
@@ -118,16 +124,18 @@ def power(size: Size) -> Power:
     def drawn(constant: float) -> Any:
         items = {d: items_at(d, constant) for d in DIMS[size]}
         return lambda rng: [
-            {"points": [
-                limit_point(draw_limits(rng, items[d], SCATTER, seeds_at(size, d)), 0.0, dim=d,
-                            size=d * d)
-                for d in DIMS[size]
-            ]}
+            {
+                "points": [
+                    limit_point(draw_limits(rng, items[d], SCATTER, seeds_at(size, d)), 0.0, dim=d, size=d * d)
+                    for d in DIMS[size]
+                ]
+            }
             for _ in range(BASES[size])
         ]
 
     return rehearse(
-        judge_all, drawn(HEBBIAN_ALL),
+        judge_all,
+        drawn(HEBBIAN_ALL),
         {f"d² = {c:g} N ln N": drawn(c) for c in (4.0, 6.5, 9.5)},
         note=f"seeds scatter by {SCATTER:.0%} about (H3)",
     )
@@ -140,21 +148,38 @@ def draw(numbers: Numbers, figure: Any) -> None:
     draw_points(left, points, "outer products, all right", "C0")
     sizes = [point["size"] for point in points]
     x = np.geomspace(min(sizes), max(sizes), 60)
-    left.plot(x, [items_by_law(float(s), HEBBIAN_ALL) for s in x], "-", color="black",
-              linewidth=0.9, label=f"d² = {HEBBIAN_ALL:g} N ln N")
+    left.plot(
+        x,
+        [items_by_law(float(s), HEBBIAN_ALL) for s in x],
+        "-",
+        color="black",
+        linewidth=0.9,
+        label=f"d² = {HEBBIAN_ALL:g} N ln N",
+    )
     scale_axes(left, points, "d², weights", "items stored, N")
     rows = constants(points)
     at = [row["x"] for row in rows]
-    right.errorbar(at, [row["value"] for row in rows], yerr=[1.96 * row["error"] for row in rows],
-                   fmt="o", capsize=2, label="by (H3)")
+    right.errorbar(
+        at,
+        [row["value"] for row in rows],
+        yerr=[1.96 * row["error"] for row in rows],
+        fmt="o",
+        capsize=2,
+        label="by (H3)",
+    )
     right.plot(at, [row["plain"] for row in rows], "x", color="C7", label="d² / (N ln N)")
     end = extrapolate(rows)
     if end is not None:
-        right.plot([0, max(at)], [end["value"], end["value"] + end["slope"] * max(at)], "-",
-                   color="C0", linewidth=0.8)
-        right.errorbar([0], [end["value"]],
-                       yerr=[[end["value"] - end["low"]], [end["high"] - end["value"]]],
-                       fmt="s", capsize=3, color="C1", label="extrapolated")
+        right.plot([0, max(at)], [end["value"], end["value"] + end["slope"] * max(at)], "-", color="C0", linewidth=0.8)
+        right.errorbar(
+            [0],
+            [end["value"]],
+            yerr=[[end["value"] - end["low"]], [end["high"] - end["value"]]],
+            fmt="s",
+            capsize=3,
+            color="C1",
+            label="extrapolated",
+        )
     right.axhline(HEBBIAN_ALL, color="black", linewidth=0.6, linestyle=":")
     right.set_xlabel("ln N / d")
     right.set_ylabel("constant")

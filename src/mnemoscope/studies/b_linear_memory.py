@@ -7,24 +7,14 @@ import numpy as np
 
 from mnemoscope.spec import Memory
 from mnemoscope.studies.base import BASES, Bench, Earlier, Judgement, Numbers, Power, Size, Study
-from mnemoscope.studies.log_forms import (
-    LOGS,
-    compare_logs,
-    judge_logs,
-    log_name,
-    power_of,
-    say_logs,
-)
+from mnemoscope.studies.log_forms import LOGS, compare_logs, judge_logs, log_name, power_of, say_logs
 from mnemoscope.studies.power import rehearse
 from mnemoscope.studies.scaling_fit import draw_points, scale_axes
 from mnemoscope.studies.step_limit import drawn_limits, measure_limits, pool_steps, say_steps
 from mnemoscope.theory.associative import GUIDE_LINEAR, items_by_law
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
-DIMS: dict[Size, tuple[int, ...]] = {
-    "quick": (6, 8, 11, 16, 22, 32),
-    "full": (8, 11, 16, 22, 32, 45, 64, 90, 128),
-}
+DIMS: dict[Size, tuple[int, ...]] = {"quick": (6, 8, 11, 16, 22, 32), "full": (8, 11, 16, 22, 32, 45, 64, 90, 128)}
 SEEDS: dict[Size, int] = {"quick": 3, "full": 4}
 RESOLUTION: dict[Size, float] = {"quick": 0.05, "full": 0.03}
 # The authors stop after 2^12 steps, which bind from d = 90 on: the full size takes twice as many,
@@ -40,8 +30,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
     specs = [Memory(items=2, dim=d, method="trained") for d in DIMS[size]]
     return {
         "trained": measure_limits(
-            bench, specs, STEPS[size], criterion=0.99, seeds=SEEDS[size],
-            resolution=RESOLUTION[size],
+            bench, specs, STEPS[size], criterion=0.99, seeds=SEEDS[size], resolution=RESOLUTION[size]
         )
     }
 
@@ -66,10 +55,11 @@ def power(size: Size) -> Power:
     def drawn(law: Any) -> Any:
         items = {d: law(d) for d in DIMS[size]}
         return lambda rng: [
-            {"trained": [
-                drawn_limits(rng, items[d], SCATTER, SEEDS[size], dim=d, width=0, size=d * d)
-                for d in DIMS[size]
-            ]}
+            {
+                "trained": [
+                    drawn_limits(rng, items[d], SCATTER, SEEDS[size], dim=d, width=0, size=d * d) for d in DIMS[size]
+                ]
+            }
             for _ in range(BASES[size])
         ]
 
@@ -103,19 +93,23 @@ def draw(numbers: Numbers, figure: Any) -> None:
     draw_points(left, points, "trained, 0.99 right", "C0")
     draw_points(left, cut_short, "ran out of steps", "C7")
     x = np.geomspace(min(one["size"] for one in every), max(one["size"] for one in every), 60)
-    left.plot(x, [items_by_law(float(one), GUIDE_LINEAR) for one in x], "--", color="black",
-              linewidth=0.9, label=f"authors' guide: d² = {GUIDE_LINEAR:g} N ln N")
+    left.plot(
+        x,
+        [items_by_law(float(one), GUIDE_LINEAR) for one in x],
+        "--",
+        color="black",
+        linewidth=0.9,
+        label=f"authors' guide: d² = {GUIDE_LINEAR:g} N ln N",
+    )
     scale_axes(left, every, "d², weights", "items stored, N")
     for at, k in enumerate(LOGS):
         fit = power_of(points, k)
         if fit is None:
             continue
-        y = [
-            point["size"] / (point["stored"] * np.log(point["stored"]) ** k) / fit["constant"]
-            for point in points
-        ]
-        right.plot([point["size"] for point in points], y, "o-", markersize=3, linewidth=0.9,
-                   color=f"C{at}", label=log_name(k))
+        y = [point["size"] / (point["stored"] * np.log(point["stored"]) ** k) / fit["constant"] for point in points]
+        right.plot(
+            [point["size"] for point in points], y, "o-", markersize=3, linewidth=0.9, color=f"C{at}", label=log_name(k)
+        )
     right.axhline(1, color="black", linewidth=0.6)
     sizes = [point["size"] for point in every]
     plain_log_ticks(right, "x", min(sizes), max(sizes))
@@ -130,8 +124,7 @@ STUDY = Study(
     revision=2,
     source="paper B",
     place="Theorem 1 and Fig. 1 left",
-    statement="A trained linear memory stores a number of items proportional to its weights, up "
-    "to logarithms.",
+    statement="A trained linear memory stores a number of items proportional to its weights, up to logarithms.",
     expected="d² = c N (ln N)^k with a small k; the authors draw d² = 1.3 N ln N as a guide",
     rule="Limits of all base seeds' seeds in one, N being the items at which 99 % can be trained; "
     "a size where a doubling of the steps raises N by more than 5 %, with its 95 % interval, is "
@@ -150,8 +143,7 @@ STUDY = Study(
             date="2026-11-18",
             rule="Power of d² in N ln N, N being the items at which 99 % can be trained: supported "
             "if its 95 % interval lies within 0.9 to 1.1, refuted if it lies outside.",
-            measured="N ln N grows as size^0.923 [0.918, 0.928] over 10 sizes; size / N ln N 1.13, "
-            "0.86 to 1.43",
+            measured="N ln N grows as size^0.923 [0.918, 0.928] over 10 sizes; size / N ln N 1.13, 0.86 to 1.43",
             verdict="supported",
             reason="N (ln N)^1.5 fits better than N ln N, whose power is decidedly below 1; the "
             "box also held a pure power of d just below 2; and from d = 90 on trainings ran out of "

@@ -9,18 +9,7 @@ import numpy as np
 from mnemoscope.experiments.capacity import capacity_many
 from mnemoscope.experiments.estimate.power_law import Points, fit_power_law
 from mnemoscope.spec import Memory
-from mnemoscope.studies.base import (
-    BASES,
-    Bench,
-    Judgement,
-    Numbers,
-    Power,
-    Size,
-    Study,
-    Verdict,
-    agreed,
-    within,
-)
+from mnemoscope.studies.base import BASES, Bench, Judgement, Numbers, Power, Size, Study, Verdict, agreed, within
 from mnemoscope.studies.power import rehearse
 from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits
 from mnemoscope.theory.associative import items_by_law
@@ -30,8 +19,7 @@ from mnemoscope.ui.figures.canvas import plain_log_ticks, ticks_at
 # more than 1/6, and that decides; near m = d the matrix is as good as a full one.
 PLACES: dict[Size, tuple[tuple[int, int], ...]] = {
     "quick": ((512, 64), (512, 128), (512, 256), (256, 64), (1024, 64)),
-    "full": ((2048, 64), (2048, 128), (2048, 256), (2048, 512), (512, 128), (1024, 128),
-             (4096, 128)),
+    "full": ((2048, 64), (2048, 128), (2048, 256), (2048, 512), (512, 128), (1024, 128), (4096, 128)),
 }
 SEEDS: dict[Size, int] = {"quick": 3, "full": 4}
 RESOLUTION = 0.08
@@ -44,13 +32,17 @@ SCATTER, PLACE_SCATTER = 0.1, 0.05
 def measure(size: Size, bench: Bench) -> Numbers:
     """Up to how many items 99 % are right, W being F^T F with outer products written through F."""
     found = capacity_many(
-        [Memory(items=2, dim=d, rank=m) for d, m in PLACES[size]], 0.99, resolution=RESOLUTION,
-        seeds=SEEDS[size], most_seeds=SEEDS[size], first_seed=bench.seed, **bench.tools,
+        [Memory(items=2, dim=d, rank=m) for d, m in PLACES[size]],
+        0.99,
+        resolution=RESOLUTION,
+        seeds=SEEDS[size],
+        most_seeds=SEEDS[size],
+        first_seed=bench.seed,
+        **bench.tools,
     )
     return {
         "points": [
-            limit_point(one.limits.each, RESOLUTION, dim=one.spec.dim, rank=one.spec.rank)
-            for one in found.points
+            limit_point(one.limits.each, RESOLUTION, dim=one.spec.dim, rank=one.spec.rank) for one in found.points
         ]
     }
 
@@ -63,13 +55,8 @@ def fit_powers(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]] | None:
     stored = np.array([point["stored"] for point in kept])
     error = np.log([point["high"] / point["low"] for point in kept]) / (2 * 1.96)
     x = np.array([[float(point[axis]) for axis in AXES] for point in kept])
-    law = fit_power_law(
-        Points(AXES, x, np.log(stored * np.log(stored)), error * (1 + 1 / np.log(stored)))
-    )
-    return [
-        {"axis": power.axis, "value": power.value, "low": power.low, "high": power.high}
-        for power in law.exponents
-    ]
+    law = fit_power_law(Points(AXES, x, np.log(stored * np.log(stored)), error * (1 + 1 / np.log(stored))))
+    return [{"axis": power.axis, "value": power.value, "low": power.low, "high": power.high} for power in law.exponents]
 
 
 def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
@@ -79,8 +66,7 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     if powers is None:
         return Judgement("too few limits were found", "inconclusive")
     grows = " ".join(
-        f"{'m' if one['axis'] == 'rank' else 'd'}^{one['value']:.2f} "
-        f"[{one['low']:.2f}, {one['high']:.2f}]"
+        f"{'m' if one['axis'] == 'rank' else 'd'}^{one['value']:.2f} [{one['low']:.2f}, {one['high']:.2f}]"
         for one in powers
     )
     each = [
@@ -89,9 +75,7 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
         if point["stored"]
     ]
     said = f"N ln N grows as {grows}; m d over it {min(each):.1f} to {max(each):.1f}"
-    verdicts: list[Verdict] = [
-        within(one["low"], one["high"], 1 - REACH, 1 + REACH) for one in powers
-    ]
+    verdicts: list[Verdict] = [within(one["low"], one["high"], 1 - REACH, 1 + REACH) for one in powers]
     if "refuted" in verdicts:
         return Judgement(said, "refuted")
     return Judgement(said, agreed(verdicts))
@@ -111,35 +95,37 @@ def power(size: Size) -> Power:
         def draw(rng: np.random.Generator) -> list[Numbers]:
             off = np.exp(rng.normal(0.0, PLACE_SCATTER, len(PLACES[size]))).tolist()
             return [
-                {"points": [
-                    limit_point(draw_limits(rng, n * factor, SCATTER, SEEDS[size]), 0.0, dim=d,
-                                rank=m)
-                    for (d, m), n, factor in zip(PLACES[size], items, off, strict=True)
-                ]}
+                {
+                    "points": [
+                        limit_point(draw_limits(rng, n * factor, SCATTER, SEEDS[size]), 0.0, dim=d, rank=m)
+                        for (d, m), n, factor in zip(PLACES[size], items, off, strict=True)
+                    ]
+                }
                 for _ in range(BASES[size])
             ]
 
         return draw
 
     def other(of_rank: float, of_dim: float) -> Any:
-        return drawn(
-            lambda d, m: items_by_law(1e5 * (m / 128) ** of_rank * (d / 1024) ** of_dim, 8.0)
-        )
+        return drawn(lambda d, m: items_by_law(1e5 * (m / 128) ** of_rank * (d / 1024) ** of_dim, 8.0))
 
     return rehearse(
-        judge_all, drawn(lambda d, m: items_by_law(float(m * d), 8.0)),
-        {"as d²": other(0, 2), "as m²": other(2, 0), "as m": other(1, 0), "as d": other(0, 1),
-         "as (m d)^0.5": other(0.5, 0.5)},
-        note=f"seeds scatter by {SCATTER:.0%} and places by {PLACE_SCATTER:.0%} about "
-        "m d = 8 N ln N",
+        judge_all,
+        drawn(lambda d, m: items_by_law(float(m * d), 8.0)),
+        {
+            "as d²": other(0, 2),
+            "as m²": other(2, 0),
+            "as m": other(1, 0),
+            "as d": other(0, 1),
+            "as (m d)^0.5": other(0.5, 0.5),
+        },
+        note=f"seeds scatter by {SCATTER:.0%} and places by {PLACE_SCATTER:.0%} about m d = 8 N ln N",
     )
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
     """Items against the rank and against d, with lines in proportion."""
-    for axes, along, name in zip(
-        figure.subplots(1, 2, sharey=True), AXES, ("rank, m", "dimension, d"), strict=True
-    ):
+    for axes, along, name in zip(figure.subplots(1, 2, sharey=True), AXES, ("rank, m", "dimension, d"), strict=True):
         other = AXES[1 - AXES.index(along)]
         values = [point[other] for point in numbers["points"]]
         kept = max(values, key=values.count)  # the value that most places share
@@ -155,8 +141,14 @@ def draw(numbers: Numbers, figure: Any) -> None:
             continue
         middle = some[len(some) // 2]
         constant = kept * middle[along] / (middle["stored"] * math.log(middle["stored"]))
-        axes.plot(x, [items_by_law(kept * value, constant) for value in x], "-", color="black",
-                  linewidth=0.9, label=f"m d = {constant:.3g} N ln N")
+        axes.plot(
+            x,
+            [items_by_law(kept * value, constant) for value in x],
+            "-",
+            color="black",
+            linewidth=0.9,
+            label=f"m d = {constant:.3g} N ln N",
+        )
         ticks_at(axes, "x", x)
         axes.set_xlabel(name)
         axes.set_title(f"{'d' if other == 'dim' else 'm'} = {kept}", fontsize=9)
@@ -172,8 +164,7 @@ STUDY = Study(
     revision=1,
     source="paper B",
     place="linear memory of low rank, W = W1^T W2",
-    statement="A linear memory of rank m stores a number of items proportional to m d, up to "
-    "logarithms.",
+    statement="A linear memory of rank m stores a number of items proportional to m d, up to logarithms.",
     expected="N ln N as m d",
     rule="Limits of all base seeds' seeds in one, N being the items up to which 99 % are right, "
     "outer products written through a random map to m dimensions. Powers of m and d in N ln N. "

@@ -47,11 +47,11 @@ def measure(size: Size, bench: Bench) -> Numbers:
     return {
         name: measure_limits(
             bench,
-            [
-                Memory(items=2, dim=d, width=d * ratio, outputs=outputs, method="trained")
-                for d, ratio in SHAPES[size]
-            ],
-            STEPS[size], criterion=0.99, seeds=SEEDS[size], resolution=RESOLUTION[size],
+            [Memory(items=2, dim=d, width=d * ratio, outputs=outputs, method="trained") for d, ratio in SHAPES[size]],
+            STEPS[size],
+            criterion=0.99,
+            seeds=SEEDS[size],
+            resolution=RESOLUTION[size],
         )
         for name, outputs in KINDS
     }
@@ -94,14 +94,11 @@ def power(size: Size) -> Power:
 
         def draw(rng: np.random.Generator) -> list[Numbers]:
             # What a shape is off, it is off with every base seed.
-            off = {
-                name: np.exp(rng.normal(0.0, SHAPE_SCATTER, len(shapes))).tolist() for name in laws
-            }
+            off = {name: np.exp(rng.normal(0.0, SHAPE_SCATTER, len(shapes))).tolist() for name in laws}
             return [
                 {
                     name: [
-                        drawn_limits(rng, n * factor, SCATTER, SEEDS[size], dim=d, width=m,
-                                     size=m * d)
+                        drawn_limits(rng, n * factor, SCATTER, SEEDS[size], dim=d, width=m, size=m * d)
                         for (d, m), n, factor in zip(shapes, items, off[name], strict=True)
                     ]
                     for name, items in laws.items()
@@ -119,9 +116,7 @@ def power(size: Size) -> Power:
         judge_all,
         drawn(lambda s: items_by_law(s, GUIDE_MLP), straight),
         {
-            "N as (m d)^0.5": drawn(
-                lambda s: middle * (s / 1024) ** 0.5, lambda s: 850 * (s / 1024) ** 0.5
-            ),
+            "N as (m d)^0.5": drawn(lambda s: middle * (s / 1024) ** 0.5, lambda s: 850 * (s / 1024) ** 0.5),
             "N as (m d)^0.84, no logarithm": drawn(lambda s: middle * (s / 1024) ** 0.84, straight),
         },
         note=f"seeds scatter by {SCATTER:.0%} and shapes by {SHAPE_SCATTER:.0%} about the authors' "
@@ -132,9 +127,7 @@ def power(size: Size) -> Power:
 def draw(numbers: Numbers, figure: Any) -> None:
     """Items against weights of a layer, one panel for each kind of map."""
     panels = figure.subplots(1, 2, sharey=True)
-    for axes, name, title in zip(
-        panels, ("own", "few"), ("an answer for each item", f"{FEW} answers"), strict=True
-    ):
+    for axes, name, title in zip(panels, ("own", "few"), ("an answer for each item", f"{FEW} answers"), strict=True):
         points, cut_short = pool_steps([numbers], name)
         every = [*points, *cut_short]
         for at, ratio in enumerate(sorted({one["width"] // one["dim"] for one in every})):
@@ -147,10 +140,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
         if fit:
             lines.append((fit["constant"], "ours", "-."))
         for constant, label, style in lines:
-            y = [
-                items_by_law(float(one), constant) if name == "own" else float(one) / constant
-                for one in x
-            ]
+            y = [items_by_law(float(one), constant) if name == "own" else float(one) / constant for one in x]
             law = f"m d = {constant:.3g} N" + (" ln N" if name == "own" else "")
             axes.plot(x, y, style, color="black", linewidth=0.9, label=f"{label}: {law}")
         scale_axes(axes, every, "m d, weights of a layer", "items stored, N")
@@ -163,10 +153,8 @@ STUDY = Study(
     revision=2,
     source="paper B",
     place="Theorem 2 and Fig. 1 right",
-    statement="A trained MLP memory stores a number of items proportional to its weights, up to "
-    "logarithms.",
-    expected="m d = 0.35 N ln N with an answer for each item, m d = 1.2 N with 32 answers (the "
-    "authors' guide lines)",
+    statement="A trained MLP memory stores a number of items proportional to its weights, up to logarithms.",
+    expected="m d = 0.35 N ln N with an answer for each item, m d = 1.2 N with 32 answers (the authors' guide lines)",
     rule="Limits of all base seeds' seeds in one, N being the items at which 99 % can be trained; "
     "a size where a doubling of the steps raises N by more than 5 %, with its 95 % interval, is "
     "left out. With an answer for each item: the power of m d in the best of N, N ln N, "

@@ -10,18 +10,7 @@ from mnemoscope.engine.device import find_device, numerics
 from mnemoscope.experiments.dynamics import dynamics
 from mnemoscope.experiments.estimate.power_law import Points, fit_power_law
 from mnemoscope.spec import Flow
-from mnemoscope.studies.base import (
-    BASES,
-    Bench,
-    Judgement,
-    Numbers,
-    Power,
-    Size,
-    Study,
-    Verdict,
-    agreed,
-    within,
-)
+from mnemoscope.studies.base import BASES, Bench, Judgement, Numbers, Power, Size, Study, Verdict, agreed, within
 from mnemoscope.studies.power import rehearse
 from mnemoscope.theory.plateau import plateau_length, subject_time
 from mnemoscope.ui.figures.canvas import plain_log_ticks, ticks_at
@@ -45,8 +34,15 @@ SCATTER: dict[Size, float] = {"quick": 0.01, "full": 0.03}
 def _setting(size: Size, subjects: int, relations: int) -> Flow:
     steps = BEYOND * subject_time(subjects, relations, ANSWERS, START) / STEP
     return Flow(
-        subjects=subjects, relations=relations, answers=ANSWERS, noise=NOISE, length=LENGTH,
-        lr=STEP, start=START, steps=math.ceil(steps), batch=BATCH[size],
+        subjects=subjects,
+        relations=relations,
+        answers=ANSWERS,
+        noise=NOISE,
+        length=LENGTH,
+        lr=STEP,
+        start=START,
+        steps=math.ceil(steps),
+        batch=BATCH[size],
     )
 
 
@@ -58,12 +54,16 @@ def measure(size: Size, bench: Bench) -> Numbers:
             run = dynamics(_setting(size, subjects, relations), bench.seed)
         rest = run.stages[1]
         left = rest.last is not None and rest.last < len(run.course.loss) - 1
-        points.append({
-            "subjects": subjects, "relations": relations,
-            # A plateau that was not left has no length yet.
-            "steps": rest.steps if left else None, "relation_only": run.plateau_relation_accuracy,
-            "predicted": plateau_length(subjects, relations, ANSWERS, START) / STEP,
-        })
+        points.append(
+            {
+                "subjects": subjects,
+                "relations": relations,
+                # A plateau that was not left has no length yet.
+                "steps": rest.steps if left else None,
+                "relation_only": run.plateau_relation_accuracy,
+                "predicted": plateau_length(subjects, relations, ANSWERS, START) / STEP,
+            }
+        )
     return {"points": points}
 
 
@@ -80,10 +80,7 @@ def fit_length(all_numbers: Sequence[Numbers]) -> list[dict[str, Any]] | None:
     y = np.array([np.mean(logs) for logs in places.values()])
     # Without seeds there is no error but what the law itself leaves, which the fit finds.
     law = fit_power_law(Points(tuple(CLAIMED), x, y, np.full(len(y), 1e-3)))
-    return [
-        {"axis": power.axis, "value": power.value, "low": power.low, "high": power.high}
-        for power in law.exponents
-    ]
+    return [{"axis": power.axis, "value": power.value, "low": power.low, "high": power.high} for power in law.exponents]
 
 
 def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
@@ -95,16 +92,13 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     ratios = [point["steps"] / point["predicted"] for point in points]
     sure = min(point["relation_only"] or 0.0 for point in points)
     letters = {"subjects": "S", "relations": "R"}
-    grows = " ".join(
-        f"{letters[p['axis']]}^{p['value']:.2f} [{p['low']:.2f}, {p['high']:.2f}]" for p in powers
-    )
+    grows = " ".join(f"{letters[p['axis']]}^{p['value']:.2f} [{p['low']:.2f}, {p['high']:.2f}]" for p in powers)
     said = (
         f"the plateau's length goes as {grows}, {min(ratios):.2f} to {max(ratios):.2f} times "
         f"theory's; relation right at least {sure:.3f} on it"
     )
     verdicts: list[Verdict] = [
-        within(p["low"], p["high"], CLAIMED[p["axis"]] - REACH, CLAIMED[p["axis"]] + REACH)
-        for p in powers
+        within(p["low"], p["high"], CLAIMED[p["axis"]] - REACH, CLAIMED[p["axis"]] + REACH) for p in powers
     ]
     if "refuted" in verdicts:
         return Judgement(said, "refuted")
@@ -121,11 +115,18 @@ def power(size: Size) -> Power:
 
     def drawn(law: Any) -> Any:
         return lambda rng: [
-            {"points": [
-                {"subjects": s, "relations": r, "relation_only": 1.0, "predicted": law(s, r),
-                 "steps": law(s, r) * float(np.exp(rng.normal(0.0, SCATTER[size])))}
-                for s, r in PLACES[size]
-            ]}
+            {
+                "points": [
+                    {
+                        "subjects": s,
+                        "relations": r,
+                        "relation_only": 1.0,
+                        "predicted": law(s, r),
+                        "steps": law(s, r) * float(np.exp(rng.normal(0.0, SCATTER[size]))),
+                    }
+                    for s, r in PLACES[size]
+                ]
+            }
             for _ in range(BASES[size])
         ]
 
@@ -135,8 +136,11 @@ def power(size: Size) -> Power:
         {
             name: drawn(lambda s, r, a=a, b=b: 3000 * (s / 128) ** a * (r / 4) ** b)
             for name, a, b in (
-                ("the same for all S", 0.0, 0.5), ("as the square root of S", 0.5, 0.5),
-                ("as S^2", 2.0, 0.5), ("the same for all R", 1.0, 0.0), ("as R", 1.0, 1.0),
+                ("the same for all S", 0.0, 0.5),
+                ("as the square root of S", 0.5, 0.5),
+                ("as S^2", 2.0, 0.5),
+                ("the same for all R", 1.0, 0.0),
+                ("as R", 1.0, 1.0),
             )
         },
         note=f"lengths scatter by {SCATTER[size]:.0%} about (T1) and (T2)",
@@ -146,8 +150,11 @@ def power(size: Size) -> Power:
 def draw(numbers: Numbers, figure: Any) -> None:
     """Lengths against subjects and against relations, with theory's."""
     for axes, along, other, name in zip(
-        figure.subplots(1, 2, sharey=True), ("subjects", "relations"), ("relations", "subjects"),
-        ("subjects, S", "relations, R"), strict=True,
+        figure.subplots(1, 2, sharey=True),
+        ("subjects", "relations"),
+        ("relations", "subjects"),
+        ("subjects, S", "relations, R"),
+        strict=True,
     ):
         counts = [point[other] for point in numbers["points"]]
         kept = max(counts, key=counts.count)  # the value that the others share
@@ -157,15 +164,14 @@ def draw(numbers: Numbers, figure: Any) -> None:
         )
         x = [point[along] for point in some]
         axes.plot(x, [point["steps"] for point in some], "o", label="measured")
-        axes.plot(x, [point["predicted"] for point in some], "-", color="black", linewidth=0.9,
-                  label="theory, (T1) and (T2)")
+        axes.plot(
+            x, [point["predicted"] for point in some], "-", color="black", linewidth=0.9, label="theory, (T1) and (T2)"
+        )
         ticks_at(axes, "x", x)
         axes.set_xlabel(name)
         axes.set_title(f"{'R' if other == 'relations' else 'S'} = {kept}", fontsize=9)
         axes.legend(fontsize=7)
-    lengths = [
-        point[name] for point in numbers["points"] for name in ("steps", "predicted") if point[name]
-    ]
+    lengths = [point[name] for point in numbers["points"] for name in ("steps", "predicted") if point[name]]
     if lengths:
         plain_log_ticks(figure.axes[0], "y", min(lengths), max(lengths))
     figure.axes[0].set_ylabel("steps with a loss near ln D")
@@ -178,8 +184,7 @@ STUDY = Study(
     place="gradient flow and Fig. 5: the paper shows the stage, its growth is ours",
     statement="The stage at which only the relation is known lasts longer with more facts: in "
     "proportion to the subjects S, and to the square root of the relations R.",
-    expected="S sqrt(R) ln(1/a) over the step's size, for weights that start at a, less the time "
-    "that relations take",
+    expected="S sqrt(R) ln(1/a) over the step's size, for weights that start at a, less the time that relations take",
     rule="Powers of S and R in the steps that the loss is within 0.05 of ln D, base seeds in one "
     "fit. Supported if the 95 % intervals lie within 0.9 to 1.1 for S and within 0.4 to 0.6 for "
     "R. Refuted if one lies outside.",

@@ -16,10 +16,7 @@ from mnemoscope.studies.seed_means import spread
 from mnemoscope.theory.associative import hebbian_capacity
 from mnemoscope.ui.figures.canvas import ticks_at
 
-DIMS: dict[Size, tuple[int, ...]] = {
-    "quick": (32, 64, 128, 256),
-    "full": (64, 128, 256, 512, 1024, 2048),
-}
+DIMS: dict[Size, tuple[int, ...]] = {"quick": (32, 64, 128, 256), "full": (64, 128, 256, 512, 1024, 2048)}
 SEEDS: dict[Size, int] = {"quick": 8, "full": 12}
 RESOLUTION = 0.1
 # f(x) = x mod 2, as in the paper. There are few items here, so that 99 % would mean all of them.
@@ -37,22 +34,22 @@ SCATTER = 0.3
 def measure(size: Size, bench: Bench) -> Numbers:
     """Items up to which 90 % are right, and variances of own logits, with two answers in all."""
     found = capacity_many(
-        [Memory(items=2, dim=d, outputs=ANSWERS) for d in DIMS[size]], CRITERION,
-        resolution=RESOLUTION, seeds=SEEDS[size], most_seeds=SEEDS[size], first_seed=bench.seed,
+        [Memory(items=2, dim=d, outputs=ANSWERS) for d in DIMS[size]],
+        CRITERION,
+        resolution=RESOLUTION,
+        seeds=SEEDS[size],
+        most_seeds=SEEDS[size],
+        first_seed=bench.seed,
         **bench.tools,
     )
-    points = [
-        limit_point(one.limits.each, RESOLUTION, dim=one.spec.dim, size=one.spec.dim)
-        for one in found.points
-    ]
+    points = [limit_point(one.limits.each, RESOLUTION, dim=one.spec.dim, size=one.spec.dim) for one in found.points]
     dim, seeds = DIMS[size][1], range(bench.seed, bench.seed + 4 * SEEDS[size])
     noise = []
     for share in ITEMS:
         for outputs in (0, ANSWERS):
             spec = Memory(items=round(share * dim), dim=dim, outputs=outputs)
             ratio = own_variances(spec, seeds) / expected_variance(spec)
-            noise.append({"items": spec.items, "dim": dim, "outputs": outputs,
-                          "ratio": ratio.tolist()})
+            noise.append({"items": spec.items, "dim": dim, "outputs": outputs, "ratio": ratio.tolist()})
     return {"points": points, "noise": noise}
 
 
@@ -92,22 +89,17 @@ def power(size: Size) -> Power:
         return lambda rng: [
             {
                 "points": [
-                    limit_point(
-                        draw_limits(rng, 80 * (d / 128) ** of_dim, SCATTER, SEEDS[size]), 0.0,
-                        dim=d, size=d,
-                    )
+                    limit_point(draw_limits(rng, 80 * (d / 128) ** of_dim, SCATTER, SEEDS[size]), 0.0, dim=d, size=d)
                     for d in DIMS[size]
                 ],
-                "noise": [
-                    {"ratio": rng.normal(1.0, 0.2, 4 * SEEDS[size]).tolist()}
-                    for _ in range(2 * len(ITEMS))
-                ],
+                "noise": [{"ratio": rng.normal(1.0, 0.2, 4 * SEEDS[size]).tolist()} for _ in range(2 * len(ITEMS))],
             }
             for _ in range(BASES[size])
         ]
 
     return rehearse(
-        judge_all, drawn(1.0),
+        judge_all,
+        drawn(1.0),
         {"as d^0.5": drawn(0.5), "as d^1.5": drawn(1.5), "as d², as with own answers": drawn(2.0)},
         note=f"seeds scatter by {SCATTER:.0%} in N and 20 % in the variance",
     )
@@ -120,8 +112,14 @@ def draw(numbers: Numbers, figure: Any) -> None:
     draw_points(left, points, f"{ANSWERS} answers, {CRITERION:g} right", "C0")
     dims = [point["dim"] for point in points]
     for outputs, style, name in ((ANSWERS, "-", "(H2), 2 answers"), (0, "--", "(H2), own answers")):
-        left.plot(dims, [hebbian_capacity(d, CRITERION, outputs) for d in dims], style,
-                  color="black", linewidth=0.9, label=name)
+        left.plot(
+            dims,
+            [hebbian_capacity(d, CRITERION, outputs) for d in dims],
+            style,
+            color="black",
+            linewidth=0.9,
+            label=name,
+        )
     ticks_at(left, "x", dims)
     left.set_yscale("log")
     left.set_xlabel("dimension, d")
@@ -131,8 +129,9 @@ def draw(numbers: Numbers, figure: Any) -> None:
         told = [spread(row["ratio"]) for row in rows]
         y = np.array([one["mean"] for one in told])
         bars = [y - [one["low"] for one in told], [one["high"] for one in told] - y]
-        right.errorbar([row["items"] / row["dim"] for row in rows], y, yerr=bars, fmt="o",
-                       capsize=2, color=color, label=name)
+        right.errorbar(
+            [row["items"] / row["dim"] for row in rows], y, yerr=bars, fmt="o", capsize=2, color=color, label=name
+        )
     right.axhline(1, color="black", linewidth=0.6)
     right.set_xscale("log")
     right.set_xticks(ITEMS, [f"{share:g}" for share in ITEMS])

@@ -35,10 +35,14 @@ def _told(made: Dynamics) -> dict[str, Any]:
     course, rest = made.course, made.stages[1]
     every = max(1, len(course.loss) // 1000)
     return {
-        "levels": list(course.spec.levels), "steps": rest.steps,
-        "first": rest.first, "last": rest.last,
-        "relation_only": made.plateau_relation_accuracy, "end": float(course.loss[-1]),
-        "every": every, "loss": course.loss[::every].tolist(),
+        "levels": list(course.spec.levels),
+        "steps": rest.steps,
+        "first": rest.first,
+        "last": rest.last,
+        "relation_only": made.plateau_relation_accuracy,
+        "end": float(course.loss[-1]),
+        "every": every,
+        "loss": course.loss[::every].tolist(),
         "answer": course.answer_mass[::every].tolist(),
         "relation": course.relation_mass[::every].tolist(),
     }
@@ -52,9 +56,7 @@ def judge(numbers: Numbers) -> Judgement:
         f"{name}: {one['steps']:,} steps within 0.05 of ln D, at most {other:,} about any level "
         f"between, relation right {_number(one['relation_only'])}, the answer's mean probability "
         f"in the middle {_number(_middle(one, 'answer'))}, loss {one['end']:.4f} in the end"
-        for name, one, other in zip(
-            ("exact gradient", "fresh sequences"), runs, passing, strict=False
-        )
+        for name, one, other in zip(("exact gradient", "fresh sequences"), runs, passing, strict=False)
     )
     least = LEAST["full" if numbers["drawn"] is not None else "quick"]
     rested = [
@@ -75,9 +77,7 @@ def longest_elsewhere(run: dict[str, Any]) -> int:
         *np.arange(relation + 3 * NEAR, guess - 3 * NEAR, NEAR),
         *np.arange(recall + 3 * NEAR, relation - 3 * NEAR, NEAR),
     ]
-    return max((int((abs(loss - level) <= NEAR).sum()) for level in between), default=0) * int(
-        run["every"]
-    )
+    return max((int((abs(loss - level) <= NEAR).sum()) for level in between), default=0) * int(run["every"])
 
 
 def _middle(run: dict[str, Any], name: str) -> float | None:
@@ -110,8 +110,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     left.plot(steps, exact["loss"], color="C0", linewidth=1.2, label="exact gradient")
     for name, level in zip(("ln(RD)", "ln D", "0"), exact["levels"], strict=True):
         left.axhline(level, color="black", linewidth=0.6, linestyle=":")
-        left.annotate(name, (1, level), (3, 0), ("axes fraction", "data"), "offset points",
-                      va="center", fontsize=8)
+        left.annotate(name, (1, level), (3, 0), ("axes fraction", "data"), "offset points", va="center", fontsize=8)
     if exact["first"] is not None:
         left.axvspan(exact["first"], exact["last"], alpha=0.12, color="C1")
     right.plot(steps, exact["relation"], label="the relation's answers")

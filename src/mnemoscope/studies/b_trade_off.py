@@ -11,16 +11,21 @@ from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, St
 from mnemoscope.studies.seed_means import show, spread
 
 BASE: dict[Size, dict[str, int]] = {
-    "quick": {"subjects": 8, "relations": 8, "answers": 8, "dim": 12, "head_dim": 4,
-              "max_steps": 2**11, "batch": 128, "length": 8},
+    "quick": {
+        "subjects": 8,
+        "relations": 8,
+        "answers": 8,
+        "dim": 12,
+        "head_dim": 4,
+        "max_steps": 2**11,
+        "batch": 128,
+        "length": 8,
+    },
     "full": {"subjects": 32, "relations": 32, "answers": 8, "dim": 32, "head_dim": 8},
 }
 # At the full size the rows that could be read off the authors' picture, and of their heads as many
 # as the picture and the corners need.
-HEADS: dict[Size, tuple[int, ...]] = {
-    "quick": (1, 4, 12),
-    "full": (1, 2, 4, 6, 8, 10, 12, 14, 16, 20, 32),
-}
+HEADS: dict[Size, tuple[int, ...]] = {"quick": (1, 4, 12), "full": (1, 2, 4, 6, 8, 10, 12, 14, 16, 20, 32)}
 WIDTHS: dict[Size, tuple[int, ...]] = {"quick": (1, 16, 64), "full": (1, 16, 48, 128)}
 SEEDS: dict[Size, int] = {"quick": 4, "full": 3}
 # Holding all facts: trainings stop at 0.99, and on other sequences end a little below or above.
@@ -37,11 +42,7 @@ READ = {
 
 def measure(size: Size, bench: Bench) -> Numbers:
     """Accuracies over heads and hidden units, seed by seed, and the heads that all tokens need."""
-    specs = {
-        (m, h): Facts.read({**BASE[size], "heads": h, "width": m})
-        for m in WIDTHS[size]
-        for h in HEADS[size]
-    }
+    specs = {(m, h): Facts.read({**BASE[size], "heads": h, "width": m}) for m in WIDTHS[size] for h in HEADS[size]}
     seeds = range(bench.seed, bench.seed + SEEDS[size])
     jobs = [(spec, seed) for spec in specs.values() for seed in seeds]
     sweep(jobs, bench.store, bench.workers, lambda tally: bench.progress(tally, "trainings"))
@@ -50,10 +51,18 @@ def measure(size: Size, bench: Bench) -> Numbers:
         found = bench.store.outcomes(spec)
         accuracies = [found[seed].accuracy for seed in seeds if seed in found]
         known = [accuracy for accuracy in accuracies if accuracy is not None]
-        cells.append({"width": m, "heads": h, "accuracies": known, "facts": spec.facts,
-                      "tokens": spec.subjects + spec.relations, "dim": spec.dim,
-                      "head_dim": spec.head_dim, "read": _read(m, h) if size == "full" else None,
-                      })
+        cells.append(
+            {
+                "width": m,
+                "heads": h,
+                "accuracies": known,
+                "facts": spec.facts,
+                "tokens": spec.subjects + spec.relations,
+                "dim": spec.dim,
+                "head_dim": spec.head_dim,
+                "read": _read(m, h) if size == "full" else None,
+            }
+        )
     return {"cells": cells}
 
 
@@ -82,9 +91,7 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     widths, heads = (sorted({key[at] for key in cells}) for at in (0, 1))
     any_cell = cells[widths[0], heads[0]]
     # H d_h >= S + R, as the construction has it: a head's dimensions are for so many tokens.
-    enough = min(
-        (h for h in heads if h * any_cell["head_dim"] >= any_cell["tokens"]), default=heads[-1]
-    )
+    enough = min((h for h in heads if h * any_cell["head_dim"] >= any_cell["tokens"]), default=heads[-1])
     corners = {
         "attention alone": (widths[0], heads[-1]),
         "MLP": (widths[-1], enough),
@@ -92,14 +99,9 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
         "MLP without the heads": (widths[-1], heads[0]),
     }
     found = {name: _interval(cells[key]["accuracies"]) for name, key in corners.items()}
-    said = ", ".join(
-        f"{name} (H = {corners[name][1]}, m = {corners[name][0]}) {show(found[name])}"
-        for name in corners
-    )
+    said = ", ".join(f"{name} (H = {corners[name][1]}, m = {corners[name][0]}) {show(found[name])}" for name in corners)
     misses = [
-        abs(float(np.mean(cell["accuracies"])) - cell["read"])
-        for cell in cells.values()
-        if cell["read"] is not None
+        abs(float(np.mean(cell["accuracies"])) - cell["read"]) for cell in cells.values() if cell["read"] is not None
     ]
     if misses:
         said += f"; {np.mean(misses):.3f} from the authors' picture over {len(misses)} points"
@@ -126,9 +128,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     axes = figure.add_subplot()
     cells = pool([numbers])
     widths, heads = (sorted({key[at] for key in cells}) for at in (0, 1))
-    rows = np.array([
-        [np.mean(cells[m, h]["accuracies"] or [np.nan]) for h in heads] for m in widths
-    ])
+    rows = np.array([[np.mean(cells[m, h]["accuracies"] or [np.nan]) for h in heads] for m in widths])
     image = axes.imshow(rows, origin="lower", vmin=0, vmax=1, aspect="auto", cmap="viridis")
     axes.set_xticks(range(len(heads)), [str(h) for h in heads])
     axes.set_yticks(range(len(widths)), [str(m) for m in widths])
@@ -150,8 +150,7 @@ STUDY = Study(
     revision=2,
     source="paper B",
     place="abstract (either attention or MLP parameters) and Fig. 4 right",
-    statement="Given heads for all tokens, H d_h >= S + R, either attention or the MLP can hold "
-    "all facts.",
+    statement="Given heads for all tokens, H d_h >= S + R, either attention or the MLP can hold all facts.",
     expected="all facts with many heads and a minimal MLP, and with H d_h = S + R and m d several "
     "times S R; not with H d_h = S + R and a minimal MLP",
     rule="Accuracies of all base seeds' seeds in one. Supported if the 95 % intervals lie above "

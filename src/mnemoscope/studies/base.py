@@ -22,14 +22,7 @@ Numbers = dict[str, Any]
 BASES: dict[Size, int] = {"quick": 1, "full": 3}
 # Who says it. A paper's statement stands in its public text; what we derived from its setting is
 # ours, exponents and constants included.
-Source = Literal[
-    "paper A (statement)",
-    "ours, after paper A",
-    "paper B",
-    "ours, after paper B",
-    "news",
-    "review",
-]
+Source = Literal["paper A (statement)", "ours, after paper A", "paper B", "ours, after paper B", "news", "review"]
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,7 @@ from mnemoscope.spec import LETTERS
 from mnemoscope.studies.base import Verdict, within
 
 
-def judge_powers(
-    rows: Iterable[Mapping[str, Any]], claimed: Mapping[str, float], half: float
-) -> Verdict:
+def judge_powers(rows: Iterable[Mapping[str, Any]], claimed: Mapping[str, float], half: float) -> Verdict:
     """Rows have `axis`, `low`, `high` and theory's power on the same points, `predicted`, or None.
 
     Supported if every interval lies in its box. Refuted if one lies outside, and outside a box as

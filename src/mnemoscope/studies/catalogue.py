@@ -90,9 +90,7 @@ SEARCHES = ("b-fig1-right", "b-fig4-left")
 def load(name: str) -> Study:
     """The study of that name."""
     if name not in MODULES:
-        raise SpecError(
-            "", f"expected studies that --list shows, got {name!r}{nearest(name, MODULES)}"
-        )
+        raise SpecError("", f"expected studies that --list shows, got {name!r}{nearest(name, MODULES)}")
     return import_module(f"mnemoscope.studies.{MODULES[name]}").STUDY
 
 

@@ -13,27 +13,29 @@ from mnemoscope.studies.power import Draw, scattered
 
 
 def critical_dims(
-    bench: Bench,
-    specs: Sequence[Retrieval],
-    ranges: Sequence[tuple[int, int]],
-    tolerance: float,
+    bench: Bench, specs: Sequence[Retrieval], ranges: Sequence[tuple[int, int]], tolerance: float
 ) -> list[Numbers]:
     """The critical d of each setting, found without theory's help."""
     found = critical_many(
-        specs, "dim", ranges=list(ranges), use_theory=False, tolerance=tolerance,
-        first_seed=bench.seed, **bench.tools,
+        specs, "dim", ranges=list(ranges), use_theory=False, tolerance=tolerance, first_seed=bench.seed, **bench.tools
     )
     return [
-        {"vocab": one.spec.vocab, "length": one.spec.length, "samples": one.spec.samples,
-         "dim": one.estimate, "low": one.low, "high": one.high, "predicted": one.predicted,
-         "status": one.status}
+        {
+            "vocab": one.spec.vocab,
+            "length": one.spec.length,
+            "samples": one.spec.samples,
+            "dim": one.estimate,
+            "low": one.low,
+            "high": one.high,
+            "predicted": one.predicted,
+            "status": one.status,
+        }
         for one in found
     ]
 
 
 def draw_dims(
-    places: Sequence[Mapping[str, int]], value: Callable[[Mapping[str, int]], float],
-    tolerance: float, size: Size,
+    places: Sequence[Mapping[str, int]], value: Callable[[Mapping[str, int]], float], tolerance: float, size: Size
 ) -> Draw:
     """Numbers of all base seeds if `value` were the true critical d, for the power of a rule.
 

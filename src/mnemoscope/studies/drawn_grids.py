@@ -21,10 +21,7 @@ class Place:
     scatter: Expected
 
 
-def draw_grid(
-    places: Sequence[Place], law: Sequence[float], size: Size, value: str,
-    log_of: str | None = None,
-) -> Draw:
+def draw_grid(places: Sequence[Place], law: Sequence[float], size: Size, value: str, log_of: str | None = None) -> Draw:
     """Numbers of all base seeds if `law` were the true values; `value` is their key in a point."""
     axes = [{"axis": axis} for axis in places[0].sizes]
 
@@ -32,9 +29,7 @@ def draw_grid(
         points = []
         for place, true in zip(places, law, strict=True):
             estimate, low, high = scattered(rng, true, place.scatter.error, place.scatter.beyond)
-            points.append({
-                **place.sizes, value: estimate, "low": low, "high": high, "predicted": place.value,
-            })
+            points.append({**place.sizes, value: estimate, "low": low, "high": high, "predicted": place.value})
         return {"exponents": axes, "log_of": log_of, "points": points}
 
     return lambda rng: [base(rng) for _ in range(BASES[size])]
@@ -47,10 +42,7 @@ def as_theory(places: Sequence[Place]) -> list[float]:
 
 def pure_power(places: Sequence[Place], powers: Powers) -> list[float]:
     """A power law through theory's geometric mean on these places."""
-    logs = [
-        math.fsum(power * math.log(place.sizes[axis]) for axis, power in powers.items())
-        for place in places
-    ]
+    logs = [math.fsum(power * math.log(place.sizes[axis]) for axis, power in powers.items()) for place in places]
     return _centred(places, logs)
 
 
@@ -74,7 +66,4 @@ def say_draw(places: Sequence[Place], size: Size, what: str) -> str:
     squares = [place.scatter.error**2 + place.scatter.beyond**2 for place in places]
     typical = math.sqrt(math.fsum(squares) / len(squares))
     seeds = f"{BASES[size]} base seeds" if BASES[size] > 1 else "one base seed"
-    return (
-        f"Drawn from theory's {what} at {len(places)} places, {seeds}, scattered by {typical:.3f} "
-        "in its logarithm"
-    )
+    return f"Drawn from theory's {what} at {len(places)} places, {seeds}, scattered by {typical:.3f} in its logarithm"

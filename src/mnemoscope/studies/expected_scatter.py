@@ -31,9 +31,7 @@ class Expected:
     beyond: float = 0.0
 
 
-def expected_scatter(
-    spec: Retrieval, measure: Measure, tolerance: float, most_seeds: int
-) -> Expected:
+def expected_scatter(spec: Retrieval, measure: Measure, tolerance: float, most_seeds: int) -> Expected:
     """Of a search that ends at `spec.samples`, by the seeds that it will need."""
     return scatter_of(seed_spread(spec, measure), tolerance, most_seeds)
 
@@ -51,8 +49,7 @@ def seed_spread(spec: Retrieval, measure: Measure) -> float:
     """Standard deviation, from seed to seed, of ln N at which the measure crosses its value."""
     deviation = _over_seeds(spec, measure)[1]
     ends = [
-        _over_seeds(spec.replace(samples=max(1, round(spec.samples * step))), measure)[0]
-        for step in (1 / STEP, STEP)
+        _over_seeds(spec.replace(samples=max(1, round(spec.samples * step))), measure)[0] for step in (1 / STEP, STEP)
     ]
     slope = (ends[1] - ends[0]) / (2 * math.log(STEP))
     return deviation / slope if slope > 0 else math.inf

@@ -8,13 +8,7 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.experiments.critical import critical_many
-from mnemoscope.experiments.estimate.power_law import (
-    Points,
-    condition_number,
-    fit_power_law,
-    points_of,
-    prefer_product,
-)
+from mnemoscope.experiments.estimate.power_law import Points, condition_number, fit_power_law, points_of, prefer_product
 from mnemoscope.experiments.fit import fit
 from mnemoscope.spec import LETTERS, Retrieval
 from mnemoscope.spec.validators import Measure
@@ -27,20 +21,31 @@ Axes = Sequence[tuple[str, Sequence[int]]]
 
 
 def measure_exponents(
-    bench: Bench, base: dict[str, Any], axes: Axes, *, measure: Measure = "accuracy",
-    log_of: str | None = None, tolerance: float = 0.1, most_seeds: int = 32,
+    bench: Bench,
+    base: dict[str, Any],
+    axes: Axes,
+    *,
+    measure: Measure = "accuracy",
+    log_of: str | None = None,
+    tolerance: float = 0.1,
+    most_seeds: int = 32,
 ) -> Numbers:
     """The critical N of every point of the grid, and the powers of the axes in it."""
     scaling = fit(
-        base, axes, "samples", measure=measure, log_of=log_of, tolerance=tolerance,
-        most_seeds=most_seeds, first_seed=bench.seed, **bench.tools,
+        base,
+        axes,
+        "samples",
+        measure=measure,
+        log_of=log_of,
+        tolerance=tolerance,
+        most_seeds=most_seeds,
+        first_seed=bench.seed,
+        **bench.tools,
     ).as_dict()
     theory = {row["axis"]: row["value"] for row in scaling["predicted"] or ()}
     forms = scaling["forms"]
     return {
-        "exponents": [
-            {**row, "predicted": theory.get(row["axis"])} for row in scaling["exponents"]
-        ],
+        "exponents": [{**row, "predicted": theory.get(row["axis"])} for row in scaling["exponents"]],
         "forms": None if forms is None else forms["verdict"],
         "criterion": None if forms is None else forms["criterion"],
         "log_of": log_of,
@@ -76,8 +81,7 @@ def points_in(axes: Sequence[str], numbers: Numbers, value: str = "samples") -> 
     over = [1.0 if log_of is None else math.log(point[log_of]) for point in kept]
     rows = [[float(point[axis]) for axis in axes] for point in kept]
     ends = [
-        (point[value] / log, point["low"] / log, point["high"] / log)
-        for point, log in zip(kept, over, strict=True)
+        (point[value] / log, point["low"] / log, point["high"] / log) for point, log in zip(kept, over, strict=True)
     ]
     return points_of(axes, rows, ends)
 
@@ -90,25 +94,32 @@ def product_over_sum(numbers: Numbers) -> float | None:
 def critical_points(bench: Bench, specs: Sequence[Retrieval]) -> list[Numbers]:
     """The critical N of each setting, found without theory's help."""
     found = critical_many(
-        specs, "samples", ranges=[(max(1, spec.vocab // 16), None) for spec in specs],
-        use_theory=False, first_seed=bench.seed, **bench.tools,
+        specs,
+        "samples",
+        ranges=[(max(1, spec.vocab // 16), None) for spec in specs],
+        use_theory=False,
+        first_seed=bench.seed,
+        **bench.tools,
     )
     return [
-        {"law": one.spec.embedding, "dim": one.spec.dim, "length": one.spec.length,
-         "samples": one.estimate, "low": one.low, "high": one.high, "status": one.status}
+        {
+            "law": one.spec.embedding,
+            "dim": one.spec.dim,
+            "length": one.spec.length,
+            "samples": one.estimate,
+            "low": one.low,
+            "high": one.high,
+            "status": one.status,
+        }
         for one in found
     ]
 
 
-def draw_critical(
-    axes: Any, along: str, points: Sequence[Numbers], label: str, color: str = "C0"
-) -> None:
+def draw_critical(axes: Any, along: str, points: Sequence[Numbers], label: str, color: str = "C0") -> None:
     """Critical N with its interval along one size."""
     y = [one["samples"] for one in points]
-    bars = [[one["samples"] - one["low"] for one in points],
-            [one["high"] - one["samples"] for one in points]]
-    axes.errorbar([one[along] for one in points], y, yerr=bars, fmt="o-", capsize=2, color=color,
-                  label=label)
+    bars = [[one["samples"] - one["low"] for one in points], [one["high"] - one["samples"] for one in points]]
+    axes.errorbar([one[along] for one in points], y, yerr=bars, fmt="o-", capsize=2, color=color, label=label)
 
 
 def _known(numbers: Numbers) -> bool:
@@ -125,8 +136,11 @@ def say_exponents(numbers: Numbers, what: str = "critical N") -> str:
 
 
 def draw_exponents(
-    numbers: Numbers, figure: Any, leading: Mapping[str, float] | None = None,
-    value: str = "samples", what: str = "critical N",
+    numbers: Numbers,
+    figure: Any,
+    leading: Mapping[str, float] | None = None,
+    value: str = "samples",
+    what: str = "critical N",
 ) -> None:
     """A measured value against theory's, and the powers with their intervals."""
     left, right = figure.subplots(1, 2)

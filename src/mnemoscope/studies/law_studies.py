@@ -11,22 +11,9 @@ from mnemoscope.spec import LETTERS
 from mnemoscope.spec.validators import Measure
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size
 from mnemoscope.studies.boxes import judge_powers, say_rule
-from mnemoscope.studies.drawn_grids import (
-    Place,
-    as_theory,
-    draw_grid,
-    pure_power,
-    say_draw,
-    sum_of_powers,
-)
+from mnemoscope.studies.drawn_grids import Place, as_theory, draw_grid, pure_power, say_draw, sum_of_powers
 from mnemoscope.studies.expected_scatter import expected_scatter
-from mnemoscope.studies.exponents import (
-    Axes,
-    fit_pooled,
-    measure_exponents,
-    product_over_sum,
-    say_exponents,
-)
+from mnemoscope.studies.exponents import Axes, fit_pooled, measure_exponents, product_over_sum, say_exponents
 from mnemoscope.studies.power import Draw, rehearse
 from mnemoscope.studies.rival_laws import CRITICAL_SAMPLES, Powers, half_width, nearest, rivals_of
 from mnemoscope.theory.critical import critical_value
@@ -95,8 +82,13 @@ class ClaimedLaw:
         """The critical N of every point of the grid."""
         grid = self.grids[size]
         return measure_exponents(
-            bench, dict(grid.base), grid.axes, measure=self.quantity, log_of=self.log_of,
-            tolerance=grid.tolerance, most_seeds=grid.most_seeds,
+            bench,
+            dict(grid.base),
+            grid.axes,
+            measure=self.quantity,
+            log_of=self.log_of,
+            tolerance=grid.tolerance,
+            most_seeds=grid.most_seeds,
         )
 
     def judge(self, numbers: Numbers) -> Judgement:

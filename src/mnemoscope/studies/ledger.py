@@ -23,17 +23,7 @@ from mnemoscope.engine.files import check_place, whole_file
 from mnemoscope.engine.record import NUMERICS_VERSION, versions
 from mnemoscope.spec import SpecError
 from mnemoscope.store.schema import default_path
-from mnemoscope.studies.base import (
-    Bench,
-    Earlier,
-    Judgement,
-    Numbers,
-    Power,
-    Size,
-    Study,
-    Verdict,
-    agreed,
-)
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, Verdict, agreed
 from mnemoscope.studies.fingerprints import REVISIONS
 from mnemoscope.studies.trials import Trials, trials_of
 
@@ -140,11 +130,7 @@ class Claim:
             "rule": earlier.rule,
             "power": None,
             "bases": [_made(entry) for entry in self.entries],
-            "replaced": {
-                "date": earlier.date,
-                "rule": self.study.rule,
-                "statement": self.study.statement,
-            },
+            "replaced": {"date": earlier.date, "rule": self.study.rule, "statement": self.study.statement},
         }
 
     def _about(self) -> dict[str, Any]:
@@ -224,17 +210,12 @@ class Ledger:
             listed = told["entries"] if format_ <= FORMAT else []
             entries = [read_entry(one if format_ > 2 else _with_revision(one)) for one in listed]
         except OSError as error:
-            raise SpecError(
-                "ledger", f"expected a readable file, got {shown} ({error.strerror})"
-            ) from None
+            raise SpecError("ledger", f"expected a readable file, got {shown} ({error.strerror})") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise SpecError(
-                "ledger", f"expected a ledger that `reproduce` wrote, got {shown}"
-            ) from None
+            raise SpecError("ledger", f"expected a ledger that `reproduce` wrote, got {shown}") from None
         if format_ > FORMAT:
             raise SpecError(
-                "ledger", f"expected format {FORMAT} or older, got {format_} in {shown}: a newer "
-                "mnemoscope wrote it",
+                "ledger", f"expected format {FORMAT} or older, got {format_} in {shown}: a newer mnemoscope wrote it"
             )
         self.entries = {(one.study, one.size, one.base): one for one in entries}
 
@@ -274,8 +255,7 @@ class Ledger:
             yield
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
-            raise SpecError("ledger", f"expected a place to write to, got {str(self.path)!r} "
-                            f"({reason})") from None
+            raise SpecError("ledger", f"expected a place to write to, got {str(self.path)!r} ({reason})") from None
 
     def check_place(self) -> None:
         """Refuse a place that cannot be written to, before any work goes into it.
@@ -322,24 +302,14 @@ def measure_one(study: Study, size: Size, base: int, bench: Bench) -> Entry:
     began = time.perf_counter()
     power = None if study.power is None else study.power(size).as_dict()
     numbers = study.measure(size, bench)
-    made = {
-        **versions(), "device": jax.devices()[0].device_kind,
-        "date": time.strftime("%Y-%m-%d", time.gmtime()),
-    }
+    made = {**versions(), "device": jax.devices()[0].device_kind, "date": time.strftime("%Y-%m-%d", time.gmtime())}
     seconds = round(time.perf_counter() - began, 1)
     trials = trials_of(bench.store, bench.asked)
-    return Entry(
-        study.id, size, base, study.revision, numbers,
-        seconds=seconds, made=made, trials=trials, power=power,
-    )
+    return Entry(study.id, size, base, study.revision, numbers, seconds=seconds, made=made, trials=trials, power=power)
 
 
 def run_studies(
-    studies: Sequence[Study],
-    size: Size,
-    bases: int,
-    ledger: Ledger,
-    bench: Callable[[Study, int], Bench],
+    studies: Sequence[Study], size: Size, bases: int, ledger: Ledger, bench: Callable[[Study, int], Bench]
 ) -> list[Claim]:
     """Measure what the ledger does not have yet, study by study, and tell all."""
     for study in studies:

@@ -43,9 +43,14 @@ def power_of(points: Sequence[dict[str, Any]], k: float) -> dict[str, float] | N
     (power,) = law.exponents
     constants = size / np.exp(y)
     return {
-        "power": power.value, "low": power.low, "high": power.high, "scatter": law.scatter,
-        "points": len(kept), "constant": float(np.exp(np.mean(np.log(constants)))),
-        "constant_low": float(constants.min()), "constant_high": float(constants.max()),
+        "power": power.value,
+        "low": power.low,
+        "high": power.high,
+        "scatter": law.scatter,
+        "points": len(kept),
+        "constant": float(np.exp(np.mean(np.log(constants)))),
+        "constant_low": float(constants.min()),
+        "constant_high": float(constants.max()),
     }
 
 
@@ -66,8 +71,10 @@ def compare_logs(points: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     count = len(kept)
     ranked = sorted(held, key=lambda k: held[k])
     return {
-        "best": ranked[0], "lead": count * _log_ratio(held[ranked[1]], held[ranked[0]]),
-        "logs": logs, "free_power": power,
+        "best": ranked[0],
+        "lead": count * _log_ratio(held[ranked[1]], held[ranked[0]]),
+        "logs": logs,
+        "free_power": power,
         # Residuals of (L2) in ln N, over p, are residuals in ln size, as those of (L1) are.
         "over_power": count * _log_ratio(of_power / power**2, with_logs),
         "scatter": {log_name(k): math.sqrt(value) for k, value in held.items()},
@@ -75,8 +82,7 @@ def compare_logs(points: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def judge_logs(
-    fit: dict[str, float] | None, forms: dict[str, Any] | None, least: float, most: float, *,
-    ahead: bool,
+    fit: dict[str, float] | None, forms: dict[str, Any] | None, least: float, most: float, *, ahead: bool
 ) -> Verdict:
     """By the power in the best form, which must lie in the box.
 

@@ -31,10 +31,7 @@ CLAIMED = {"vocab": 1.0, "length": -1.0}
 # What our laws say of it: interference has d^2 as V, attention's noises raise d with L.
 # There are as many samples for every fact, so that N grows with V.
 RIVALS = {
-    law.name: {
-        "vocab": powers.get("vocab", 0.0) + powers.get("samples", 0.0),
-        "length": powers.get("length", 0.0),
-    }
+    law.name: {"vocab": powers.get("vocab", 0.0) + powers.get("samples", 0.0), "length": powers.get("length", 0.0)}
     for law in LAWS
     if (powers := law.critical("dim")) is not None
 }
@@ -45,10 +42,7 @@ RIVAL, AWAY = nearest(CLAIMED, RIVALS, AXES)
 def measure(size: Size, bench: Bench) -> Numbers:
     """The d at which half of V facts are named, over V and L."""
     cells = [(V, L) for V in VOCABS[size] for L in LENGTHS[size]]
-    specs = [
-        Retrieval(vocab=V, dim=VOCABS[size][V][0], length=L, samples=SAMPLES_A_FACT * V)
-        for V, L in cells
-    ]
+    specs = [Retrieval(vocab=V, dim=VOCABS[size][V][0], length=L, samples=SAMPLES_A_FACT * V) for V, L in cells]
     ranges = [VOCABS[size][V] for V, _ in cells]
     return {"points": critical_dims(bench, specs, ranges, TOLERANCE[size])}
 
@@ -88,7 +82,9 @@ def power(size: Size) -> Power:
         return draw_dims(places, value, TOLERANCE[size], size)
 
     return rehearse(
-        judge_all, drawn(CLAIMED), {name: drawn(powers) for name, powers in RIVALS.items()},
+        judge_all,
+        drawn(CLAIMED),
+        {name: drawn(powers) for name, powers in RIVALS.items()},
         note=say_drawn(len(places), TOLERANCE[size], size, "each law's critical d"),
     )
 
@@ -102,13 +98,12 @@ def draw(numbers: Numbers, figure: Any) -> None:
     for at, length in enumerate(lengths):
         some = [point for point in points if point["length"] == length]
         x = [point["dim"] for point in some]
-        bars = [[point["dim"] - point["low"] for point in some],
-                [point["high"] - point["dim"] for point in some]]
-        axes.errorbar(x, [point["vocab"] for point in some], xerr=bars, fmt="o-", capsize=2,
-                      color=f"C{at}", label=f"L = {length}")
+        bars = [[point["dim"] - point["low"] for point in some], [point["high"] - point["dim"] for point in some]]
+        axes.errorbar(
+            x, [point["vocab"] for point in some], xerr=bars, fmt="o-", capsize=2, color=f"C{at}", label=f"L = {length}"
+        )
         claimed = [first["vocab"] * d / first["dim"] * length / first["length"] for d in x]
-        axes.plot(x, claimed, ":", color=f"C{at}", linewidth=0.9,
-                  label="claimed: V as d L" if at == 0 else None)
+        axes.plot(x, claimed, ":", color=f"C{at}", linewidth=0.9, label="claimed: V as d L" if at == 0 else None)
     dims = [point["dim"] for point in points]
     vocabs = [point["vocab"] for point in points]
     plain_log_ticks(axes, "x", min(dims), max(dims))

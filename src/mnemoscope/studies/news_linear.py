@@ -32,10 +32,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
 def power(size: Size) -> Power:
     """Where the summary is right, and where another law or theory is."""
     places = critical_places(Grid(AXES[size], {"vocab": VOCAB[size]}), "accuracy")
-    rivals = {
-        name: draw_grid(places, pure_power(places, powers), size, "samples")
-        for name, powers in RIVALS.items()
-    }
+    rivals = {name: draw_grid(places, pure_power(places, powers), size, "samples") for name, powers in RIVALS.items()}
     theory = draw_grid(places, as_theory(places), size, "samples")
     refuted = verdicts_of(judge_all, theory, DRAWS)["refuted"] / DRAWS
     note = (

@@ -68,9 +68,7 @@ def _stand_back() -> None:
         os.nice(max(0, 10 - os.nice(0)))
 
 
-def pieces_left(
-    studies: Sequence[Study], size: Size, bases: int, ledger: Ledger, *, side_by_side: bool
-) -> list[Piece]:
+def pieces_left(studies: Sequence[Study], size: Size, bases: int, ledger: Ledger, *, side_by_side: bool) -> list[Piece]:
     """What the ledger does not have: searches, then the longest, so that no long one comes last.
 
     Base seeds of a study are one piece where they run side by side, else one each.
@@ -81,9 +79,7 @@ def pieces_left(
         parts = [some] if side_by_side else [[base] for base in some]
         pieces: list[Piece] = [(study.id, size, tuple(part)) for part in parts if part]
         left += pieces
-    return sorted(
-        left, key=lambda piece: (piece[0] not in SEARCHES, -MINUTES[piece[0]][size == "full"])
-    )
+    return sorted(left, key=lambda piece: (piece[0] not in SEARCHES, -MINUTES[piece[0]][size == "full"]))
 
 
 # The large sizes are for a GPU: on two cores they take about so many times as long.
@@ -123,10 +119,7 @@ def run_at_once(
     alone = len(pieces) == 1  # several would talk all at once
     ahead = {piece for piece in pieces if piece[0] in SEARCHES} or set(pieces)
     with ProcessPoolExecutor(processes, context, initializer=_be_stopped) as pool:
-        under_way = {
-            pool.submit(_run, piece, device, store, ledger, alone, piece in ahead): piece
-            for piece in pieces
-        }
+        under_way = {pool.submit(_run, piece, device, store, ledger, alone, piece in ahead): piece for piece in pieces}
         try:
             for future in as_completed(under_way):
                 yield under_way[future], future.result()
@@ -161,9 +154,7 @@ def _telling(what: str) -> Callable[[Tally, str], None]:
     return tell
 
 
-def _run(
-    piece: Piece, device: Device, store: Path, ledger: Path, aloud: bool, ahead: bool
-) -> float:
+def _run(piece: Piece, device: Device, store: Path, ledger: Path, aloud: bool, ahead: bool) -> float:
     name, size, bases = piece
     if not ahead:
         _stand_back()

@@ -29,7 +29,4 @@ def _pool(points: Sequence[Point], value: str) -> Point:
     logs = [math.log(point[value]) for point in points]
     mean = math.fsum(w * log for w, log in zip(weights, logs, strict=True)) / total
     reach = 1.96 / math.sqrt(total)
-    return {
-        **points[0],
-        value: math.exp(mean), "low": math.exp(mean - reach), "high": math.exp(mean + reach),
-    }
+    return {**points[0], value: math.exp(mean), "low": math.exp(mean - reach), "high": math.exp(mean + reach)}

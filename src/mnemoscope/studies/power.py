@@ -21,22 +21,12 @@ DRAWS = 200
 ENOUGH = 0.8
 
 
-def rehearse(
-    judge_all: JudgeAll,
-    claim: Draw,
-    rivals: Mapping[str, Draw],
-    *,
-    note: str,
-    draws: int = DRAWS,
-) -> Power:
+def rehearse(judge_all: JudgeAll, claim: Draw, rivals: Mapping[str, Draw], *, note: str, draws: int = DRAWS) -> Power:
     """How often the rule says supported where the claim is right, and where each rival is."""
     verdicts = verdicts_of(judge_all, claim, draws)
     supported = verdicts["supported"] / draws
     note += f"; where the claim is right, refuted in {verdicts['refuted'] / draws:.2f} of the draws"
-    shares = {
-        name: verdicts_of(judge_all, rival, draws)["supported"] / draws
-        for name, rival in rivals.items()
-    }
+    shares = {name: verdicts_of(judge_all, rival, draws)["supported"] / draws for name, rival in rivals.items()}
     return Power(supported, shares, draws, note)
 
 
@@ -46,9 +36,7 @@ def verdicts_of(judge_all: JudgeAll, draw: Draw, draws: int = DRAWS) -> Counter[
     return Counter(judge_all(draw(rng)).verdict for _ in range(draws))
 
 
-def scattered(
-    rng: np.random.Generator, value: float, error: float, spread: float = 0.0
-) -> tuple[float, float, float]:
+def scattered(rng: np.random.Generator, value: float, error: float, spread: float = 0.0) -> tuple[float, float, float]:
     """An estimate of `value` and its 95 % interval.
 
     `error` is the standard error of its logarithm, which the interval knows of; `spread` is what

@@ -22,14 +22,16 @@ def measure(size: Size, bench: Bench) -> Numbers:
     specs = [BASE[size].replace(samples=n, then="adamw", steps=STEPS[size]) for n in SAMPLES[size]]
     rows = []
     for spec, trials in zip(specs, run_settings(bench, specs, SEEDS[size]), strict=True):
-        before = [
-            next(step for step in trial.steps if step.name == "V2").accuracy for trial in trials
-        ]
+        before = [next(step for step in trial.steps if step.name == "V2").accuracy for trial in trials]
         after = [trial.accuracy or 0.0 for trial in trials]
-        rows.append({
-            "samples": spec.samples, "three": told(before), "more": told(after),
-            "gain": spread([end - start for start, end in zip(before, after, strict=True)]),
-        })
+        rows.append(
+            {
+                "samples": spec.samples,
+                "three": told(before),
+                "more": told(after),
+                "gain": spread([end - start for start, end in zip(before, after, strict=True)]),
+            }
+        )
     return {"steps": STEPS[size], "rows": rows}
 
 
@@ -37,7 +39,8 @@ def say(numbers: Numbers) -> str:
     """The accuracies in one line."""
     return "; ".join(
         f"N = {row['samples']:,}: {show(row['three'])} after three steps, {show(row['more'])} "
-        f"after {numbers['steps']} more" for row in numbers["rows"]
+        f"after {numbers['steps']} more"
+        for row in numbers["rows"]
     )
 
 

@@ -6,25 +6,14 @@ from typing import Any
 from mnemoscope.experiments.estimate.power_law import DECISIVE
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study
 from mnemoscope.studies.drawn_grids import as_theory, draw_grid, say_draw, sum_of_powers
-from mnemoscope.studies.exponents import (
-    draw_exponents,
-    fit_pooled,
-    measure_exponents,
-    product_over_sum,
-    say_exponents,
-)
+from mnemoscope.studies.exponents import draw_exponents, fit_pooled, measure_exponents, product_over_sum, say_exponents
 from mnemoscope.studies.law_studies import Grid, critical_places
 from mnemoscope.studies.power import rehearse
 from mnemoscope.studies.rival_laws import CRITICAL_SAMPLES
 
 GRIDS: dict[Size, Grid] = {
-    "quick": Grid(
-        [("vocab", (128, 192, 256)), ("length", (16, 32, 64))], {"dim": 96, "test_samples": 64}
-    ),
-    "full": Grid(
-        [("vocab", (512, 1024, 2048)), ("length", (32, 64, 128, 256))],
-        {"dim": 512, "test_samples": 64},
-    ),
+    "quick": Grid([("vocab", (128, 192, 256)), ("length", (16, 32, 64))], {"dim": 96, "test_samples": 64}),
+    "full": Grid([("vocab", (512, 1024, 2048)), ("length", (32, 64, 128, 256))], {"dim": 512, "test_samples": 64}),
 }
 # Of V and L in what the first gradient needs: the powers of a rival that adds them.
 ADDED = {axis: CRITICAL_SAMPLES["first_gradient"][axis] for axis in ("vocab", "length")}
@@ -97,8 +86,7 @@ STUDY = Study(
             measured="critical N goes as V^1.35 [1.25, 1.46, theory 1.55] L^0.98 [0.90, 1.05, "
             "theory 0.96] over 12 points; Akaike's criterion is +43.1 for a product over a sum",
             verdict="supported",
-            reason="Base seeds are pooled in one fit, and the power of the comparison is computed "
-            "before the run.",
+            reason="Base seeds are pooled in one fit, and the power of the comparison is computed before the run.",
         ),
     ),
 )

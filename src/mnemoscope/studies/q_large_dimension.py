@@ -21,14 +21,8 @@ ENOUGH = 2.0
 def measure(size: Size, bench: Bench) -> Numbers:
     """Critical N over L at d > V, beside what it takes to have seen half of the tokens."""
     V, d = VOCAB[size], DIM[size]
-    specs = [
-        Retrieval(vocab=V, dim=d, length=L, samples=2, embedding=law)
-        for law in LAWS for L in LENGTHS[size]
-    ]
-    return {
-        "vocab": V, "dim": d, "seen": coverage_samples(specs[0], 0.5),
-        "points": critical_points(bench, specs),
-    }
+    specs = [Retrieval(vocab=V, dim=d, length=L, samples=2, embedding=law) for law in LAWS for L in LENGTHS[size]]
+    return {"vocab": V, "dim": d, "seen": coverage_samples(specs[0], 0.5), "points": critical_points(bench, specs)}
 
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
@@ -40,18 +34,15 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
         some = [point for point in points if point["law"] == law]
         fine = [point["length"] for point in some if point["high"] < ENOUGH * seen]
         parts.append(
-            f"{law}: " + ", ".join(
-                f"{point['samples'] / seen:.2f} at L = {point['length'] / V:.2g} V"
-                for point in some
-            ) + (f", enough to L = {max(fine)}" if fine else ", nowhere enough")
+            f"{law}: "
+            + ", ".join(f"{point['samples'] / seen:.2f} at L = {point['length'] / V:.2g} V" for point in some)
+            + (f", enough to L = {max(fine)}" if fine else ", nowhere enough")
         )
     said = f"d = {d / V:.2g} V, critical N over what having seen half of the tokens takes: "
     said += "; ".join(parts)
     if any(point["low"] > ENOUGH * seen for point in points):
         return Judgement(said, "refuted")
-    all_fine = len(points) == len(bases[0]["points"]) and all(
-        point["high"] < ENOUGH * seen for point in points
-    )
+    all_fine = len(points) == len(bases[0]["points"]) and all(point["high"] < ENOUGH * seen for point in points)
     return Judgement(said, "supported" if all_fine else "inconclusive")
 
 
@@ -87,8 +78,7 @@ STUDY = Study(
     place="why do three steps suffice when d > V?",
     statement="Three steps suffice when d > V, at every length: interference is gone, and what is "
     "left to do is to see the tokens.",
-    expected="critical N within a factor of two of what any learner needs, however long sequences "
-    "are",
+    expected="critical N within a factor of two of what any learner needs, however long sequences are",
     rule="Critical N (accuracy 0.5) at d > V over L, random and orthonormal embeddings, the bases "
     "pooled, over the N at which half of the tokens have been seen. Supported if at every length "
     "the 95 % interval lies below 2, refuted if at one it lies above; up to which length it holds "
@@ -108,8 +98,7 @@ STUDY = Study(
             measured="critical N over what having seen half of the tokens takes: 2.00 at d = 0.25 "
             "V, 1.01 at d = 0.5 V, 1.00 at d = 1 V, 1.00 at d = 2 V, 1.00 at d = 4 V",
             verdict="supported",
-            reason="It was measured at one short length, L = 32; a-orthogonal, at L = 2 V, said "
-            "otherwise.",
+            reason="It was measured at one short length, L = 32; a-orthogonal, at L = 2 V, said otherwise.",
         ),
     ),
 )

@@ -19,10 +19,9 @@ SEEDS: dict[Size, int] = {"quick": 4, "full": 16}
 def measure(size: Size, bench: Bench) -> Numbers:
     """What an MLP adds to the accuracy of attention alone, at small and at large d."""
     specs = {
-        (dim, name): Retrieval.read({
-            **BASE[size], "dim": dim,
-            **({} if name == "none" else {"width": WIDTH[size], "activation": name}),
-        })
+        (dim, name): Retrieval.read(
+            {**BASE[size], "dim": dim, **({} if name == "none" else {"width": WIDTH[size], "activation": name})}
+        )
         for dim in DIMS[size]
         for name in ("none", *ACTIVATIONS)
     }
@@ -30,8 +29,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
     return {
         "width": WIDTH[size],
         "rows": [
-            {"dim": dim, "activation": name,
-             "gain": difference(found[dim, name], found[dim, "none"])}
+            {"dim": dim, "activation": name, "gain": difference(found[dim, name], found[dim, "none"])}
             for dim in DIMS[size]
             for name in ACTIVATIONS
         ],
@@ -43,7 +41,8 @@ def judge(numbers: Numbers) -> Judgement:
     rows = numbers["rows"]
     said = "change of accuracy with an MLP: " + "; ".join(
         f"{one['activation']} at d = {one['dim']} {one['gain']['mean']:+.3f} "
-        f"[{one['gain']['low']:+.3f}, {one['gain']['high']:+.3f}]" for one in rows
+        f"[{one['gain']['low']:+.3f}, {one['gain']['high']:+.3f}]"
+        for one in rows
     )
     if any(one["gain"]["high"] < 0 for one in rows):
         return Judgement(said, "supported")
@@ -57,9 +56,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     for at, name in enumerate(ACTIVATIONS):
         some = [one for one in numbers["rows"] if one["activation"] == name]
         label = f"{name}, m = {numbers['width']}"
-        draw_curve(
-            axes, [one["dim"] for one in some], [one["gain"] for one in some], label, f"C{at}"
-        )
+        draw_curve(axes, [one["dim"] for one in some], [one["gain"] for one in some], label, f"C{at}")
     axes.axhline(0, color="black", linewidth=0.8)
     axes.set_xlabel("dimension, d")
     axes.set_ylabel("accuracy with an MLP less without")

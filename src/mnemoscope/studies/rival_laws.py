@@ -35,9 +35,7 @@ CRITICAL_WIDTH: Mapping[str, Powers] = {
 WIDEST = 0.25
 
 
-def rivals_of(
-    name: str, laws: Mapping[str, Powers], axes: Collection[str]
-) -> dict[str, dict[str, float]]:
+def rivals_of(name: str, laws: Mapping[str, Powers], axes: Collection[str]) -> dict[str, dict[str, float]]:
     """All laws but this one, on the axes that are varied."""
     return {
         rival: {axis: powers[axis] for axis in axes if axis in powers}
@@ -52,9 +50,7 @@ def distance(first: Powers, second: Powers, axes: Collection[str]) -> float:
     return max((abs(first[axis] - second[axis]) for axis in shared), default=0.0)
 
 
-def nearest(
-    claimed: Powers, rivals: Mapping[str, Powers], axes: Collection[str]
-) -> tuple[str, float]:
+def nearest(claimed: Powers, rivals: Mapping[str, Powers], axes: Collection[str]) -> tuple[str, float]:
     """The rival that is hardest to tell from the claim, and how far away it is."""
     name = min(rivals, key=lambda rival: distance(claimed, rivals[rival], axes))
     return name, distance(claimed, rivals[name], axes)

@@ -32,11 +32,15 @@ def fit_growth(points: Sequence[dict[str, Any]], *, log: bool) -> dict[str, Any]
     (power,) = law.exponents
     constants = size[:, 0] / np.exp(y)
     return {
-        "power": power.value, "low": power.low, "high": power.high, "scatter": law.scatter,
+        "power": power.value,
+        "low": power.low,
+        "high": power.high,
+        "scatter": law.scatter,
         "points": len(kept),
         # size = constant x stored (ln stored), the power held at one: its geometric mean and range.
         "constant": float(np.exp(np.mean(np.log(constants)))),
-        "constant_low": float(constants.min()), "constant_high": float(constants.max()),
+        "constant_low": float(constants.min()),
+        "constant_high": float(constants.max()),
     }
 
 
@@ -85,9 +89,7 @@ def draw_points(axes: Any, points: Sequence[dict[str, Any]], label: str, color: 
     y = np.array([one["stored"] for one in kept], float)
     low = np.array([one["low"] or one["stored"] for one in kept], float)
     high = np.array([one["high"] or one["stored"] for one in kept], float)
-    axes.errorbar(
-        x, y, yerr=[y - low, high - y], fmt="o", markersize=3.5, capsize=2, color=color, label=label
-    )
+    axes.errorbar(x, y, yerr=[y - low, high - y], fmt="o", markersize=3.5, capsize=2, color=color, label=label)
 
 
 def scale_axes(axes: Any, points: Sequence[dict[str, Any]], x_name: str, y_name: str) -> None:

@@ -29,9 +29,7 @@ def estimate(each: Sequence[float | None], resolution: float) -> dict[str, float
     # A limit lies anywhere in its bracket, uniformly in the logarithm: width^2 / 12.
     variance = statistics.variance(logs) + math.log1p(resolution) ** 2 / 12
     half = float(stdtrit(len(logs) - 1, 0.975)) * math.sqrt(variance / len(logs))
-    return {
-        "stored": math.exp(middle), "low": math.exp(middle - half), "high": math.exp(middle + half),
-    }
+    return {"stored": math.exp(middle), "low": math.exp(middle - half), "high": math.exp(middle + half)}
 
 
 def pool_limits(bases: Sequence[Sequence[Point]], by: Sequence[str]) -> list[Point]:
@@ -40,14 +38,11 @@ def pool_limits(bases: Sequence[Sequence[Point]], by: Sequence[str]) -> list[Poi
     for point in (point for points in bases for point in points):
         places.setdefault(tuple(point[name] for name in by), []).append(point)
     return [
-        {**points[0], **limit_point(
-            [limit for point in points for limit in point["each"]], points[0]["resolution"])}
+        {**points[0], **limit_point([limit for point in points for limit in point["each"]], points[0]["resolution"])}
         for points in places.values()
     ]
 
 
-def draw_limits(
-    rng: np.random.Generator, value: float, scatter: float, seeds: int
-) -> list[float | None]:
+def draw_limits(rng: np.random.Generator, value: float, scatter: float, seeds: int) -> list[float | None]:
     """What so many seeds might find where the limit is `value`, for a rule's power."""
     return [value * float(np.exp(rng.normal(0.0, scatter))) for _ in range(seeds)]

@@ -13,13 +13,13 @@ from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Numbers
 
 
-def run_settings(
-    bench: Bench, specs: Sequence[Retrieval], seeds: int, what: str = "trials"
-) -> list[list[Trial]]:
+def run_settings(bench: Bench, specs: Sequence[Retrieval], seeds: int, what: str = "trials") -> list[list[Trial]]:
     """The trials of every setting that did not crash, seeds in order."""
     numbers = range(bench.seed, bench.seed + seeds)
     sweep(
-        [(spec, seed) for spec in specs for seed in numbers], bench.store, bench.workers,
+        [(spec, seed) for spec in specs for seed in numbers],
+        bench.store,
+        bench.workers,
         lambda tally: bench.progress(tally, what),
     )
     found = [[bench.store.get(spec, seed) for seed in numbers] for spec in specs]
@@ -55,9 +55,7 @@ def show(one: Numbers) -> str:
     return f"{one['mean']:.3f} [{one['low']:.3f}, {one['high']:.3f}]"
 
 
-def draw_curve(
-    axes: Any, x: Sequence[float], rows: Sequence[Numbers], label: str | None, color: str = "C0"
-) -> None:
+def draw_curve(axes: Any, x: Sequence[float], rows: Sequence[Numbers], label: str | None, color: str = "C0") -> None:
     """Means with their intervals along a size."""
     y = [one["mean"] for one in rows]
     bars = [[one["mean"] - one["low"] for one in rows], [one["high"] - one["mean"] for one in rows]]
@@ -68,9 +66,7 @@ def draw_bars(axes: Any, names: Sequence[str], rows: Sequence[Numbers], color: s
     """Means as bars, with their intervals."""
     means = np.array([one["mean"] or 0.0 for one in rows], float)
     low = np.array([one["low"] if one["low"] is not None else one["mean"] for one in rows], float)
-    high = np.array(
-        [one["high"] if one["high"] is not None else one["mean"] for one in rows], float
-    )
+    high = np.array([one["high"] if one["high"] is not None else one["mean"] for one in rows], float)
     axes.bar(range(len(rows)), means, yerr=[means - low, high - means], capsize=3, color=color)
     # Many bars are narrow: a name of two words has a line for each.
     told = [name.replace(" ", "\n", 1) for name in names] if len(names) > 6 else names

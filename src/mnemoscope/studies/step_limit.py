@@ -20,8 +20,7 @@ MOVED = 0.05
 
 
 def measure_limits(
-    bench: Bench, specs: Sequence[Memory], steps: int, *, criterion: float, seeds: int,
-    resolution: float,
+    bench: Bench, specs: Sequence[Memory], steps: int, *, criterion: float, seeds: int, resolution: float
 ) -> list[Point]:
     """Weights of a layer against items, every seed's limit, and its limit with half of the steps.
 
@@ -29,13 +28,17 @@ def measure_limits(
     """
     both = [spec.replace(max_steps=limit) for limit in (steps, steps // 2) for spec in specs]
     found = capacity_many(
-        both, criterion, resolution=resolution, seeds=seeds, most_seeds=seeds,
-        first_seed=bench.seed, **bench.tools,
+        both, criterion, resolution=resolution, seeds=seeds, most_seeds=seeds, first_seed=bench.seed, **bench.tools
     )
     each = [list(capacity.limits.each) for capacity in found.points]
     return [
         limit_point(
-            full, resolution, half=half, dim=spec.dim, width=spec.width, outputs=spec.outputs,
+            full,
+            resolution,
+            half=half,
+            dim=spec.dim,
+            width=spec.width,
+            outputs=spec.outputs,
             size=spec.dim * (spec.width or spec.dim),
         )
         for spec, full, half in zip(specs, each, each[len(specs) :], strict=False)
@@ -79,9 +82,7 @@ def say_steps(counted: Sequence[Point], cut_short: Sequence[Point]) -> str:
     return said
 
 
-def drawn_limits(
-    rng: np.random.Generator, value: float, scatter: float, seeds: int, **place: Any
-) -> Point:
+def drawn_limits(rng: np.random.Generator, value: float, scatter: float, seeds: int, **place: Any) -> Point:
     """What `measure_limits` might find at a place whose limit is `value`, for a rule's power."""
     each = draw_limits(rng, value, scatter, seeds)
     return limit_point(each, 0.0, half=each, **place)

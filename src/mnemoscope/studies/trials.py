@@ -20,9 +20,7 @@ def trials_of(store: Store, jobs: Iterable[AnyJob]) -> Trials:
     rows: list[list[Any]] = []
     for at, (spec, seeds) in enumerate(asked.items()):
         found: Iterable[Record] = (
-            store.find("id = ?", (spec.id,))
-            if isinstance(spec, Retrieval)
-            else store.outcomes(spec).values()
+            store.find("id = ?", (spec.id,)) if isinstance(spec, Retrieval) else store.outcomes(spec).values()
         )
         rows += [_row(at, one) for one in found if one.seed in seeds]
     settings = [{"kind": spec.kind, **spec.model_dump()} for spec in asked]

@@ -61,9 +61,7 @@ def draw_facts(program: Facts, sizes: Sizes, key: UInt32[Array, "2"]) -> UInt32[
     return below(words, sizes.answers) + sizes.answers * lax.iota(jnp.uint32, R)[None, :]
 
 
-def draw_sequences(
-    program: Facts | Flow, sizes: Sizes, key: UInt32[Array, "2"], rows: UInt32[Array, "B"]
-) -> Asked:
+def draw_sequences(program: Facts | Flow, sizes: Sizes, key: UInt32[Array, "2"], rows: UInt32[Array, "B"]) -> Asked:
     """The sequences of these row numbers: one subject, one relation, T - 3 noise tokens, the end.
 
     Subject, relation and every noise token are uniform over their kind.

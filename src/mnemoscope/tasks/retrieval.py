@@ -58,12 +58,7 @@ class Drawn(NamedTuple):
     label: UInt32[Array, "B"]
 
 
-def draw(
-    key: UInt32[Array, "2"],
-    index: UInt32[Array, "B"],
-    permutation: UInt32[Array, "V"],
-    length: int,
-) -> Drawn:
+def draw(key: UInt32[Array, "2"], index: UInt32[Array, "B"], permutation: UInt32[Array, "V"], length: int) -> Drawn:
     """The samples numbered `index` of a stream; each depends on its own number alone.
 
     Words 0..L-1 of row i give the tokens of sample i, word L gives its position.
@@ -88,11 +83,6 @@ def read(drawn: Drawn, length: int) -> Batch:
     return Batch(tokens, drawn.position, drawn.label)
 
 
-def sample(
-    key: UInt32[Array, "2"],
-    index: UInt32[Array, "B"],
-    permutation: UInt32[Array, "V"],
-    length: int,
-) -> Batch:
+def sample(key: UInt32[Array, "2"], index: UInt32[Array, "B"], permutation: UInt32[Array, "V"], length: int) -> Batch:
     """The samples numbered `index` of a stream."""
     return read(draw(key, index, permutation, length), length)

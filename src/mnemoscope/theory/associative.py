@@ -80,9 +80,7 @@ def hebbian_constant(items: float, dim: int) -> float:
     """The right side of (H3) for a memory that holds so many items, all right: 8 in the limit."""
     log = math.log(items)
     c = dim**2 / (items * log * (1 + dim / (2 * items)))
-    return c + (4 / log) * (
-        math.log(c * log / 2) / 2 + math.log(2 * math.pi) / 2 - float(np.euler_gamma)
-    )
+    return c + (4 / log) * (math.log(c * log / 2) / 2 + math.log(2 * math.pi) / 2 - float(np.euler_gamma))
 
 
 def items_by_law(scale: float, constant: float) -> float:
@@ -99,9 +97,7 @@ def _root(of: Callable[[float], float], low: float, high: float) -> float:
     return float(brentq(of, low, high))  # pyright: ignore[reportArgumentType]
 
 
-def expected_items(
-    dim: int, rows: int, outputs: int, *, trained: bool, linear: bool, criterion: float
-) -> float:
+def expected_items(dim: int, rows: int, outputs: int, *, trained: bool, linear: bool, criterion: float) -> float:
     """About how many items a memory holds, to start a search from: `rows` is m or the rank.
 
     Sharp for the Hebbian matrix only; the authors' guide lines for what is trained.

@@ -14,12 +14,7 @@ from mnemoscope.spec import Retrieval
 from mnemoscope.theory.counts import Counts, count_moments, trigger_in_values, trigger_weight
 from mnemoscope.theory.gram import gram_moments
 from mnemoscope.theory.mlp_gains import Gains, gains
-from mnemoscope.theory.quadrature import (
-    chi_square_nodes,
-    gauss_nodes,
-    normal_nodes,
-    squared_norm_nodes,
-)
+from mnemoscope.theory.quadrature import chi_square_nodes, gauss_nodes, normal_nodes, squared_norm_nodes
 from mnemoscope.theory.spec_grid import Number, Sizes
 
 # Seeds that stand for all.
@@ -149,8 +144,7 @@ def _random(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
         "mean_bias": bias * gram.third,
         "label_noise": label,
         "gradient_noise": gradient * spread,  # (A13)
-        "count_noise": linear
-        * (mean * (t4 - 2 * t3 + t2 + c * (t3 - 2 * t2 + 1)) + length * (t4 + c * t3))
+        "count_noise": linear * (mean * (t4 - 2 * t3 + t2 + c * (t3 - 2 * t2 + 1)) + length * (t4 + c * t3))
         + (uneven + _with_trigger(spec, gain, c)) * (1 + c),
         "label_and_count": linear * _shared(spec, counts) * (c**2 + 3 * c + 1),
     }
@@ -158,9 +152,7 @@ def _random(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
 
 def _bias_gain(spec: Sizes, gain: Gains) -> Number:
     """Amplitude of the mean bias (F2): L - 2 tokens beside the two that meet, of L - 1."""
-    return gain.linear + (gain.constant + gain.own) * (spec.length - 2) / np.maximum(
-        spec.length - 1, 1
-    )
+    return gain.linear + (gain.constant + gain.own) * (spec.length - 2) / np.maximum(spec.length - 1, 1)
 
 
 def _by_label(spec: Sizes, gain: Gains, noise: Number) -> Number:

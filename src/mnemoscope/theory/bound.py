@@ -235,17 +235,20 @@ class Limit:
         """Plain data, ready for JSON, which has no infinity."""
         nats = None if self.nats is None or math.isinf(self.nats) else self.nats
         samples = self.samples if math.isfinite(self.samples) else None
-        return {"name": self.name, "what": self.what, "proved": self.proved, "nats": nats,
-                "accuracy": self.share, "samples": samples}
+        return {
+            "name": self.name,
+            "what": self.what,
+            "proved": self.proved,
+            "nats": nats,
+            "accuracy": self.share,
+            "samples": samples,
+        }
 
 
-def limits(
-    spec: Retrieval, target: float, *, bits: int | None = None, noise: float | None = None
-) -> list[Limit]:
+def limits(spec: Retrieval, target: float, *, bits: int | None = None, noise: float | None = None) -> list[Limit]:
     """Every bound on a setting. With an MLP only what holds any learner is derived."""
     V, seen, need = spec.vocab, coverage_share(spec), coverage_samples(spec, target)
-    found = [Limit("any_learner", "looks at the samples in any way", True, None,
-                   seen, need)]
+    found = [Limit("any_learner", "looks at the samples in any way", True, None, seen, need)]
     least = first_gradient_samples(spec, target)
     if least is None:
         return found
@@ -254,22 +257,38 @@ def limits(
     viewers = [("exact_gradient", "sees only the first gradient, exactly", *exact)]
     if noise is not None:
         viewers.append(
-            ("noisy_gradient", f"sees it through noise of {noise:g} rms",
-             noisy_nats(spec, noise), noisy_samples(spec, noise, target))
+            (
+                "noisy_gradient",
+                f"sees it through noise of {noise:g} rms",
+                noisy_nats(spec, noise),
+                noisy_samples(spec, noise, target),
+            )
         )
     if bits is not None:
         viewers.append(
-            ("written_gradient", f"sees it in {bits} bit{'s' * (bits > 1)} an entry",
-             written_nats(spec, bits), written_samples(spec, bits, target))
+            (
+                "written_gradient",
+                f"sees it in {bits} bit{'s' * (bits > 1)} an entry",
+                written_nats(spec, bits),
+                written_samples(spec, bits, target),
+            )
         )
     for name, what, nats, samples in viewers:
         nats, samples = min(nats, exact[0]), max(samples, exact[1])
         found.append(Limit(name, what, True, nats, min(allowed_share(V, nats), seen), samples))
     for name, what, nats, samples in (
-        ("gaussian_surrogate", "Gaussian surrogate, permutations averaged",
-         surrogate_nats(spec), surrogate_samples(spec, target)),
-        ("safe_surrogate", "Gaussian surrogate, every permutation",
-         safe_surrogate_nats(spec), safe_surrogate_samples(spec, target)),
+        (
+            "gaussian_surrogate",
+            "Gaussian surrogate, permutations averaged",
+            surrogate_nats(spec),
+            surrogate_samples(spec, target),
+        ),
+        (
+            "safe_surrogate",
+            "Gaussian surrogate, every permutation",
+            safe_surrogate_nats(spec),
+            safe_surrogate_samples(spec, target),
+        ),
     ):
         found.append(Limit(name, what, False, nats, allowed_share(V, nats), samples))
     return found

@@ -50,8 +50,7 @@ def count_moments(spec: Sizes) -> Counts:
         share=share,
         uneven=(L - 1) * square + uneven_square,
         alike=(L**2 * square + 2 * L * cube) / V,
-        spread=n**3 / L + 2 * L**2 * square / V + 4 * n**3 * L / V
-        + q**2 * square_spread + n - q * (4 * n**2 + 2 * n),
+        spread=n**3 / L + 2 * L**2 * square / V + 4 * n**3 * L / V + q**2 * square_spread + n - q * (4 * n**2 + 2 * n),
     )
 
 

@@ -12,17 +12,13 @@ from mnemoscope.theory.predict import solve
 
 Axis = Literal["samples", "dim", "length"]
 # How far the search for a critical value goes, and how fine it is.
-SEARCH: dict[Axis, tuple[int, int]] = {
-    "samples": (1, 2**31), "dim": (2, 2**20), "length": (1, 2**20)
-}
+SEARCH: dict[Axis, tuple[int, int]] = {"samples": (1, 2**31), "dim": (2, 2**20), "length": (1, 2**20)}
 FINE = 0.01
 # Steps of a search that looks for peaks.
 PEAK_STEP = 1.25
 
 
-def critical_value(
-    spec: Retrieval, axis: Axis, target: float = 0.5, measure: Measure = "accuracy"
-) -> int | None:
+def critical_value(spec: Retrieval, axis: Axis, target: float = 0.5, measure: Measure = "accuracy") -> int | None:
     """Where the predicted measure crosses `target` along an axis, to 1 %.
 
     The least N or d that reaches it, the largest L that still does; None where none does, and for
@@ -50,9 +46,7 @@ def critical_value(
     return None if matched_filter_doubt(spec.replace(**{axis: found})) else found
 
 
-def first_that(
-    reaches: Callable[[int], bool], low: int, high: int, fine: float = FINE
-) -> int | None:
+def first_that(reaches: Callable[[int], bool], low: int, high: int, fine: float = FINE) -> int | None:
     """The least number of a range that reaches what all above it do; None if none does."""
     if not reaches(high):
         return None

@@ -83,9 +83,7 @@ class Domain:
 
     def is_about(self, choices: Mapping[str, str]) -> bool:
         """Whether the law is about settings of these choices; one that is not given may be any."""
-        return all(
-            choices[name] in values for name, values in self.about.items() if name in choices
-        )
+        return all(choices[name] in values for name, values in self.about.items() if name in choices)
 
     def doubts(self, spec: Sizes) -> Iterator[str]:
         """Why the law's numbers for a setting are not to be relied on; nothing inside."""
@@ -104,9 +102,7 @@ class Domain:
 
     def was_run(self, spec: Sizes) -> bool:
         """Whether the setting's sizes are among those that were run."""
-        return all(
-            low <= QUANTITIES[name][1](spec) <= high for name, (low, high) in self.held.items()
-        )
+        return all(low <= QUANTITIES[name][1](spec) <= high for name, (low, high) in self.held.items())
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON; an open end is None."""
@@ -119,8 +115,7 @@ class Domain:
             "measure": self.measure,
             "about": {name: list(values) for name, values in self.about.items()},
             "limits": [
-                {"quantity": one.quantity, "low": end(one.low), "high": end(one.high),
-                 "why": one.why}
+                {"quantity": one.quantity, "low": end(one.low), "high": end(one.high), "why": one.why}
                 for one in self.limits
             ],
             "validated": self.validated or None,
@@ -139,92 +134,132 @@ USUAL = (TOKENS, DIMENSIONS, SAMPLES)
 RUN = {"V": (128, 1024), "d": (12, 512), "L": (8, 256), "N/V": (0.7, 150)}
 FRAME_RUN = {"V": (64, 512), "L": (4, 64), "N/V": (0.7, 60)}
 MLP_RUN = {"V": (64, 384), "d": (16, 192), "L": (4, 32), "N/V": (2, 80), "m": (64, 2048)}
-MLP_DIMENSIONS = Limit("d", low=16, why="fewer than 16 dimensions with an MLP: overlaps are far "
-                       "from normal")
+MLP_DIMENSIONS = Limit("d", low=16, why="fewer than 16 dimensions with an MLP: overlaps are far from normal")
 UNITS = Limit("m", low=64, why="fewer than 64 hidden units: a query hangs on a handful of them")
-SHARE = Limit("L/V", high=0.2, why="L/V = {value} with an MLP: a sequence holds a token twice too "
-              "often, and attention comes out up to 0.17 low")
+SHARE = Limit(
+    "L/V",
+    high=0.2,
+    why="L/V = {value} with an MLP: a sequence holds a token twice too often, and attention comes out up to 0.17 low",
+)
 
 DOMAINS = (
     Domain(
-        "attention-only, keys", "accuracy",
+        "attention-only, keys",
+        "accuracy",
         {"model": BARE, "embedding": RANDOM, "trigger": ("keys",)},
-        USUAL, "mnemoscope validate accuracy", held=RUN,
+        USUAL,
+        "mnemoscope validate accuracy",
+        held=RUN,
     ),
     Domain(
-        "attention-only, additive", "accuracy",
+        "attention-only, additive",
+        "accuracy",
         {"model": BARE, "embedding": RANDOM, "trigger": ("additive",)},
-        USUAL, "mnemoscope validate accuracy", held=RUN,
+        USUAL,
+        "mnemoscope validate accuracy",
+        held=RUN,
     ),
     Domain(
-        "attention-only, orthonormal, keys", "accuracy",
+        "attention-only, orthonormal, keys",
+        "accuracy",
         {"model": BARE, "embedding": ("orthonormal",), "trigger": ("keys",)},
-        (TOKENS, SAMPLES), "mnemoscope validate spread", held=FRAME_RUN,
+        (TOKENS, SAMPLES),
+        "mnemoscope validate spread",
+        held=FRAME_RUN,
     ),
     Domain(
-        "attention-only, orthonormal, additive", "accuracy",
+        "attention-only, orthonormal, additive",
+        "accuracy",
         {"model": BARE, "embedding": ("orthonormal",), "trigger": ("additive",)},
         (
-            TOKENS, SAMPLES,
-            Limit("d - V", low=1, why="no room for the trigger beside the tokens: their overlaps "
-                  "with it are left out of (B9)"),
+            TOKENS,
+            SAMPLES,
+            Limit(
+                "d - V",
+                low=1,
+                why="no room for the trigger beside the tokens: their overlaps with it are left out of (B9)",
+            ),
         ),
-        "mnemoscope validate spread", held=FRAME_RUN,
+        "mnemoscope validate spread",
+        held=FRAME_RUN,
     ),
     Domain(
-        "attention-MLP", "accuracy",
+        "attention-MLP",
+        "accuracy",
         {"model": MLP, "embedding": RANDOM, "activation": ("hermite3", "relu", "gelu", "tanh")},
-        (TOKENS, MLP_DIMENSIONS, SAMPLES, UNITS, SHARE), "mnemoscope validate mlp", held=MLP_RUN,
+        (TOKENS, MLP_DIMENSIONS, SAMPLES, UNITS, SHARE),
+        "mnemoscope validate mlp",
+        held=MLP_RUN,
     ),
     Domain(
-        "attention-MLP, hermite2", "accuracy",
+        "attention-MLP, hermite2",
+        "accuracy",
         {"model": MLP, "activation": ("hermite2",), "trigger": ("keys",)},
-        (TOKENS, MLP_DIMENSIONS, SAMPLES, UNITS,
-         Limit("L", high=8, why="L = {value} with hermite2: attention hangs on the embeddings' "
-               "mean and on label counts, which a seed draws once; held up to 8")),
-        "mnemoscope validate mlp", held=MLP_RUN,
+        (
+            TOKENS,
+            MLP_DIMENSIONS,
+            SAMPLES,
+            UNITS,
+            Limit(
+                "L",
+                high=8,
+                why="L = {value} with hermite2: attention hangs on the embeddings' "
+                "mean and on label counts, which a seed draws once; held up to 8",
+            ),
+        ),
+        "mnemoscope validate mlp",
+        held=MLP_RUN,
     ),
     Domain(
-        "attention-MLP, hermite2, additive", "accuracy",
+        "attention-MLP, hermite2, additive",
+        "accuracy",
         {"model": MLP, "activation": ("hermite2",), "trigger": ("additive",)},
         doubt="hermite2 with the trigger in the values: the trigger's weight is a difference of "
         "two terms of like size (C4), and accuracy comes out up to 0.14 off",
     ),
     Domain(
-        "attention-MLP, orthonormal", "accuracy",
-        {"model": MLP, "embedding": ("orthonormal",),
-         "activation": ("hermite3", "relu", "gelu", "tanh")},
-        (TOKENS, SAMPLES, UNITS), "mnemoscope validate mlp",
+        "attention-MLP, orthonormal",
+        "accuracy",
+        {"model": MLP, "embedding": ("orthonormal",), "activation": ("hermite3", "relu", "gelu", "tanh")},
+        (TOKENS, SAMPLES, UNITS),
+        "mnemoscope validate mlp",
         held={**MLP_RUN, "d": (64, 576)},
     ),
     Domain(
-        "attention-MLP, linear", "accuracy", {"model": MLP, "activation": ("linear",)},
+        "attention-MLP, linear",
+        "accuracy",
+        {"model": MLP, "activation": ("linear",)},
         doubt="an MLP that is linear: not held against simulation",
     ),
     # (D4). Larger vocabularies are inside, too: what is left out of it falls as 1/V and 1/d.
     Domain(
-        "matched filter (D4)", "first_gradient",
+        "matched filter (D4)",
+        "first_gradient",
         {"model": BARE, "embedding": RANDOM, "trigger": ("keys",)},
         (
-            Limit("V", low=32, why="fewer than 32 tokens: sums over labels are not close to their "
-                  "means"),
+            Limit("V", low=32, why="fewer than 32 tokens: sums over labels are not close to their means"),
             Limit("d", low=5, why="fewer than 5 dimensions: overlaps are far from normal"),
-            Limit("V/d", 1 / 4, 16.0, "V/d = {value}: (D4) was held against simulation from 1/4 "
-                  "to 16"),
+            Limit("V/d", 1 / 4, 16.0, "V/d = {value}: (D4) was held against simulation from 1/4 to 16"),
             Limit("L/V", high=2.0, why="L/V = {value}: (D4) was held against simulation up to 2"),
         ),
-        "mnemoscope validate matched", held={"V": (32, 2048)},
+        "mnemoscope validate matched",
+        held={"V": (32, 2048)},
     ),
     Domain(
-        "matched filter, attention-MLP", "first_gradient", {"model": MLP},
+        "matched filter, attention-MLP",
+        "first_gradient",
+        {"model": MLP},
         doubt="an MLP changes the scores: (D4) is attention-only",
     ),
     Domain(
-        "matched filter, additive", "first_gradient", {"model": BARE, "trigger": ("additive",)},
+        "matched filter, additive",
+        "first_gradient",
+        {"model": BARE, "trigger": ("additive",)},
         doubt="a trigger in the values adds to every score: (D4) has it in the keys alone",
     ),
     Domain(
-        "matched filter, orthonormal", "first_gradient",
+        "matched filter, orthonormal",
+        "first_gradient",
         {"model": BARE, "trigger": ("keys",), "embedding": ("orthonormal",)},
         doubt="orthonormal embeddings are not derived: (D4) is for gaussian and sphere",
     ),
@@ -232,8 +267,13 @@ DOMAINS = (
 
 
 # The option that makes a choice.
-OPTIONS = {"model": "width", "activation": "activation", "embedding": "embedding",
-           "trigger": "trigger", "attention": "attention"}
+OPTIONS = {
+    "model": "width",
+    "activation": "activation",
+    "embedding": "embedding",
+    "trigger": "trigger",
+    "attention": "attention",
+}
 
 
 def choices_of(sizes: Sizes) -> dict[str, str]:
@@ -286,9 +326,7 @@ def domains_with(spec: Retrieval, given: Collection[str]) -> list[Domain]:
     outside: list[tuple[str, str]] = []
     for row in (row for row in DOMAINS if row.is_about(known)):
         broken = [
-            limit
-            for limit in row.limits
-            if set(QUANTITIES[limit.quantity][0]) <= set(given) and not limit.holds(spec)
+            limit for limit in row.limits if set(QUANTITIES[limit.quantity][0]) <= set(given) and not limit.holds(spec)
         ]
         if row.doubt:
             chosen = [OPTIONS[name] for name in row.about if OPTIONS[name] in given]

@@ -10,13 +10,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import log_ndtr
 
-from mnemoscope.theory.attention import (
-    Attention,
-    attention_terms,
-    lift_nodes,
-    noise_wins,
-    win_rate,
-)
+from mnemoscope.theory.attention import Attention, attention_terms, lift_nodes, noise_wins, win_rate
 from mnemoscope.theory.derived import missing
 from mnemoscope.theory.domain import inside
 from mnemoscope.theory.frame import named_in_frame
@@ -78,9 +72,7 @@ def surface(cells: Cells, grain: "Grain | None" = None) -> Surface:
         seed, token, at = np.nonzero(weight[..., errs] > FEW / weight[..., 0].size)
         at = errs[at]
         stored = _stored_by_seed(cells, won, wrong, score_weight)[:, seed, at]
-        named = _named(
-            cells, found, at, won[seed, token, at], wrong[seed, token, at], stored, grain
-        )
+        named = _named(cells, found, at, won[seed, token, at], wrong[seed, token, at], stored, grain)
         right[errs] = 0.0
         np.add.at(right, at, weight[seed, token, at] * named)
     # What was never seen caps it (D3), as in `Recall`.
@@ -104,19 +96,14 @@ def _few_lifts(cells: Cells, attention: Attention, seeds: int) -> Nodes:
     return mean + g[:, None] * spread, g_weight
 
 
-def _stored_by_seed(
-    cells: Cells, won: np.ndarray, wrong: np.ndarray, share: np.ndarray
-) -> np.ndarray:
+def _stored_by_seed(cells: Cells, won: np.ndarray, wrong: np.ndarray, share: np.ndarray) -> np.ndarray:
     """Mean count of a pair, its square's, and wrong pairs, for every seed and cell (B2)."""
     mean = cells.samples / cells.vocab * won
-    return np.stack([
-        np.einsum("stc,t->sc", part, share) for part in (mean, mean + mean**2, wrong)
-    ])
+    return np.stack([np.einsum("stc,t->sc", part, share) for part in (mean, mean + mean**2, wrong)])
 
 
 def _named(
-    cells: Cells, found: Kernel, at: np.ndarray, won: np.ndarray, wrong: np.ndarray,
-    stored: np.ndarray, grain: "Grain",
+    cells: Cells, found: Kernel, at: np.ndarray, won: np.ndarray, wrong: np.ndarray, stored: np.ndarray, grain: "Grain"
 ) -> np.ndarray:
     """For tokens that win these shares of their sequences: the chance that their label is named.
 
@@ -124,10 +111,9 @@ def _named(
     """
     if len(at) > AT_ONCE:
         parts = [slice(first, first + AT_ONCE) for first in range(0, len(at), AT_ONCE)]
-        return np.concatenate([
-            _named(cells, found, at[part], won[part], wrong[part], stored[:, part], grain)
-            for part in parts
-        ])
+        return np.concatenate(
+            [_named(cells, found, at[part], won[part], wrong[part], stored[:, part], grain) for part in parts]
+        )
     items = cells.take(at)
     mean = items.samples / items.vocab * won
     if cells.embedding == "orthonormal" and not cells.hidden:
@@ -164,9 +150,7 @@ def _poisson(mean: np.ndarray, count: int) -> Nodes:
     at = np.clip(at, 0, ENTRIES - 1.001)
     left = at.astype(np.int64)
     part = at - left
-    nodes, weights = (
-        table[:, left] * (1 - part) + table[:, left + 1] * part for table in _poisson_table(count)
-    )
+    nodes, weights = (table[:, left] * (1 - part) + table[:, left + 1] * part for table in _poisson_table(count))
     return nodes, weights
 
 

@@ -38,8 +38,10 @@ class Kernel:
 
     def take(self, at: np.ndarray) -> "Kernel":
         """That of some of the settings."""
-        rows = {name: None if (rows := getattr(self, name)) is None else rows[:, at]
-                for name in ("own", "mean", "variance", "skewness", "kurtosis")}
+        rows = {
+            name: None if (rows := getattr(self, name)) is None else rows[:, at]
+            for name in ("own", "mean", "variance", "skewness", "kurtosis")
+        }
         return replace(self, **rows, interference=0.0)
 
 
@@ -68,7 +70,10 @@ def _hidden_cells(spec: Cells, norms: int) -> Kernel:
     """With the MLP, for every pair of d and m once."""
     pairs, at = np.unique(spec.dim + 1j * spec.width, return_inverse=True)
     made = _hidden_pairs(
-        spec.activation, spec.embedding, spec.trigger, norms,
+        spec.activation,
+        spec.embedding,
+        spec.trigger,
+        norms,
         tuple((round(pair.real), round(pair.imag)) for pair in pairs.tolist()),
     )
     return replace(made.take(at), interference=made.interference[at])
@@ -80,17 +85,17 @@ def _hidden_pairs(
 ) -> Kernel:
     """The kernels of so many pairs of d and m, side by side."""
     made = [_hidden(activation, embedding, trigger, d, m, norms) for d, m in pairs]
-    rows = {name: np.stack([getattr(each, name) for each in made], axis=-1)
-            for name in ("own", "mean", "variance", "skewness", "kurtosis")}
+    rows = {
+        name: np.stack([getattr(each, name) for each in made], axis=-1)
+        for name in ("own", "mean", "variance", "skewness", "kurtosis")
+    }
     wide = np.array([each.interference for each in made])
     # Equal groups but for a query: their weights are those of any of them.
     return Kernel(**rows, weight=made[0].weight, interference=wide)
 
 
 @lru_cache(maxsize=1024)
-def _hidden(
-    activation: str, embedding: str, trigger: str, dim: int, width: int, norms: int
-) -> Kernel:
+def _hidden(activation: str, embedding: str, trigger: str, dim: int, width: int, norms: int) -> Kernel:
     """Queries that find themselves equally well, beside their interference, in one node each.
 
     Only ratios to `own` tell one query's answer from another's: recall does not change when all
@@ -115,11 +120,11 @@ def _hidden(
     weight = np.array([len(part) for part in parts]) / len(own)
     # Those of a usual query: their means are a few queries' alone.
     skewness, kurtosis = (
-        np.array([np.median(values[part]) for part in parts])
-        for values in (found.skewness, found.kurtosis)
+        np.array([np.median(values[part]) for part in parts]) for values in (found.skewness, found.kurtosis)
     )
-    return Kernel(size, size * means(shared), size**2 * means(ratio), weight,
-                  float(found.wide.mean()), skewness, kurtosis)
+    return Kernel(
+        size, size * means(shared), size**2 * means(ratio), weight, float(found.wide.mean()), skewness, kurtosis
+    )
 
 
 def _trigger_overlap(spec: Sizes) -> Nodes:

@@ -44,14 +44,10 @@ class Law:
 
 
 LAWS = (
-    Law("mean_bias", "b", {"vocab": 0.5, "dim": -1.5, "length": 2.0, "samples": -1.0},
-        "N d^1.5 >> L^2 V^0.5"),
-    Law("gradient_noise", "g", {"vocab": 1.0, "dim": -1.5, "length": 1.0, "samples": -1.0},
-        "N d^1.5 >> L V"),
-    Law("label_noise", "l", {"vocab": 1.0, "dim": -2.0, "length": 1.5, "samples": -1.0},
-        "N d^2 >> L^1.5 V"),
-    Law("count_noise", "c", {"vocab": 0.5, "dim": -1.0, "length": 1.0, "samples": -1.0},
-        "N d >> L V^0.5"),
+    Law("mean_bias", "b", {"vocab": 0.5, "dim": -1.5, "length": 2.0, "samples": -1.0}, "N d^1.5 >> L^2 V^0.5"),
+    Law("gradient_noise", "g", {"vocab": 1.0, "dim": -1.5, "length": 1.0, "samples": -1.0}, "N d^1.5 >> L V"),
+    Law("label_noise", "l", {"vocab": 1.0, "dim": -2.0, "length": 1.5, "samples": -1.0}, "N d^2 >> L^1.5 V"),
+    Law("count_noise", "c", {"vocab": 0.5, "dim": -1.0, "length": 1.0, "samples": -1.0}, "N d >> L V^0.5"),
     Law("interference", "i", {"vocab": 0.5, "dim": -1.0}, "d^2 >> V"),
     Law("unseen", "u", {"vocab": 0.5, "samples": -0.5}, "N >> V"),
 )

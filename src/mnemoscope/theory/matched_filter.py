@@ -27,12 +27,7 @@ from scipy.special import ndtr
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.domain import doubts
-from mnemoscope.theory.quadrature import (
-    chi_square_nodes,
-    normal_nodes,
-    poisson_nodes,
-    squared_norm_nodes,
-)
+from mnemoscope.theory.quadrature import chi_square_nodes, normal_nodes, poisson_nodes, squared_norm_nodes
 from mnemoscope.theory.recall import normal_quantile
 
 # Nodes for the squared norms of z_x and u_x, for f, S, the right label's count and its noise, and
@@ -84,15 +79,11 @@ def matched_filter_accuracy(spec: Retrieval) -> float:
     # A wrong score (D4d), over how often its label was seen and met x.
     below = np.zeros(np.broadcast_shapes(h.shape, right.shape))
     counts, chances = poisson_nodes(np.array(n), WRONG)
-    for j, chance, met, met_chance in zip(
-        counts, chances, *poisson_nodes(counts * a, WRONG), strict=True
-    ):
+    for j, chance, met, met_chance in zip(counts, chances, *poisson_nodes(counts * a, WRONG), strict=True):
         variance = (h**2 * max(0.0, 1 - room / d) * (j**2 + j * (L - 1)) * t + square) / d
         level = (bar - h * ((j - n) * b * S - n * a * t)) / np.sqrt(variance)
         step = h * t / np.sqrt(variance)
-        below += chance * sum(
-            p * ndtr(level - k * step) for k, p in zip(met, met_chance, strict=True)
-        )
+        below += chance * sum(p * ndtr(level - k * step) for k, p in zip(met, met_chance, strict=True))
     named = np.minimum(below, 1.0) ** (V - 1)
     weights = (t_weight, u_weight, f_weight, S_weight, seen_weight, e_weight)
     for weight in reversed(weights):

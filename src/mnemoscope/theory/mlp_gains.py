@@ -16,12 +16,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from mnemoscope.theory.activation import (
-    coefficients,
-    mean_derivatives,
-    mean_square_slope,
-    power,
-)
+from mnemoscope.theory.activation import coefficients, mean_derivatives, mean_square_slope, power
 from mnemoscope.theory.spec_grid import Cells, Number, Sizes
 
 

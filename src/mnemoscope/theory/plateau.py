@@ -33,8 +33,4 @@ def subject_time(subjects: int, relations: int, answers: int, start: float) -> f
 
 def plateau_length(subjects: int, relations: int, answers: int, start: float) -> float:
     """The time between them, or none where subjects are no slower."""
-    return max(
-        0.0,
-        subject_time(subjects, relations, answers, start)
-        - relation_time(relations, answers, start),
-    )
+    return max(0.0, subject_time(subjects, relations, answers, start) - relation_time(relations, answers, start))

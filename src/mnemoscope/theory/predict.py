@@ -80,10 +80,7 @@ def predict(spec: Retrieval) -> Prediction:
     accuracy = recall.accuracy
     low, high = interval(spec, attention, recall)
     # A covariance may be negative: its root keeps the sign.
-    terms = {
-        name: math.copysign(math.sqrt(abs(value)), float(value))
-        for name, value in attention.terms.items()
-    }
+    terms = {name: math.copysign(math.sqrt(abs(value)), float(value)) for name, value in attention.terms.items()}
     terms |= {name: float(value) for name, value in map_noise(spec).items()}
     notes = tuple(doubts(spec))
     return Prediction(
@@ -121,13 +118,9 @@ def map_noise(spec: Sizes, found: Kernel | None = None) -> dict[str, Number]:
     own, mean, variance = (found.weight @ part for part in (found.own, found.mean, found.variance))
     through = (V / d + 1) / own**2
     leak = mean**2 / n * through
-    told: dict[str, Number] = {
-        "interference": np.sqrt(found.interference * pairs * through + leak + 1 / d)
-    }
+    told: dict[str, Number] = {"interference": np.sqrt(found.interference * pairs * through + leak + 1 / d)}
     if hidden:
-        told["mlp_noise"] = np.sqrt(
-            np.maximum(variance - found.interference, 0.0) * pairs * through
-        )
+        told["mlp_noise"] = np.sqrt(np.maximum(variance - found.interference, 0.0) * pairs * through)
     return told
 
 

@@ -88,9 +88,7 @@ class Recall:
         return float(self.weight @ self.attention_by_seed)
 
 
-def map_accuracy(
-    spec: Retrieval, won: np.ndarray, wrong: np.ndarray, share: np.ndarray
-) -> np.ndarray:
+def map_accuracy(spec: Retrieval, won: np.ndarray, wrong: np.ndarray, share: np.ndarray) -> np.ndarray:
     """For tokens that win these shares of their sequences: the chance that their label is named.
 
     Rows are seeds, columns are tokens. `wrong` are sequences of other labels in which the token
@@ -103,9 +101,7 @@ def map_accuracy(
         # A label once seen is named (B6).
         return 1 - np.exp(-mean) * (1 - 1 / spec.vocab)
     apart = spec.embedding == "orthonormal"
-    stored, stored_weight = (
-        even_counts(mean, STEPS) if apart else _first(poisson_nodes(mean, STORED))
-    )
+    stored, stored_weight = even_counts(mean, STEPS) if apart else _first(poisson_nodes(mean, STORED))
     # E n^2 over tokens, and the wrong pairs that the whole memory holds, per token (B2).
     usual = (mean @ share)[:, None]
     memory = Memory(
@@ -129,9 +125,7 @@ class Memory:
     Other labels have counts of their own, nodes and weights of which are `others` (B4).
     """
 
-    def __init__(
-        self, usual: np.ndarray, pairs: np.ndarray, errors: np.ndarray, others: Nodes
-    ) -> None:
+    def __init__(self, usual: np.ndarray, pairs: np.ndarray, errors: np.ndarray, others: Nodes) -> None:
         counts, self.weights = others
         square = np.sum(counts**2 * self.weights, axis=0)
         self.counts = counts * np.sqrt(pairs / square)
@@ -194,17 +188,13 @@ def named_right(
     return total
 
 
-def _named_apart(
-    spec: Sizes, found: Kernel, memory: Memory, n: np.ndarray, wrong: np.ndarray
-) -> np.ndarray:
+def _named_apart(spec: Sizes, found: Kernel, memory: Memory, n: np.ndarray, wrong: np.ndarray) -> np.ndarray:
     """The same where labels are orthonormal: a logit is its own label's, n_y k(y, x) (B15)."""
     total = np.zeros(np.broadcast_shapes(n.shape, wrong.shape))
     for at, (own, mean, variance, weight) in enumerate(
         zip(found.own, found.mean, found.variance, found.weight, strict=True)
     ):
-        counts, _, lean, factor, weights = (
-            part[:, 0] for part in _competing(memory, found, at, APART_TAILS)
-        )
+        counts, _, lean, factor, weights = (part[:, 0] for part in _competing(memory, found, at, APART_TAILS))
         spread = (counts**2 + memory.errors) * factor * variance + wrong * own**2 / spec.vocab
         lead = n * own - counts * (mean + lean * np.sqrt(variance))
         ahead = lead / np.sqrt(np.maximum(spread, 1e-300))
@@ -220,9 +210,7 @@ def _competing(memory: Memory, found: Kernel, at: int, count: int) -> tuple[np.n
     An overlap that is skewed and has heavier tails than a normal law's is, for a gamma number f of
     mean 1, normal of mean lambda (f - 1) and variance (1 - r) f, in units of its deviation (B14).
     """
-    counts, excess, weights = (
-        part[:, None, None] for part in (memory.counts, memory.excess, memory.weights)
-    )
+    counts, excess, weights = (part[:, None, None] for part in (memory.counts, memory.excess, memory.weights))
     if found.kurtosis is None or found.skewness is None:
         none = np.zeros((1,) * counts.ndim)
         return counts, excess, none, none + 1, weights
@@ -233,8 +221,7 @@ def _competing(memory: Memory, found: Kernel, at: int, count: int) -> tuple[np.n
     factor, share = gamma_nodes(variance, count)
     lean = np.sign(skewness) * np.sqrt(r / variance) * (factor - 1)
     parts = [
-        np.broadcast_arrays(counts, excess, lean[j], (1 - r) * factor[j], weights * share[j])
-        for j in range(count)
+        np.broadcast_arrays(counts, excess, lean[j], (1 - r) * factor[j], weights * share[j]) for j in range(count)
     ]
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 

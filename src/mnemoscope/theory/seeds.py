@@ -19,12 +19,7 @@ from mnemoscope.theory.attention import Attention, lift_nodes, win_rate
 from mnemoscope.theory.common import common_overlap
 from mnemoscope.theory.frame import by_largest_count
 from mnemoscope.theory.kernel import kernel
-from mnemoscope.theory.quadrature import (
-    chi_square_nodes,
-    combine,
-    normal_nodes,
-    poisson_nodes,
-)
+from mnemoscope.theory.quadrature import chi_square_nodes, combine, normal_nodes, poisson_nodes
 from mnemoscope.theory.recall import Recall
 
 LEVEL = 0.95
@@ -69,18 +64,14 @@ def _by_lift(spec: Retrieval, recall: Recall) -> np.ndarray:
     V, T = spec.vocab, spec.test_samples
     score, score_weight = normal_nodes(SCORES)
     found, known = [], {}
-    for lift, accuracy, attended in zip(
-        recall.lift, recall.accuracy_by_seed, recall.attention_by_seed, strict=True
-    ):
+    for lift, accuracy, attended in zip(recall.lift, recall.accuracy_by_seed, recall.attention_by_seed, strict=True):
         named = min(accuracy / attended, 1.0) if attended else 0.0
         alike = (round(float(attended), 4), round(float(named), 4))
         if alike not in known:  # attention that never errs is the same at every lift
             known[alike] = _shared(spec, *alike)
         shared, counts = known[alike]
         # A token that is named counts as often as it wins.
-        often = (
-            win_rate(spec.length, np.array(lift), score) ** 2 @ score_weight / max(attended, 1e-9)
-        )
+        often = win_rate(spec.length, np.array(lift), score) ** 2 @ score_weight / max(attended, 1e-9)
         tokens = max(0.0, accuracy * (often - accuracy) - attended**2 * counts) / V
         found.append(tokens + attended**2 * shared + accuracy * (1 - accuracy) / T)
     return np.array(found)
@@ -122,15 +113,11 @@ class Logits:
         self.vocab, self.dim = spec.vocab, spec.dim
         ratio, pairs = spec.vocab / spec.dim, n + n**2
         found, common = kernel(spec), common_overlap(spec)
-        own, mean, variance = (
-            float(found.weight @ part) for part in (found.own, found.mean, found.variance)
-        )
+        own, mean, variance = (float(found.weight @ part) for part in (found.own, found.mean, found.variance))
         lengths = chi_square_nodes(float(spec.dim), LENGTHS)
         (length, shared_mean), self.chance = combine(lengths, (common.mean, common.weight))
         (_, shared), _ = combine(lengths, (common.variance, common.weight))
-        (self.count, normal), self.weight = combine(
-            poisson_nodes(np.array(n), STORED, COUNTED), normal_nodes(NOISE)
-        )
+        (self.count, normal), self.weight = combine(poisson_nodes(np.array(n), STORED, COUNTED), normal_nodes(NOISE))
         self.others, self.others_weight = poisson_nodes(np.array(n), OTHERS, COUNTED)
         # Sums over stored labels t, through V/d: what is found of t by all queries, along a
         # vector whose length varies from seed to seed, and what is found by one (S5).

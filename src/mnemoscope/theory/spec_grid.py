@@ -46,8 +46,7 @@ class Cells:
     def take(self, at: np.ndarray) -> "Cells":
         """Some of them, or some of them several times."""
         kept = {name: getattr(self, name)[at] for name in SIZES}
-        return Cells(**kept, activation=self.activation, embedding=self.embedding,
-                     trigger=self.trigger)
+        return Cells(**kept, activation=self.activation, embedding=self.embedding, trigger=self.trigger)
 
     @cached_property
     def hidden(self) -> bool:

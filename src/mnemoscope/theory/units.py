@@ -66,19 +66,25 @@ def draw_overlaps(
     drawn = (*_queries(queries, dim, embedding, additive), *_normals(queries, units))
     count = max(1, AT_ONCE // units)
     parts = [
-        _overlaps(activation, embedding, additive, dim, width,
-                  *(values[first : first + count] for values in drawn))
+        _overlaps(activation, embedding, additive, dim, width, *(values[first : first + count] for values in drawn))
         for first in range(0, queries, count)
     ]
-    return Overlaps(*(
-        np.concatenate([getattr(part, name) for part in parts])
-        for name in Overlaps.__dataclass_fields__
-    ))
+    return Overlaps(
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in Overlaps.__dataclass_fields__)
+    )
 
 
 def _overlaps(
-    activation: str, embedding: str, additive: bool, dim: int, width: int, square: np.ndarray,
-    across: np.ndarray, trigger: np.ndarray, along: np.ndarray, beside: np.ndarray,
+    activation: str,
+    embedding: str,
+    additive: bool,
+    dim: int,
+    width: int,
+    square: np.ndarray,
+    across: np.ndarray,
+    trigger: np.ndarray,
+    along: np.ndarray,
+    beside: np.ndarray,
     length: np.ndarray,
 ) -> Overlaps:
     """Of queries with these norms and units."""
@@ -148,9 +154,7 @@ def _normals(queries: int, units: int) -> np.ndarray:
     return _stream()[: 3 * queries * units].reshape(3, queries, units)
 
 
-def _queries(
-    queries: int, dim: int, embedding: str, additive: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _queries(queries: int, dim: int, embedding: str, additive: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """|z_x|^2, its cosine with the trigger and |z_trig|, evenly over their laws.
 
     Even along three irrational steps, a column each.
@@ -232,7 +236,4 @@ def _look_up(table: np.ndarray, size: np.ndarray, a: np.ndarray | None) -> list[
             for column, other in ((below, 1 - within), (below + 1, within))
         ]
     flat = table.reshape(-1, table.shape[-1])
-    return [
-        sum((np.take(column, index) * share for index, share in corners), np.zeros(1))
-        for column in flat.T.copy()
-    ]
+    return [sum((np.take(column, index) * share for index, share in corners), np.zeros(1)) for column in flat.T.copy()]

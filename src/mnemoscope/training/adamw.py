@@ -21,12 +21,12 @@ def adamw(
 ) -> tuple[Tree, Tree, Tree]:
     """The weights and both moments after step t, counted from one."""
     first = jax.tree.map(lambda m, g: FIRST_MOMENT * m + (1 - FIRST_MOMENT) * g, first, gradient)
-    second = jax.tree.map(
-        lambda v, g: SECOND_MOMENT * v + (1 - SECOND_MOMENT) * g**2, second, gradient
-    )
+    second = jax.tree.map(lambda v, g: SECOND_MOMENT * v + (1 - SECOND_MOMENT) * g**2, second, gradient)
     unbias_first, unbias_second = 1 - FIRST_MOMENT**t, 1 - SECOND_MOMENT**t
     weights = jax.tree.map(
         lambda theta, m, v: theta - lr * (m / unbias_first) / (jnp.sqrt(v / unbias_second) + TINY),
-        weights, first, second,
+        weights,
+        first,
+        second,
     )
     return weights, first, second

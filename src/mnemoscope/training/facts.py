@@ -13,14 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int32, UInt32
 
 from mnemoscope.engine.device import loops_inside
-from mnemoscope.models.facts import (
-    Frozen,
-    Weights,
-    attended,
-    draw_frozen,
-    draw_weights,
-    logits,
-)
+from mnemoscope.models.facts import Frozen, Weights, attended, draw_frozen, draw_weights, logits
 from mnemoscope.spec.facts import Facts
 from mnemoscope.tasks.facts import Asked, Sizes, draw_facts, draw_sequences
 from mnemoscope.training.adamw import adamw
@@ -80,9 +73,7 @@ def begin(program: Facts, keys: Keys, sizes: Sizes, extent: Extent) -> tuple[Wor
     return jax.vmap(one)(keys, sizes, extent)
 
 
-def advance(
-    program: Facts, steps: int, world: World, state: State, lr: Float[Array, "n"]
-) -> tuple[State, Info]:
+def advance(program: Facts, steps: int, world: World, state: State, lr: Float[Array, "n"]) -> tuple[State, Info]:
     """So many steps of every training, and how it stands then."""
     if loops_inside(state, len(lr) * _size(program)):
         state, loss = _steps(program, steps, world, state, lr)
@@ -94,10 +85,7 @@ def advance(
     return state, Info(loss, accuracy, relation)
 
 
-@partial(
-    jax.jit, static_argnames=("program", "steps"), donate_argnames="state",
-    compiler_options=TRY_KERNELS,
-)
+@partial(jax.jit, static_argnames=("program", "steps"), donate_argnames="state", compiler_options=TRY_KERNELS)
 def _steps(
     program: Facts, steps: int, world: World, state: State, lr: Float[Array, "n"]
 ) -> tuple[State, Float[Array, "n"]]:
@@ -109,9 +97,7 @@ def final_accuracy(program: Facts, world: World, state: State) -> Float[Array, "
     return _check(program, world, state, "final")[0]
 
 
-def _check(
-    program: Facts, world: World, state: State, stream: str
-) -> tuple[Float[Array, "n"], Float[Array, "n"]]:
+def _check(program: Facts, world: World, state: State, stream: str) -> tuple[Float[Array, "n"], Float[Array, "n"]]:
     return measure(program, world, state.weights, world.keys[stream])
 
 
@@ -120,26 +106,18 @@ def _size(program: Facts) -> int:
     return program.batch * program.heads * attended(program) * program.dim
 
 
-def _step(
-    program: Facts, world: World, state: State, lr: Float[Array, ""]
-) -> tuple[State, Float[Array, ""]]:
+def _step(program: Facts, world: World, state: State, lr: Float[Array, ""]) -> tuple[State, Float[Array, ""]]:
     rows = state.taken * jnp.uint32(program.batch) + jnp.arange(program.batch, dtype=jnp.uint32)
     asked = draw_sequences(program, world.sizes, world.keys["train"], rows)
-    loss, gradient = jax.value_and_grad(partial(cross_entropy, program, world))(
-        state.weights, asked
-    )
+    loss, gradient = jax.value_and_grad(partial(cross_entropy, program, world))(state.weights, asked)
     taken = state.taken + jnp.uint32(1)
-    weights, first, second = adamw(
-        state.weights, state.first, state.second, gradient, taken.astype(loss.dtype), lr
-    )
+    weights, first, second = adamw(state.weights, state.first, state.second, gradient, taken.astype(loss.dtype), lr)
     return State(weights, first, second, taken), loss
 
 
 def cross_entropy(program: Facts, world: World, weights: Weights, asked: Asked) -> Float[Array, ""]:
     """-ln p(a*(s, r)), averaged over the sequences."""
-    told = jax.nn.log_softmax(
-        logits(program, world.sizes, world.frozen, weights, asked.tokens), axis=-1
-    )
+    told = jax.nn.log_softmax(logits(program, world.sizes, world.frozen, weights, asked.tokens), axis=-1)
     answer = world.facts[asked.subject, asked.relation]
     return -jnp.mean(jnp.take_along_axis(told, answer[:, None], axis=1))
 
@@ -150,9 +128,7 @@ def measure(
 ) -> tuple[Float[Array, "n"], Float[Array, "n"]]:
     """How often the answer is right on a stream, and how often it is of the right relation."""
 
-    def one(
-        world: World, weights: Weights, key: UInt32[Array, "2"]
-    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    def one(world: World, weights: Weights, key: UInt32[Array, "2"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         rows = jnp.arange(program.test_samples, dtype=jnp.uint32)
         asked = draw_sequences(program, world.sizes, key, rows)
         told = logits(program, world.sizes, world.frozen, weights, asked.tokens)

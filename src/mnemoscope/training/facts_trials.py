@@ -34,14 +34,7 @@ from mnemoscope.models.facts import Weights, attended, by_place, draw_frozen
 from mnemoscope.spec import Facts, SpecError
 from mnemoscope.spec.validators import Device
 from mnemoscope.tasks.facts import Sizes, draw_facts
-from mnemoscope.training.facts import (
-    Extent,
-    World,
-    advance,
-    begin,
-    final_accuracy,
-    measure,
-)
+from mnemoscope.training.facts import Extent, World, advance, begin, final_accuracy, measure
 
 FactsJob = tuple[Facts, int]
 # Steps between two looks at accuracy.
@@ -90,11 +83,7 @@ def _power_of_two(number: int) -> int:
 
 
 def train_many(
-    jobs: Sequence[FactsJob],
-    *,
-    device: Device = "auto",
-    precision: Precision = "float32",
-    hear: Hear | None = None,
+    jobs: Sequence[FactsJob], *, device: Device = "auto", precision: Precision = "float32", hear: Hear | None = None
 ) -> list[Outcome]:
     """One outcome for each (spec, seed), in the order asked for. `hear` is told of progress."""
     place = find_device(device)
@@ -130,7 +119,8 @@ def _batch_size(program: Facts, place: Place) -> int:
     fits = planned // needed_bytes(program)
     if fits < 1:
         raise SpecError(
-            "batch", f"expected few enough sequences for the memory that is free, got "
+            "batch",
+            f"expected few enough sequences for the memory that is free, got "
             f"{program.batch:,} ({needed_bytes(program) / 1e9:.1f} GB)",
         )
     return most_rows(fits, enough_rows(program), place)
@@ -169,8 +159,7 @@ def _check_writing(spec: Facts) -> None:
 
 
 def _construct(
-    program: Facts, jobs: list[FactsJob], place: Place, precision: Precision,
-    hear: Hear | None,
+    program: Facts, jobs: list[FactsJob], place: Place, precision: Precision, hear: Hear | None
 ) -> list[Outcome]:
     """Weights written down for each job, and how often they are right."""
     made = []
@@ -190,17 +179,22 @@ def _construct(
         weights = Weights(*(jnp.asarray(part, float) for part in written))
         one = jax.tree.map(lambda part: part[None], (World(sizes, frozen, facts, keys), weights))
         right, own = (float(part[0]) for part in measure(program, *one, keys["final"][None]))
-        made.append(Outcome(
-            spec, seed, "ok",
-            metrics={"accuracy": right, "relation_accuracy": own, "parameters": spec.parameters},
-            seconds=time.perf_counter() - began, precision=precision, device=place.device_kind,
-        ))
+        made.append(
+            Outcome(
+                spec,
+                seed,
+                "ok",
+                metrics={"accuracy": right, "relation_accuracy": own, "parameters": spec.parameters},
+                seconds=time.perf_counter() - began,
+                precision=precision,
+                device=place.device_kind,
+            )
+        )
     return made
 
 
 def _train(
-    program: Facts, jobs: list[FactsJob], place: Place, precision: Precision,
-    hear: Hear | None,
+    program: Facts, jobs: list[FactsJob], place: Place, precision: Precision, hear: Hear | None
 ) -> list[Outcome]:
     """One batch, in one compiled program."""
     most = _batch_size(program, place)
@@ -209,9 +203,7 @@ def _train(
     keys = {name: jnp.asarray(np.stack([one[name] for one in each])) for name in each[0]}
     own = [Sizes.of(spec) for spec, _ in rows]
     sizes = jax.tree.map(lambda *parts: jnp.stack(parts), *own)
-    extent = Extent(*(
-        jnp.asarray([getattr(spec, name) for spec, _ in rows], jnp.int32) for name in Extent._fields
-    ))
+    extent = Extent(*(jnp.asarray([getattr(spec, name) for spec, _ in rows], jnp.int32) for name in Extent._fields))
     world, state = begin(program, keys, sizes, extent)
     lr = jnp.asarray([spec.lr for spec, _ in rows], float)
 
@@ -225,7 +217,12 @@ def _train(
 
     lessons = [Lesson(s, seed, s.target, s.max_steps, s.parameters) for s, seed in jobs]
     school = School(
-        go_on, CHECK, final, place, precision, most,
+        go_on,
+        CHECK,
+        final,
+        place,
+        precision,
+        most,
         compile_seconds=COMPILE_SECONDS if place.platform == "cpu" else TRYING_SECONDS,
     )
     return train_together(lessons, (world, state, lr), school, hear)

@@ -88,24 +88,18 @@ def _start(spec: Flow, seed: int) -> Weights:
     if not spec.batch:  # all alike, so that noise tokens stay alike
         return Weights(jnp.full((A, n), spec.start), jnp.full(n, spec.start))
     V, w = (
-        normal(jnp.asarray(named_key(seed, f"flow-{name}", tokens=n)), rows, n)
-        for name, rows in (("V", A), ("w", 1))
+        normal(jnp.asarray(named_key(seed, f"flow-{name}", tokens=n)), rows, n) for name, rows in (("V", A), ("w", 1))
     )
     return Weights(spec.start * V, spec.start * w[0])
 
 
 @partial(jax.jit, static_argnames="program")
 def _segment(
-    program: Flow, weights: Weights, key: UInt32[Array, "2"], numbers: UInt32[Array, "k"],
-    lr: Float[Array, ""],
+    program: Flow, weights: Weights, key: UInt32[Array, "2"], numbers: UInt32[Array, "k"], lr: Float[Array, ""]
 ) -> tuple[Weights, Any]:
     def step(weights: Weights, number: UInt32[Array, ""]) -> tuple[Weights, Any]:
-        counts, subject, relation = (
-            _sequences(program, key, number) if program.batch else _population(program)
-        )
-        (loss, told), gradient = jax.value_and_grad(_loss, has_aux=True)(
-            weights, program, counts, subject, relation
-        )
+        counts, subject, relation = _sequences(program, key, number) if program.batch else _population(program)
+        (loss, told), gradient = jax.value_and_grad(_loss, has_aux=True)(weights, program, counts, subject, relation)
         moved = jax.tree.map(lambda x, g: x - lr * g, weights, gradient)
         return moved, (loss, *told)
 
@@ -123,9 +117,7 @@ def _population(program: Flow) -> tuple[Array, Array, Array]:
     return counts.at[:, -1].add(1.0), subject, relation
 
 
-def _sequences(
-    program: Flow, key: UInt32[Array, "2"], number: UInt32[Array, ""]
-) -> tuple[Array, Array, Array]:
+def _sequences(program: Flow, key: UInt32[Array, "2"], number: UInt32[Array, ""]) -> tuple[Array, Array, Array]:
     """The fresh sequences of one step."""
     rows = number * jnp.uint32(program.batch) + jnp.arange(program.batch, dtype=jnp.uint32)
     asked = draw_sequences(program, Sizes.of(program), key, rows)

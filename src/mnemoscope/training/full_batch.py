@@ -76,8 +76,7 @@ def _scaled(spec: Retrieval, frozen: Frozen, learned: ThreeSteps) -> Parameters:
 
 
 def loss_and_gradient(
-    spec: Retrieval, layout: Layout, frozen: Frozen, source: Source, parameters: Parameters,
-    samples: Array,
+    spec: Retrieval, layout: Layout, frozen: Frozen, source: Source, parameters: Parameters, samples: Array
 ) -> tuple[Float[Array, ""], Parameters]:
     """Lhat and its gradient in V and W_KQ, over all samples."""
 
@@ -87,9 +86,7 @@ def loss_and_gradient(
         own = jnp.take_along_axis(log_p, batch.label[:, None], axis=1)[:, 0]
         return -jnp.sum(jnp.where(live, own, 0))
 
-    def body(
-        carry: tuple[Array, Parameters], batch: Batch, live: Bool[Array, "B"]
-    ) -> tuple[Array, Parameters]:
+    def body(carry: tuple[Array, Parameters], batch: Batch, live: Bool[Array, "B"]) -> tuple[Array, Parameters]:
         return jax.tree.map(jnp.add, carry, jax.value_and_grad(summed)(parameters, batch, live))
 
     zero = (jnp.zeros((), frozen.Z.dtype), jax.tree.map(jnp.zeros_like, parameters))
@@ -100,8 +97,14 @@ def loss_and_gradient(
 
 @partial(jax.jit, static_argnames=("spec", "layout", "optimiser"))
 def step(
-    spec: Retrieval, layout: Layout, optimiser: str, frozen: Frozen, source: Source,
-    state: State, samples: Array, lr: Array,
+    spec: Retrieval,
+    layout: Layout,
+    optimiser: str,
+    frozen: Frozen,
+    source: Source,
+    state: State,
+    samples: Array,
+    lr: Array,
 ) -> tuple[State, Info]:
     """One full-batch step."""
     loss, g = loss_and_gradient(spec, layout, frozen, source, state.parameters, samples)

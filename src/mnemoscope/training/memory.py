@@ -12,14 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, UInt32
 
 from mnemoscope.engine.device import loops_inside
-from mnemoscope.models.memory import (
-    Pairs,
-    Weights,
-    construct,
-    draw_pairs,
-    draw_weights,
-    logits,
-)
+from mnemoscope.models.memory import Pairs, Weights, construct, draw_pairs, draw_weights, logits
 from mnemoscope.spec.memory import Memory
 from mnemoscope.training.adamw import adamw
 from mnemoscope.training.side_by_side import over_rows, take_steps
@@ -51,9 +44,7 @@ def begin(program: Memory, keys: Keys, items: UInt32[Array, "n"]) -> tuple[Pairs
 
 
 @partial(jax.jit, static_argnames="program")
-def constructed_accuracy(
-    program: Memory, keys: Keys, items: UInt32[Array, "n"]
-) -> Float[Array, "n"]:
+def constructed_accuracy(program: Memory, keys: Keys, items: UInt32[Array, "n"]) -> Float[Array, "n"]:
     """The accuracy of a construction."""
 
     def one(row: tuple[Keys, UInt32[Array, ""]]) -> Float[Array, ""]:
@@ -113,14 +104,10 @@ def accuracy_of(program: Memory, pairs: Pairs, weights: Weights) -> Float[Array,
     return over_rows(lambda p, w: share_right(program, p, w), pairs, weights)
 
 
-def _step(
-    program: Memory, pairs: Pairs, state: State, lr: Float[Array, ""]
-) -> tuple[State, Float[Array, ""]]:
+def _step(program: Memory, pairs: Pairs, state: State, lr: Float[Array, ""]) -> tuple[State, Float[Array, ""]]:
     loss, gradient = jax.value_and_grad(partial(cross_entropy, program, pairs))(state.weights)
     taken = state.taken + jnp.uint32(1)
-    weights, first, second = adamw(
-        state.weights, state.first, state.second, gradient, taken.astype(loss.dtype), lr
-    )
+    weights, first, second = adamw(state.weights, state.first, state.second, gradient, taken.astype(loss.dtype), lr)
     return State(weights, first, second, taken), loss
 
 

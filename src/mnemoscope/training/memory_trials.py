@@ -58,11 +58,7 @@ def program_of(spec: Memory, platform: str = "cpu") -> Memory:
 
 
 def recall_many(
-    jobs: Sequence[MemoryJob],
-    *,
-    device: Device = "auto",
-    precision: Precision = "float32",
-    hear: Hear | None = None,
+    jobs: Sequence[MemoryJob], *, device: Device = "auto", precision: Precision = "float32", hear: Hear | None = None
 ) -> list[Outcome]:
     """One outcome for each (spec, seed), in the order asked for. `hear` is told of progress."""
     place = find_device(device)
@@ -102,7 +98,8 @@ def _batch_size(program: Memory, place: Place) -> int:
     fits = (Room.of(place).planned or 2**30) // needed_bytes(program)
     if fits < 1:
         raise SpecError(
-            "items", f"expected few enough for the memory that is free, got {program.items:,} "
+            "items",
+            f"expected few enough for the memory that is free, got {program.items:,} "
             f"({needed_bytes(program) / 1e9:.1f} GB)",
         )
     return most_rows(fits, MOST_AT_ONCE, place)
@@ -112,17 +109,14 @@ def draw_streams(jobs: list[MemoryJob]) -> tuple[dict[str, jnp.ndarray], jnp.nda
     """The streams of each job, and its number of items."""
     names = ("item", "answer", "inner", "outer")
     keys = {
-        name: jnp.asarray(
-            np.stack([named_key(seed, f"memory-{name}", dim=spec.dim) for spec, seed in jobs])
-        )
+        name: jnp.asarray(np.stack([named_key(seed, f"memory-{name}", dim=spec.dim) for spec, seed in jobs]))
         for name in names
     }
     return keys, jnp.asarray([spec.items for spec, _ in jobs], jnp.uint32)
 
 
 def _construct(
-    program: Memory, jobs: list[MemoryJob], place: Place, precision: Precision,
-    hear: Hear | None,
+    program: Memory, jobs: list[MemoryJob], place: Place, precision: Precision, hear: Hear | None
 ) -> list[Outcome]:
     keys, items = draw_streams(jobs)
     if program.method == "hebbian":
@@ -137,17 +131,19 @@ def _construct(
         told = np.asarray(accuracy_of(program, pairs, Full(jnp.asarray(np.stack(weights), float))))
     return [
         Outcome(
-            spec, seed, "ok",
+            spec,
+            seed,
+            "ok",
             metrics={"accuracy": float(told[row]), "parameters": spec.parameters},
-            precision=precision, device=place.device_kind,
+            precision=precision,
+            device=place.device_kind,
         )
         for row, (spec, seed) in enumerate(jobs)
     ]
 
 
 def _train(
-    program: Memory, jobs: list[MemoryJob], place: Place, precision: Precision,
-    hear: Hear | None,
+    program: Memory, jobs: list[MemoryJob], place: Place, precision: Precision, hear: Hear | None
 ) -> list[Outcome]:
     most, least = _batch_size(program, place), LEAST_ON_GPU
     if program.items > LARGE:
@@ -166,7 +162,5 @@ def _train(
 
     lessons = [Lesson(s, seed, s.target, s.most_steps, s.parameters) for s, seed in jobs]
     # All items are in every check: its accuracy is the final one.
-    school = School(
-        go_on, CHECK, lambda rows: last, place, precision, most, least,
-    )
+    school = School(go_on, CHECK, lambda rows: last, place, precision, most, least)
     return train_together(lessons, (pairs, state, lr), school, hear)

@@ -35,8 +35,12 @@ class Agreement:
 def judge(kind: str, pairs: Sequence[Compared]) -> Agreement:
     """The figures of one comparison; `kind` is a part of `validate`."""
     makers = {
-        "terms": _of_terms, "critical": _of_critical, "bound": _of_bound, "matched": _of_matched,
-        "spread": _of_spread, "mlp": _of_mlp,
+        "terms": _of_terms,
+        "critical": _of_critical,
+        "bound": _of_bound,
+        "matched": _of_matched,
+        "spread": _of_spread,
+        "mlp": _of_mlp,
     }
     return makers[kind](pairs) if kind in makers else _of_accuracy(pairs)
 
@@ -59,9 +63,7 @@ def _of_terms(pairs: Sequence[Compared]) -> Agreement:
         miss = [amplitude_off(pair) for pair in pairs if pair.name == name]
         within = [abs(off) <= max(0.05, 2 * error) for off, error in miss]
         figures[f"{name}: median miss"] = float(np.median([abs(off) for off, _ in miss]))
-        figures[f"{name}: worst beyond 2 s.e."] = max(
-            0.0, max(abs(off) - 2 * error for off, error in miss)
-        )
+        figures[f"{name}: worst beyond 2 s.e."] = max(0.0, max(abs(off) - 2 * error for off, error in miss))
         share = float(np.mean(within))
         figures[f"{name}: share within"] = share
         aims[f"{name}: share within"] = ("5 % or 2 s.e., in all settings", share == 1.0)
@@ -70,18 +72,20 @@ def _of_terms(pairs: Sequence[Compared]) -> Agreement:
 
 def _of_accuracy(pairs: Sequence[Compared]) -> Agreement:
     off = np.array([abs(pair.predicted - pair.observed) for pair in pairs])
-    figures = {"settings": float(len(off)), "mean error": float(off.mean()),
-               "worst error": float(off.max())}
+    figures = {"settings": float(len(off)), "mean error": float(off.mean()), "worst error": float(off.max())}
     middle = [o for o, pair in zip(off, pairs, strict=True) if 0.1 <= pair.observed <= 0.9]
     if middle:
         figures["mean error, observed 0.1 to 0.9"] = float(np.mean(middle))
     for note in sorted({pair.note for pair in pairs}):
         some = [o for o, pair in zip(off, pairs, strict=True) if pair.note == note]
         figures[f"mean error in {note} ({len(some)})"] = float(np.mean(some))
-    return Agreement(figures, {
-        "mean error": ("at most 0.03", figures["mean error"] <= 0.03),
-        "worst error": ("at most 0.08", figures["worst error"] <= 0.08),
-    })
+    return Agreement(
+        figures,
+        {
+            "mean error": ("at most 0.03", figures["mean error"] <= 0.03),
+            "worst error": ("at most 0.08", figures["worst error"] <= 0.08),
+        },
+    )
 
 
 def _of_mlp(pairs: Sequence[Compared]) -> Agreement:
@@ -98,8 +102,7 @@ def _of_mlp(pairs: Sequence[Compared]) -> Agreement:
         aims["worst error"] = ("at most 0.1", figures["worst error"] <= 0.1)
         for name in ("activation", "embedding", "trigger"):
             for value in sorted({getattr(pair.spec, name) for pair in inside}):
-                some = [o for o, pair in zip(off, inside, strict=True)
-                        if getattr(pair.spec, name) == value]
+                some = [o for o, pair in zip(off, inside, strict=True) if getattr(pair.spec, name) == value]
                 figures[f"mean error of {value} ({len(some)})"] = float(np.mean(some))
     outside = [abs(p.predicted - p.observed) for p in pairs if p.note.endswith(OUTSIDE)]
     if outside:
@@ -112,11 +115,14 @@ def _of_matched(pairs: Sequence[Compared]) -> Agreement:
     figures = _of_accuracy(pairs).figures
     largest = max(pair.error for pair in pairs)
     figures["largest standard error"] = largest
-    return Agreement(figures, {
-        "mean error": ("at most 0.02", figures["mean error"] <= 0.02),
-        "worst error": ("at most 0.08", figures["worst error"] <= 0.08),
-        "largest standard error": ("at most 0.01", largest <= 0.01),
-    })
+    return Agreement(
+        figures,
+        {
+            "mean error": ("at most 0.02", figures["mean error"] <= 0.02),
+            "worst error": ("at most 0.08", figures["worst error"] <= 0.08),
+            "largest standard error": ("at most 0.01", largest <= 0.01),
+        },
+    )
 
 
 def _of_spread(pairs: Sequence[Compared]) -> Agreement:

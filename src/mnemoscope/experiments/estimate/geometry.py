@@ -39,7 +39,9 @@ class Geometry:
         """The same for gaussian embeddings, to leading order; no largest cosine, which varies."""
         V, d = self.rows, self.dim
         return {
-            "mean_norm": V**-0.5, "norm_spread": (2 * d) ** -0.5, "usual_cosine": d**-0.5,
+            "mean_norm": V**-0.5,
+            "norm_spread": (2 * d) ** -0.5,
+            "usual_cosine": d**-0.5,
             "effective_dim": d / (1 + d / V),  # sum l^2 = d (1/d^2)(1 + d/V): Marchenko-Pastur
         }
 
@@ -62,9 +64,12 @@ def look_at(Z: np.ndarray) -> Geometry:
     centred = Z - mean
     values = _second_moments(centred)
     return Geometry(
-        rows=V, dim=d, mean_norm=float(np.linalg.norm(mean)),
+        rows=V,
+        dim=d,
+        mean_norm=float(np.linalg.norm(mean)),
         norm_spread=float(norms.std() / norms.mean()),
-        usual_cosine=float(np.sqrt(np.mean(off**2))), largest_cosine=float(off.max()),
+        usual_cosine=float(np.sqrt(np.mean(off**2))),
+        largest_cosine=float(off.max()),
         effective_dim=float(values.sum() ** 2 / np.sum(values**2)),
         spectrum=tuple(float(one) for one in values),
     )

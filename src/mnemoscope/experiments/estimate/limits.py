@@ -111,8 +111,13 @@ class _Seed:
 
 
 def search_limits(
-    guess: float, *, ends: tuple[int, int] | None = None, resolution: float = 0.03,
-    tolerance: float = 0.1, seeds_at_first: int = SEEDS_AT_FIRST, most_seeds: int = 16,
+    guess: float,
+    *,
+    ends: tuple[int, int] | None = None,
+    resolution: float = 0.03,
+    tolerance: float = 0.1,
+    seeds_at_first: int = SEEDS_AT_FIRST,
+    most_seeds: int = 16,
 ) -> LimitSearch:
     """Find up to where seeds say yes, to +-`tolerance`; yes is expected below, no above."""
     seeds: list[_Seed] = []
@@ -143,14 +148,10 @@ def _mean_limit(seeds: list[_Seed], tolerance: float) -> Limits:
     if len(logs) < 2:
         return Limits("unresolved", math.exp(middle), None, None, each)
     # A limit lies anywhere in its bracket, uniformly in the logarithm: width^2 / 12.
-    brackets = [
-        math.log(seed.high / seed.low) ** 2 / 12 for seed in closed if seed.low and seed.high
-    ]
+    brackets = [math.log(seed.high / seed.low) ** 2 / 12 for seed in closed if seed.low and seed.high]
     variance = statistics.variance(logs) + math.fsum(brackets) / len(brackets)
     half = float(stdtrit(len(logs) - 1, 0.975)) * math.sqrt(variance / len(logs))
     mean, low, high = (math.exp(middle + k * half) for k in (0, -1, 1))
     found = Limits("found", mean, low, high, each)
     most_are_in = 2 * len(closed) > len(seeds)  # the others crashed
-    return (
-        found if most_are_in and found.width <= tolerance else replace(found, status="unresolved")
-    )
+    return found if most_are_in and found.width <= tolerance else replace(found, status="unresolved")

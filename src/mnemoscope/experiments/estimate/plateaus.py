@@ -26,9 +26,7 @@ class Stage:
         return 0 if self.first is None or self.last is None else self.last - self.first + 1
 
 
-def find_stages(
-    loss: np.ndarray, names: Sequence[str], levels: Sequence[float], smooth: int = 1
-) -> list[Stage]:
+def find_stages(loss: np.ndarray, names: Sequence[str], levels: Sequence[float], smooth: int = 1) -> list[Stage]:
     """For each level the longest run of steps near it; for level 0, from where it is learned on.
 
     A stochastic loss is smoothed by a running median of `smooth` steps first.

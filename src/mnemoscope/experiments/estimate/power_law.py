@@ -162,9 +162,7 @@ def extrapolate(points: Points) -> list[Beyond]:
         rest = points.pick(~out)
         if n - out.sum() < axes + 2 or not math.isfinite(condition_number(rest.x)):
             continue
-        missed: dict[Form, float] = {
-            "multiplicative": _factor(_miss("multiplicative", points, out))
-        }
+        missed: dict[Form, float] = {"multiplicative": _factor(_miss("multiplicative", points, out))}
         if len(rest.log_y) > 2 * axes:
             missed["additive"] = _factor(_miss("additive", points, out))
         found.append(Beyond(axis, float(points.x[:, k].max()), int(out.sum()), missed))

@@ -45,8 +45,14 @@ Search = Generator[list[Place], Answers, Found]
 
 
 def search_crossing(
-    low: int, high: int | None, target: float, *, rising: bool, guess: float | None = None,
-    tolerance: float = 0.1, most_seeds: int = 32,
+    low: int,
+    high: int | None,
+    target: float,
+    *,
+    rising: bool,
+    guess: float | None = None,
+    tolerance: float = 0.1,
+    most_seeds: int = 32,
 ) -> Search:
     """Find where the measure crosses `target` between `low` and `high`, to +-`tolerance`.
 
@@ -120,7 +126,7 @@ def _close(low: int, reaches: Reaches) -> Generator[list[Place], Answers, tuple[
 
 
 def _bracket(
-    low: int, high: int, reaches: Reaches, rising: bool, guess: float | None,
+    low: int, high: int, reaches: Reaches, rising: bool, guess: float | None
 ) -> Generator[list[Place], Answers, tuple[int, int]]:
     """Halve the range until it is narrow."""
     middle = round(guess) if guess is not None and low < round(guess) < high else None

@@ -68,8 +68,12 @@ def find_crossing(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a constant resample has no BCa interval: handled below
         made = bootstrap(
-            (np.arange(len(names)),), statistic, n_resamples=resamples, method="percentile",
-            vectorized=True, rng=np.random.default_rng(len(names)),
+            (np.arange(len(names)),),
+            statistic,
+            n_resamples=resamples,
+            method="percentile",
+            vectorized=True,
+            rng=np.random.default_rng(len(names)),
         )
     low, high = made.confidence_interval
     # The percentile interval of few seeds is too narrow by sqrt((n - 1)/n), and by Student's
@@ -84,12 +88,7 @@ def _widening(seeds: int) -> float:
     return student * math.sqrt(seeds / (seeds - 1))
 
 
-def _fit(
-    x: np.ndarray,
-    a: np.ndarray,
-    weight: np.ndarray,
-    target: float,
-) -> tuple[float, float]:
+def _fit(x: np.ndarray, a: np.ndarray, weight: np.ndarray, target: float) -> tuple[float, float]:
     """ln x_t and the slope k."""
     shift = math.log(target / (1 - target))
     scale = np.sqrt(weight * _nearness(a, target))
@@ -131,9 +130,7 @@ def _bounds(x: np.ndarray) -> tuple[tuple[float, float], tuple[float, float]]:
     return (float(x.min()) - 3, math.log(1e-2)), (float(x.max()) + 3, math.log(50.0))
 
 
-def _refit(
-    x: np.ndarray, a: np.ndarray, weights: np.ndarray, target: float, start: tuple[float, float]
-) -> np.ndarray:
+def _refit(x: np.ndarray, a: np.ndarray, weights: np.ndarray, target: float, start: tuple[float, float]) -> np.ndarray:
     """ln x_t of the same fit for every row of weights, all rows at once.
 
     Newton's steps with the squares' curvature, damped (Levenberg-Marquardt), from the whole
@@ -173,9 +170,7 @@ def _refit(
     return here[:, 0]
 
 
-def _first_guess(
-    x: np.ndarray, a: np.ndarray, weight: np.ndarray, target: float
-) -> tuple[float, float]:
+def _first_guess(x: np.ndarray, a: np.ndarray, weight: np.ndarray, target: float) -> tuple[float, float]:
     """Between the means of neighbouring values that lie on both sides."""
     points = np.unique(x)
     means = np.array([np.average(a[x == point], weights=weight[x == point]) for point in points])

@@ -22,8 +22,7 @@ def _log_uniform(draw: np.random.Generator, low: float, high: float) -> int:
     return round(math.exp(draw.uniform(math.log(low), math.log(high))))
 
 
-def _take(count: int, made: Iterator[Retrieval], fits: Callable[[Retrieval], bool]
-          ) -> list[Retrieval]:
+def _take(count: int, made: Iterator[Retrieval], fits: Callable[[Retrieval], bool]) -> list[Retrieval]:
     taken: list[Retrieval] = []
     while len(taken) < count:
         one = next(made)
@@ -40,10 +39,7 @@ def for_terms(count: int) -> list[Retrieval]:
         while True:
             V, L = int(2 ** draw.integers(7, 12)), int(2 ** draw.integers(3, 11))
             yield Retrieval(
-                vocab=V,
-                dim=_log_uniform(draw, 16, V / 2),
-                length=L,
-                samples=_log_uniform(draw, 500, 100_000),
+                vocab=V, dim=_log_uniform(draw, 16, V / 2), length=L, samples=_log_uniform(draw, 500, 100_000)
             )
 
     return _take(count, made(), lambda one: one.samples * one.length <= 3e7)
@@ -107,12 +103,18 @@ def for_mlp(count: int, seed: int = SEED + 12) -> list[Retrieval]:
         embedding = embeddings[turn % 3]
         V = int(draw.choice([64, 96, 128, 192, 256, 384]))
         d = _log_uniform(draw, *((V, 1.5 * V) if embedding == "orthonormal" else (16, V / 2)))
-        spec = Retrieval.read({
-            "vocab": V, "dim": d, "length": int(2 ** draw.integers(2, 6)),
-            "samples": max(200, round(V * math.exp(draw.uniform(math.log(3), math.log(80))))),
-            "width": int(2 ** draw.integers(6, 12)), "activation": activations[turn % 5],
-            "embedding": embedding, "trigger": ("keys", "additive")[turn % 2],
-        })
+        spec = Retrieval.read(
+            {
+                "vocab": V,
+                "dim": d,
+                "length": int(2 ** draw.integers(2, 6)),
+                "samples": max(200, round(V * math.exp(draw.uniform(math.log(3), math.log(80))))),
+                "width": int(2 ** draw.integers(6, 12)),
+                "activation": activations[turn % 5],
+                "embedding": embedding,
+                "trigger": ("keys", "additive")[turn % 2],
+            }
+        )
         if spec.samples * spec.width * spec.dim <= MOST_HIDDEN_WORK:
             taken.append(spec)
     return taken
@@ -206,9 +208,7 @@ def for_spread(count: int) -> list[Retrieval]:
     for turn in range(count):
         choices = laws[turn % len(laws)]
         hidden, frame = "activation" in choices, choices.get("embedding") == "orthonormal"
-        V = int(
-            draw.choice([64, 96, 128, 192, 256] if hidden else [64, 96, 128, 192, 256, 384, 512])
-        )
+        V = int(draw.choice([64, 96, 128, 192, 256] if hidden else [64, 96, 128, 192, 256, 384, 512]))
         d = _log_uniform(draw, V, 1.5 * V) if frame else _log_uniform(draw, 16, V)
         L = int(2 ** draw.integers(2, 5 if hidden else 7))
         few, many = (0.7, 4) if choices == {"embedding": "orthonormal"} else (2, 60)

@@ -33,9 +33,7 @@ TARGET = 0.5
 Progress = Callable[[float], None]
 
 
-def compare_terms(
-    specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress
-) -> Iterator[Compared]:
+def compare_terms(specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress) -> Iterator[Compared]:
     """Attention's signal and each noise.
 
     Over the predicted signal, squared for a noise: its variance. A term that theory has at zero is
@@ -51,9 +49,7 @@ def compare_terms(
         progress(1)
 
 
-def compare_accuracy(
-    specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress
-) -> Iterator[Compared]:
+def compare_accuracy(specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress) -> Iterator[Compared]:
     """Accuracy of `predict` beside the mean over seeds.
 
     The note is the predicted regime, and whether the setting is in the domain of its law.
@@ -65,9 +61,7 @@ def compare_accuracy(
             yield _of(spec, "accuracy", told.accuracy, found, note)
 
 
-def compare_spread(
-    specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress
-) -> Iterator[Compared]:
+def compare_spread(specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress) -> Iterator[Compared]:
     """The share of seeds within `predict`'s interval, beside the one that it is made for.
 
     The error is that of a share of so many seeds at theory's level. The note is the law, and
@@ -105,9 +99,7 @@ def _accuracies(
             yield spec, [value for value in found if value is not None]
 
 
-def compare_critical(
-    specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress
-) -> Iterator[Compared]:
+def compare_critical(specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress) -> Iterator[Compared]:
     """The N at which the three steps' mean accuracy crosses TARGET.
 
     Theory has no part in finding it. The note is what any learner needs.
@@ -116,8 +108,14 @@ def compare_critical(
         for first in range(0, len(specs), TOGETHER):
             some = specs[first : first + TOGETHER]
             found = critical_many(
-                some, "samples", target=TARGET, ranges=[(start(spec), None) for spec in some],
-                tolerance=0.0, most_seeds=seeds, use_theory=False, store=store,
+                some,
+                "samples",
+                target=TARGET,
+                ranges=[(start(spec), None) for spec in some],
+                tolerance=0.0,
+                most_seeds=seeds,
+                use_theory=False,
+                store=store,
                 workers=ThisProcess(device),
             )
             for spec, one in zip(some, found, strict=True):
@@ -125,8 +123,7 @@ def compare_critical(
                 if told is not None:
                     bound = f"{coverage_samples(spec, TARGET):.0f}"
                     yield Compared(
-                        spec, "three steps", float(told), one.estimate or math.nan,
-                        _error(one.low, one.high), bound,
+                        spec, "three steps", float(told), one.estimate or math.nan, _error(one.low, one.high), bound
                     )
             progress(len(some))
 
@@ -137,21 +134,15 @@ def compare_bound(
     """The Gaussian surrogate's N (D1), as `predicted`, beside where decoders of G cross TARGET."""
     for spec in specs:
         for name in ("matched_filter", "message_assignment"):
-            search = search_crossing(
-                start(spec), None, TARGET, rising=True, tolerance=0.0, most_seeds=seeds
-            )
+            search = search_crossing(start(spec), None, TARGET, rising=True, tolerance=0.0, most_seeds=seeds)
             found = _drive(search, spec, name, device, first_seed).crossing
-            estimate, low, high = (
-                (found.estimate, found.low, found.high) if found else (math.nan, None, None)
-            )
+            estimate, low, high = (found.estimate, found.low, found.high) if found else (math.nan, None, None)
             least = surrogate_samples(spec, TARGET)
             yield Compared(spec, name, least, estimate, _error(low, high))
         progress(1)
 
 
-def compare_matched(
-    specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress
-) -> Iterator[Compared]:
+def compare_matched(specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress) -> Iterator[Compared]:
     """The share of tokens that the matched filter names: (D4), and the mean over seeds.
 
     The note tells settings with V >= 128, V >= d and L <= V/2 from those at the domain's edge.
@@ -196,8 +187,7 @@ def _error(low: float | None, high: float | None) -> float:
     return math.nan if low is None or high is None else (high - low) / (2 * 1.96)
 
 
-def _of(spec: Retrieval, name: str, predicted: float, values: Sequence[float], note: str = ""
-        ) -> Compared:
+def _of(spec: Retrieval, name: str, predicted: float, values: Sequence[float], note: str = "") -> Compared:
     mean = float(np.mean(values))
     error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
     return Compared(spec, name, predicted, mean, error, note)

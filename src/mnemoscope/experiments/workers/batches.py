@@ -23,10 +23,7 @@ TOKENS_IN_A_BATCH = 2e9
 
 
 def run_batch(
-    jobs: Sequence[AnyJob],
-    device: Device = "auto",
-    budget: int | None = None,
-    hear: Hear | None = None,
+    jobs: Sequence[AnyJob], device: Device = "auto", budget: int | None = None, hear: Hear | None = None
 ) -> list[Record]:
     """The trials of a batch. If it fails, it is tried by halves; what fails alone has crashed.
 
@@ -42,16 +39,10 @@ def run_batch(
     if len(jobs) == 1:
         return [crashed(*jobs[0], reason, find_device(device).device_kind)]
     half = len(jobs) // 2
-    return [
-        record
-        for part in (jobs[:half], jobs[half:])
-        for record in run_batch(part, device, budget, hear)
-    ]
+    return [record for part in (jobs[:half], jobs[half:]) for record in run_batch(part, device, budget, hear)]
 
 
-def _run_together(
-    jobs: Sequence[AnyJob], device: Device, budget: int | None, hear: Hear | None
-) -> list[Record]:
+def _run_together(jobs: Sequence[AnyJob], device: Device, budget: int | None, hear: Hear | None) -> list[Record]:
     """Jobs of one kind, as that kind is run."""
     facts = [(spec, seed) for spec, seed in jobs if isinstance(spec, Facts)]
     if facts:

@@ -43,15 +43,11 @@ LOST_SECONDS = 60.0
 AHEAD = 2
 
 
-def run_far(
-    batch: Sequence[AnyJob], device: Device, budget: int | None, numerics: int
-) -> list[Record]:
+def run_far(batch: Sequence[AnyJob], device: Device, budget: int | None, numerics: int) -> list[Record]:
     """A batch, on a worker. It stands in an importable module: a function of `__main__` would be
     sent by value, and compile anew for every task."""
     if numerics != NUMERICS_VERSION:
-        raise SpecError(
-            "cluster", f"expected workers of numerics version {numerics}, got {NUMERICS_VERSION}"
-        )
+        raise SpecError("cluster", f"expected workers of numerics version {numerics}, got {NUMERICS_VERSION}")
     share_gpu()  # there may be several workers on one
     keep_compiled_programs()
     return run_batch(batch, device, budget)
@@ -65,11 +61,7 @@ def check_cluster(where: str | None) -> None:
 
 @contextmanager
 def open_workers(
-    where: str | None = None,
-    device: Device = "auto",
-    *,
-    budget: int | None = None,
-    say: Say | None = None,
+    where: str | None = None, device: Device = "auto", *, budget: int | None = None, say: Say | None = None
 ) -> Iterator[Workers]:
     """Workers as `where` says, this process without it; let go of at the end.
 
@@ -83,7 +75,8 @@ def open_workers(
     distributed = _import_dask()
     if kind == "local" and device == "gpu":
         raise SpecError(
-            "device", "expected cpu or auto with local workers, since one process fills a GPU; "
+            "device",
+            "expected cpu or auto with local workers, since one process fills a GPU; "
             "leave --cluster out, or start workers with --resources GPU=1",
         )
     # What Dask logs about workers that come and go is told here in one line, where it matters.
@@ -92,8 +85,11 @@ def open_workers(
     if kind == "local":
         with _deaf_to_interrupts():
             cluster = distributed.LocalCluster(
-                n_workers=count, threads_per_worker=1, dashboard_address="127.0.0.1:0",
-                silence_logs=logging.CRITICAL, env={"JAX_PLATFORMS": "cpu"},
+                n_workers=count,
+                threads_per_worker=1,
+                dashboard_address="127.0.0.1:0",
+                silence_logs=logging.CRITICAL,
+                env={"JAX_PLATFORMS": "cpu"},
             )
         device = "cpu"
     elif kind == "slurm":
@@ -128,8 +124,7 @@ class FarWorkers:
     """Dask workers behind a client. Batches are the unit of work."""
 
     def __init__(
-        self, client: Any, distributed: Any, device: Device, budget: int | None, say: Say | None,
-        *, patient: bool,
+        self, client: Any, distributed: Any, device: Device, budget: int | None, say: Say | None, *, patient: bool
     ) -> None:
         self.client, self.distributed = client, distributed
         self.device: Device = device
@@ -147,7 +142,12 @@ class FarWorkers:
     def submit(self, batch: list[AnyJob]) -> None:
         """Take on one batch."""
         future = self.client.submit(
-            run_far, batch, self.device, self.budget, NUMERICS_VERSION, pure=False,
+            run_far,
+            batch,
+            self.device,
+            self.budget,
+            NUMERICS_VERSION,
+            pure=False,
             resources={"GPU": 1} if self.device == "gpu" else None,
         )
         self._under_way[future] = batch
@@ -186,8 +186,7 @@ class FarWorkers:
             there = len(self._workers())
             if self.device == "gpu" and there:
                 raise SpecError(
-                    "device", f"expected a worker with a GPU (dask worker ... --resources GPU=1), "
-                    f"got {there} without",
+                    "device", f"expected a worker with a GPU (dask worker ... --resources GPU=1), got {there} without"
                 )
             raise SpecError("cluster", "expected a scheduler with workers, got one without")
 
@@ -196,9 +195,7 @@ class FarWorkers:
 
     def _able(self) -> list[dict[str, Any]]:
         """The workers that could run a batch."""
-        return [
-            one for one in self._workers() if self.device != "gpu" or one["resources"].get("GPU")
-        ]
+        return [one for one in self._workers() if self.device != "gpu" or one["resources"].get("GPU")]
 
     def _trials(self, future: Any, batch: list[AnyJob]) -> list[Record]:
         error = future.exception() if future.status == "error" else None
@@ -239,9 +236,7 @@ def _connect(distributed: Any, where: Any) -> Any:
         return distributed.Client(where, timeout=ANSWER_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise SpecError(
-            "cluster", f"expected a Dask scheduler that answers, got {where!r} ({reason})"
-        ) from None
+        raise SpecError("cluster", f"expected a Dask scheduler that answers, got {where!r} ({reason})") from None
 
 
 def _slurm(jobs: int, device: Device) -> Any:
@@ -253,13 +248,15 @@ def _slurm(jobs: int, device: Device) -> Any:
     told = config.get("jobqueue.slurm", {})
     more: dict[str, Any] = {}
     if device == "gpu":
-        more = {"worker_extra_args": ["--resources", "GPU=1"],
-                "job_extra_directives": ["--gres=gpu:1"]}
+        more = {"worker_extra_args": ["--resources", "GPU=1"], "job_extra_directives": ["--gres=gpu:1"]}
     if shutil.which("sbatch") is None:
         raise SpecError("cluster", "expected Slurm's sbatch on the path, got none")
     cluster = SLURMCluster(
-        cores=told.get("cores") or 1, processes=1, memory=told.get("memory") or "4GB",
-        python=sys.executable, **more,
+        cores=told.get("cores") or 1,
+        processes=1,
+        memory=told.get("memory") or "4GB",
+        python=sys.executable,
+        **more,
         scheduler_options={"dashboard": False, "dashboard_address": ":0"},
     )
     refused = _refused(cluster.job_script())
@@ -272,8 +269,6 @@ def _slurm(jobs: int, device: Device) -> Any:
 
 def _refused(script: str) -> str:
     """Slurm's reason not to take a job, asked for without sending it; empty if it would."""
-    asked = subprocess.run(
-        ["sbatch", "--test-only"], input=script, capture_output=True, text=True, check=False
-    )
+    asked = subprocess.run(["sbatch", "--test-only"], input=script, capture_output=True, text=True, check=False)
     lines = [line for line in asked.stderr.splitlines() if "error" in line]
     return (lines or ["sbatch failed"])[0] if asked.returncode else ""

@@ -54,11 +54,7 @@ class Rates(NamedTuple):
 
 
 def train_three_steps(
-    spec: Retrieval,
-    layout: Layout,
-    frozen: Frozen,
-    source: Source,
-    progress: Progress | None = None,
+    spec: Retrieval, layout: Layout, frozen: Frozen, source: Source, progress: Progress | None = None
 ) -> ThreeSteps:
     """The three steps for this spec: exact, in memory that does not grow with N.
 
@@ -101,9 +97,7 @@ def three_steps(
         V2 = by_winner.last_gradient(program, layout, frozen, source, V1, alpha, samples, progress)
     else:
         w = query_scale(frozen, rates) * alpha
-        V2 = V1 + rates.gamma * by_sample.last_gradient(
-            program, layout, frozen, source, V1, w, samples, progress
-        )
+        V2 = V1 + rates.gamma * by_sample.last_gradient(program, layout, frozen, source, V1, w, samples, progress)
     return ThreeSteps(V1, alpha, V2)
 
 

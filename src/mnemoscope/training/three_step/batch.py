@@ -62,7 +62,11 @@ def simulate_many(
         if call is None:
             with _turn, handing_on(done):
                 done[number] = simulate(
-                    spec, seed, precision=precision, device=device, budget=budget,
+                    spec,
+                    seed,
+                    precision=precision,
+                    device=device,
+                    budget=budget,
                     progress=None if hear is None else shares(spec, seed, hear),
                 )
         else:
@@ -98,9 +102,7 @@ def shares(spec: Retrieval, seed: int, hear: Hear) -> Progress:
     return report
 
 
-def _run_group(
-    call: Call, jobs: Sequence[Job], numbers: list[int], say: Message | None
-) -> Iterator[tuple[int, Trial]]:
+def _run_group(call: Call, jobs: Sequence[Job], numbers: list[int], say: Message | None) -> Iterator[tuple[int, Trial]]:
     """The jobs of one program, batch by batch; out of memory, by half as many at a time."""
     while numbers:
         stop_if_asked()
@@ -122,15 +124,10 @@ def _run_batch(call: Call, jobs: Sequence[Job]) -> list[Trial]:
     began = time.perf_counter()
     made = run_call(call, jobs)
     seconds = (time.perf_counter() - began) / len(jobs)
-    return [
-        read_seen(job, seen, seconds, call.precision, call.place)
-        for job, seen in zip(jobs, made, strict=True)
-    ]
+    return [read_seen(job, seen, seconds, call.precision, call.place) for job, seen in zip(jobs, made, strict=True)]
 
 
-def batch_size(
-    program: Retrieval, layout: Layout, jobs: int, precision: Precision, room: Room
-) -> int:
+def batch_size(program: Retrieval, layout: Layout, jobs: int, precision: Precision, room: Room) -> int:
     """Trials to a call: a power of two, as many as the memory budget holds; on a CPU one."""
     if room.platform == "cpu":
         return 1

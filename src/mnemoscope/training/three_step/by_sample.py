@@ -19,20 +19,10 @@ from mnemoscope.engine.layout import Layout
 from mnemoscope.models.retrieval import Frozen, attention_scores, hidden, pool, uniform_pool
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
-from mnemoscope.training.three_step.streaming import (
-    Count,
-    Progress,
-    Source,
-    Span,
-    as_float,
-    fold,
-    over_samples,
-)
+from mnemoscope.training.three_step.streaming import Count, Progress, Source, Span, as_float, fold, over_samples
 
 
-def _by_label(
-    total: Float[Array, "V h"], batch: Batch, features: Float[Array, "B h"]
-) -> Float[Array, "V h"]:
+def _by_label(total: Float[Array, "V h"], batch: Batch, features: Float[Array, "B h"]) -> Float[Array, "V h"]:
     """total + sum_i e_{y_i} features_i^T."""
     return total.at[batch.label].add(features)
 
@@ -85,12 +75,9 @@ def first_gradient(
 
 @partial(jax.jit, static_argnames=("program", "layout"), donate_argnames=("sums",))
 def _pull(
-    program: Retrieval, layout: Layout, frozen: Frozen, source: Source, M: Array,
-    sums: tuple[Array, Array], span: Span,
+    program: Retrieval, layout: Layout, frozen: Frozen, source: Source, M: Array, sums: tuple[Array, Array], span: Span
 ) -> tuple[Float[Array, "V"], Float[Array, ""]]:
-    def body(
-        sums: tuple[Array, Array], batch: Batch, live: Bool[Array, "B"]
-    ) -> tuple[Array, Array]:
+    def body(sums: tuple[Array, Array], batch: Batch, live: Bool[Array, "B"]) -> tuple[Array, Array]:
         xbar = uniform_pool(program, frozen, batch)
         features, pull_back = jax.vjp(lambda pooled: hidden(program, frozen, pooled), xbar)
         # (e_y - p)^T U V1, with p uniform as eta -> 0.
@@ -135,8 +122,7 @@ def attention_direction(
 
 @partial(jax.jit, static_argnames=("program", "layout"), donate_argnames=("total",))
 def _add_errors(
-    program: Retrieval, layout: Layout, frozen: Frozen, source: Source, M: Array, w: Array,
-    total: Array, span: Span,
+    program: Retrieval, layout: Layout, frozen: Frozen, source: Source, M: Array, w: Array, total: Array, span: Span
 ) -> Float[Array, "V h"]:
     def body(total: Array, batch: Batch, live: Bool[Array, "B"]) -> Array:
         a = jax.nn.softmax(attention_scores(frozen, batch, w), axis=1)

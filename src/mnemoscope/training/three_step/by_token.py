@@ -24,15 +24,7 @@ from mnemoscope.engine.layout import Layout
 from mnemoscope.models.retrieval import Frozen
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
-from mnemoscope.training.three_step.streaming import (
-    Count,
-    Progress,
-    Source,
-    Span,
-    as_float,
-    fold,
-    over_samples,
-)
+from mnemoscope.training.three_step.streaming import Count, Progress, Source, Span, as_float, fold, over_samples
 
 
 class Counts(NamedTuple):
@@ -56,14 +48,10 @@ def inverse(permutation: Array) -> Array:
 
 
 @partial(jax.jit, static_argnames=("program", "layout"), donate_argnames=("counts",))
-def _count(
-    program: Retrieval, layout: Layout, source: Source, counts: Counts, span: Span
-) -> Counts:
+def _count(program: Retrieval, layout: Layout, source: Source, counts: Counts, span: Span) -> Counts:
     narrow = _fits_in_16_bits(program, layout)
 
-    def body(
-        state: tuple[Array, Array], batch: Batch, live: Bool[Array, "B"]
-    ) -> tuple[Array, Array]:
+    def body(state: tuple[Array, Array], batch: Batch, live: Bool[Array, "B"]) -> tuple[Array, Array]:
         flat, labels = state
         # Dead rows point past the table's end, where an addition is dropped.
         cell = jnp.where(live[:, None], cells(program, batch), jnp.uint32(program.vocab**2))
@@ -72,9 +60,7 @@ def _count(
 
     before = counts.pairs.reshape(-1)
     start = jnp.zeros(before.shape, jnp.uint16) if narrow else before
-    flat, labels = fold(
-        body, (start, counts.labels), source, span, length=program.length, chunk=layout.by_token
-    )
+    flat, labels = fold(body, (start, counts.labels), source, span, length=program.length, chunk=layout.by_token)
     flat = before + flat.astype(jnp.int32) if narrow else flat
     return Counts(flat.reshape(counts.pairs.shape), labels)
 
@@ -92,11 +78,7 @@ def _fits_in_16_bits(program: Retrieval, layout: Layout) -> bool:
 
 
 def count_pairs(
-    program: Retrieval,
-    layout: Layout,
-    source: Source,
-    samples: int | Count,
-    progress: Progress | None = None,
+    program: Retrieval, layout: Layout, source: Source, samples: int | Count, progress: Progress | None = None
 ) -> Counts:
     """K and n over all samples."""
     V = program.vocab
@@ -105,9 +87,7 @@ def count_pairs(
     return over_samples(run, empty, samples, layout, program.length, layout.by_token, progress)
 
 
-def first_gradient(
-    program: Retrieval, frozen: Frozen, counts: Counts, samples: int | Count
-) -> Float[Array, "d d"]:
+def first_gradient(program: Retrieval, frozen: Frozen, counts: Counts, samples: int | Count) -> Float[Array, "d d"]:
     r"""-grad_V Lhat(0, 0) = U^T C, with attention and predictions uniform.
 
     C = (1/N) sum_i (e_{y_i} - 1/V) xbar_i^T, and xbar_i = (1/L) (sum_j z_{x_ij} [+ z_trig]), so
@@ -127,13 +107,7 @@ def first_gradient(
 
 @partial(jax.jit, static_argnames=("program", "layout"), donate_argnames=("q",))
 def _spread(
-    program: Retrieval,
-    layout: Layout,
-    source: Source,
-    R: Array,
-    R_trig: Array,
-    q: Array,
-    span: Span,
+    program: Retrieval, layout: Layout, source: Source, R: Array, R_trig: Array, q: Array, span: Span
 ) -> Float[Array, "V"]:
     # On a GPU the threads that add to one token's sum wait for each other: give them more sums.
     copies = 1 if layout.platform == "cpu" else 64
@@ -206,8 +180,7 @@ def _value_table(
 
 
 def _assemble_alpha(
-    program: Retrieval, frozen: Frozen, counts: Counts, R: Array, R_trig: Array, q: Array,
-    samples: int | Count,
+    program: Retrieval, frozen: Frozen, counts: Counts, R: Array, R_trig: Array, q: Array, samples: int | Count
 ) -> Float[Array, "d"]:
     token = inverse(frozen.permutation)
     K = counts.pairs.astype(R.dtype)

@@ -20,15 +20,7 @@ from mnemoscope.models.retrieval import Frozen, Scores, hard_attention, token_fe
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.three_step.by_token import inverse
-from mnemoscope.training.three_step.streaming import (
-    Count,
-    Progress,
-    Source,
-    Span,
-    as_float,
-    fold,
-    over_samples,
-)
+from mnemoscope.training.three_step.streaming import Count, Progress, Source, Span, as_float, fold, over_samples
 
 
 class Winners(NamedTuple):
@@ -65,9 +57,7 @@ def last_gradient(
     scores = Scores.of(frozen, alpha)
     features = token_features(program, frozen)
     form = _dense if layout.tables == "dense" else _factored
-    D, noise_wins, informative_wins = form(
-        program, layout, frozen, source, features, scores, samples, progress
-    )
+    D, noise_wins, informative_wins = form(program, layout, frozen, source, features, scores, samples, progress)
     if program.eta == "limit":
         return frozen.U.T @ (D - D.mean(axis=0)) / as_float(samples)
     expected = _expected(frozen, layout, V1, features[0], noise_wins)
@@ -79,8 +69,14 @@ Features = tuple[Float[Array, "V h"], Float[Array, "V h"]]
 
 
 def _dense(
-    program: Retrieval, layout: Layout, frozen: Frozen, source: Source, features: Features,
-    scores: Scores, samples: int | Count, progress: Progress | None,
+    program: Retrieval,
+    layout: Layout,
+    frozen: Frozen,
+    source: Source,
+    features: Features,
+    scores: Scores,
+    samples: int | Count,
+    progress: Progress | None,
 ) -> Sums:
     noise, informative = features
     V = program.vocab
@@ -95,9 +91,7 @@ def _dense(
 
 
 @partial(jax.jit, static_argnames=("program", "layout"), donate_argnames=("winners",))
-def _count(
-    program: Retrieval, layout: Layout, source: Source, scores: Scores, winners: Winners, span: Span
-) -> Winners:
+def _count(program: Retrieval, layout: Layout, source: Source, scores: Scores, winners: Winners, span: Span) -> Winners:
     def body(winners: Winners, batch: Batch, live: Bool[Array, "B"]) -> Winners:
         noise, wins = hard_attention(batch, scores)
         wins = wins | (program.attention == "locked")
@@ -110,8 +104,14 @@ def _count(
 
 
 def _factored(
-    program: Retrieval, layout: Layout, frozen: Frozen, source: Source, features: Features,
-    scores: Scores, samples: int | Count, progress: Progress | None,
+    program: Retrieval,
+    layout: Layout,
+    frozen: Frozen,
+    source: Source,
+    features: Features,
+    scores: Scores,
+    samples: int | Count,
+    progress: Progress | None,
 ) -> Sums:
     # Buffers are handed over to be changed in place, so each is its own.
     none = (jnp.zeros(program.vocab, jnp.uint32) for _ in range(2))
@@ -123,8 +123,7 @@ def _factored(
 
 @partial(jax.jit, static_argnames=("program", "layout"), donate_argnames=("sums",))
 def _add(
-    program: Retrieval, layout: Layout, source: Source, features: Features, scores: Scores,
-    sums: Sums, span: Span,
+    program: Retrieval, layout: Layout, source: Source, features: Features, scores: Scores, sums: Sums, span: Span
 ) -> Sums:
     def body(sums: Sums, batch: Batch, live: Bool[Array, "B"]) -> Sums:
         noise, wins = hard_attention(batch, scores)
@@ -141,8 +140,7 @@ def _add(
 
 @partial(jax.jit, static_argnames=("layout",))
 def _expected(
-    frozen: Frozen, layout: Layout, V1: Float[Array, "d h"], features: Float[Array, "V h"],
-    wins: UInt32[Array, "V"],
+    frozen: Frozen, layout: Layout, V1: Float[Array, "d h"], features: Float[Array, "V h"], wins: UInt32[Array, "V"]
 ) -> Float[Array, "V h"]:
     """sum_t wins_t p_t h_t^T with p_t = softmax(U V1 h_t), for a block of tokens at a time."""
     V, rows = features.shape[0], layout.rows

@@ -144,13 +144,16 @@ def _arguments(call: Call, jobs: Sequence[Job]) -> tuple[Any, ...]:
 
 @partial(jax.jit, static_argnames=("program", "layout", "law"))
 def _trials(
-    program: Retrieval, layout: Layout, law: str, streams: dict[str, jax.Array],
-    dims: jax.Array, samples: Count, fresh: Count, rates: Rates,
+    program: Retrieval,
+    layout: Layout,
+    law: str,
+    streams: dict[str, jax.Array],
+    dims: jax.Array,
+    samples: Count,
+    fresh: Count,
+    rates: Rates,
 ) -> Seen:
-    def one(
-        streams: dict[str, jax.Array], dim: jax.Array, own: jax.Array, tests: jax.Array,
-        rates: Rates,
-    ) -> Seen:
+    def one(streams: dict[str, jax.Array], dim: jax.Array, own: jax.Array, tests: jax.Array, rates: Rates) -> Seen:
         exact = None if law == "orthonormal" else dim
         frozen = draw_frozen(program, law, streams, exact)
         train = Source(streams["train"], frozen.permutation)

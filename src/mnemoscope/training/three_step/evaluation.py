@@ -80,9 +80,7 @@ class Answers(NamedTuple):
     informative_tied: Bool[Array, "*k V"]
 
 
-def answers_by_token(
-    program: Retrieval, layout: Layout, frozen: Frozen, Vmat: Float[Array, "d h"]
-) -> Answers:
+def answers_by_token(program: Retrieval, layout: Layout, frozen: Frozen, Vmat: Float[Array, "d h"]) -> Answers:
     """argmax_y u_y^T Vmat h for every token, with the logits of one block of tokens at a time."""
 
     longest = jnp.max(jnp.linalg.norm(frozen.U, axis=1))
@@ -92,10 +90,7 @@ def answers_by_token(
         norm = jnp.linalg.norm(values, axis=1)
         # A token that was never seen may have no value but what rounding left of the others'.
         scale = jnp.maximum(norm, jnp.sqrt(jnp.mean(norm**2))) * longest
-        return jax.lax.map(
-            lambda row: name_label(frozen.U @ row[0], row[1]),
-            (values, scale), batch_size=layout.rows,
-        )
+        return jax.lax.map(lambda row: name_label(frozen.U @ row[0], row[1]), (values, scale), batch_size=layout.rows)
 
     features = token_features(program, frozen)
     noise, tied = best(features[0])
@@ -111,8 +106,14 @@ def map_accuracy(frozen: Frozen, answers: Answers) -> Float[Array, ""]:
 
 
 def hits_by_token(
-    program: Retrieval, layout: Layout, frozen: Frozen, source: Source,
-    attend: Literal["argmax", "locked"], answers: Answers, w: Float[Array, "d"], count: Count,
+    program: Retrieval,
+    layout: Layout,
+    frozen: Frozen,
+    source: Source,
+    attend: Literal["argmax", "locked"],
+    answers: Answers,
+    w: Float[Array, "d"],
+    count: Count,
 ) -> Hits:
     """Hits over the first `samples` of a stream where attention rests on one token."""
     scores = Scores.of(frozen, w)
@@ -133,8 +134,13 @@ def hits_by_token(
 
 
 def hits_by_sample(
-    program: Retrieval, layout: Layout, frozen: Frozen, source: Source,
-    attend: Literal["uniform", "softmax"], Vmat: Float[Array, "d h"], w: Float[Array, "d"],
+    program: Retrieval,
+    layout: Layout,
+    frozen: Frozen,
+    source: Source,
+    attend: Literal["uniform", "softmax"],
+    Vmat: Float[Array, "d h"],
+    w: Float[Array, "d"],
     count: Count,
 ) -> Hits:
     """Hits over the first `samples` of a stream where attention mixes tokens; w = W_KQ z_EOS."""
@@ -171,8 +177,15 @@ class Look(NamedTuple):
 
 
 def look(
-    program: Retrieval, layout: Layout, frozen: Frozen, test: Source, attend: Attend,
-    Vmat: Float[Array, "d h"], w: Float[Array, "d"], count: Count, answers: Answers | None = None,
+    program: Retrieval,
+    layout: Layout,
+    frozen: Frozen,
+    test: Source,
+    attend: Attend,
+    Vmat: Float[Array, "d h"],
+    w: Float[Array, "d"],
+    count: Count,
+    answers: Answers | None = None,
 ) -> Look:
     """The model with Vmat and W_KQ z_EOS = w (its direction, for argmax) on fresh sequences.
 
@@ -190,8 +203,7 @@ def look(
 
 
 def look_at_steps(
-    program: Retrieval, layout: Layout, frozen: Frozen, test: Source, learned: ThreeSteps,
-    rates: Rates, count: Count,
+    program: Retrieval, layout: Layout, frozen: Frozen, test: Source, learned: ThreeSteps, rates: Rates, count: Count
 ) -> dict[str, Look]:
     """The model after each of the three steps; with locked attention there is only the last."""
     seen = partial(look, program, layout, frozen, test)
@@ -199,9 +211,7 @@ def look_at_steps(
         return {"V2": seen("locked", learned.V2, learned.alpha, count)}
     attend: Attend = "argmax" if program.gamma == "limit" else "softmax"
     w = learned.alpha if attend == "argmax" else query_scale(frozen, rates) * learned.alpha
-    first, last = (
-        answers_by_token(program, layout, frozen, values) for values in (learned.V1, learned.V2)
-    )
+    first, last = (answers_by_token(program, layout, frozen, values) for values in (learned.V1, learned.V2))
     looks = {"V1": seen("uniform", learned.V1, w, count, first)}
     if attend == "softmax":
         looks["W1"] = seen(attend, learned.V1, w, count, first)
@@ -227,9 +237,7 @@ def _count_hits(
     def body(hits: Hits, batch: Batch, live: Bool[Array, "B"]) -> Hits:
         answered, attended, tied = judge(batch)
         more = Hits(answered, attended, answered & attended, tied)
-        return jax.tree.map(
-            lambda old, new: old + jnp.sum(new & live, axis=-1, dtype=jnp.uint32), hits, more
-        )
+        return jax.tree.map(lambda old, new: old + jnp.sum(new & live, axis=-1, dtype=jnp.uint32), hits, more)
 
     zero = Hits(*(jnp.zeros(models, jnp.uint32) for _ in Hits._fields))
     span = Span(jnp.uint32(0), count.samples, count.most)

@@ -22,9 +22,7 @@ from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.three_step.algorithm import ThreeSteps
 
 
-def logits(
-    spec: Retrieval, frozen: Frozen, Vmat: Array, W: Array, batch: Batch, attend: str
-) -> Float[Array, "B V"]:
+def logits(spec: Retrieval, frozen: Frozen, Vmat: Array, W: Array, batch: Batch, attend: str) -> Float[Array, "B V"]:
     """The model as it is written down; `attend` is softmax, argmax or locked."""
     tokens = frozen.Z[batch.tokens]
     at_trigger = batch.at_position[:, :, None] * frozen.trigger

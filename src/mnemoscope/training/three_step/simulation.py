@@ -67,9 +67,7 @@ def simulate(
     return _trial((spec, seed), steps, finite, time.perf_counter() - began, precision, place)
 
 
-def _in_parts(
-    spec: Retrieval, seed: int, layout: Layout, progress: Progress | None
-) -> tuple[list[Step], bool]:
+def _in_parts(spec: Retrieval, seed: int, layout: Layout, progress: Progress | None) -> tuple[list[Step], bool]:
     """A trial of more than one compiled call, which tells of its progress and can be stopped."""
     streams = random.streams(spec, seed)
     frozen = make_frozen(spec, streams)
@@ -89,9 +87,7 @@ def read_seen(job: Job, seen: Seen, seconds: float, precision: Precision, place:
     return _trial(job, read_steps(job[0], seen.looks), bool(seen.finite), seconds, precision, place)
 
 
-def _trial(
-    job: Job, steps: list[Step], finite: bool, seconds: float, precision: Precision, place: Place
-) -> Trial:
+def _trial(job: Job, steps: list[Step], finite: bool, seconds: float, precision: Precision, place: Place) -> Trial:
     spec, seed = job
     status, message = judge(spec, steps, finite)
     return Trial(
@@ -126,16 +122,20 @@ def _train_on(
     for taken in range(spec.steps + 1):
         # The loss belongs to the parameters before the step, so the last look needs one step more.
         after, info = full_batch.step(
-            spec.program(), layout, spec.then, frozen, train, state,
-            jnp.uint32(spec.samples), jnp.asarray(spec.learning_rate, frozen.Z.dtype),
+            spec.program(),
+            layout,
+            spec.then,
+            frozen,
+            train,
+            state,
+            jnp.uint32(spec.samples),
+            jnp.asarray(spec.learning_rate, frozen.Z.dtype),
         )
         if taken % every == 0 or taken == spec.steps:
             w = state.parameters.key_query @ frozen.query
             name, loss = f"{spec.then} {taken}", float(info.loss)
             fresh = Count.of(spec.test_samples)
-            seen = _look(
-                spec.program(), layout, frozen, test, "softmax", state.parameters.value, w, fresh
-            )
+            seen = _look(spec.program(), layout, frozen, test, "softmax", state.parameters.value, w, fresh)
             yield _step(spec, name, seen, loss)
         jax.block_until_ready(after)
         stop_if_asked()

@@ -59,9 +59,7 @@ def as_float(samples: int | Count) -> Array | float:
     return float(samples) if isinstance(samples, int) else samples.samples.astype(float)
 
 
-def fold(
-    body: Body[Carry], carry: Carry, source: Source, span: Span, *, length: int, chunk: int
-) -> Carry:
+def fold(body: Body[Carry], carry: Carry, source: Source, span: Span, *, length: int, chunk: int) -> Carry:
     """body(carry, batch, live) over the samples of a span; dead rows pad the last chunk."""
 
     def one(number: Array | int, carry: Carry) -> Carry:
@@ -89,9 +87,7 @@ def _held(make: Callable[[], Made], needed: Bool[Array, ""]) -> Made:
     decide, so the chunk is drawn in one. (Every chunk of the loop is needed; XLA cannot know.)
     """
     nothing = jax.tree.map(lambda made: jnp.zeros(made.shape, made.dtype), jax.eval_shape(make))
-    return lax.platform_dependent(
-        cpu=lambda: lax.cond(needed, make, lambda: nothing), default=lambda: make()
-    )
+    return lax.platform_dependent(cpu=lambda: lax.cond(needed, make, lambda: nothing), default=lambda: make())
 
 
 def over_samples(

@@ -45,13 +45,7 @@ class Case:
 
 
 def run_case(
-    spec: Retrieval,
-    bandwidth: float,
-    device: str,
-    *,
-    with_autodiff: bool,
-    repeats: int,
-    budget: int | None = None,
+    spec: Retrieval, bandwidth: float, device: str, *, with_autodiff: bool, repeats: int, budget: int | None = None
 ) -> Case:
     """Both sides in one go, each in its own process, one after the other. `budget` is in bytes."""
     with tempfile.TemporaryDirectory() as folder:
@@ -59,12 +53,9 @@ def run_case(
         theirs, difference, note = None, None, ""
         if with_autodiff:
             try:
-                theirs, their_result = _ask(
-                    spec, "autodiff", device, min(3, repeats), budget, Path(folder)
-                )
+                theirs, their_result = _ask(spec, "autodiff", device, min(3, repeats), budget, Path(folder))
                 difference = max(
-                    float(np.linalg.norm(ours_result[k] - their_result[k]))
-                    / float(np.linalg.norm(their_result[k]))
+                    float(np.linalg.norm(ours_result[k] - their_result[k])) / float(np.linalg.norm(their_result[k]))
                     for k in ("V1", "alpha", "V2")
                 )
             except WorkerError as error:
@@ -98,8 +89,14 @@ def _ask(
     spec: Retrieval, side: str, device: str, repeats: int, budget: int | None, folder: Path
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     results = folder / f"{side}.npz"
-    request = {"spec": spec.model_dump(), "side": side, "repeats": repeats, "device": device,
-               "budget": budget, "results": str(results)}
+    request = {
+        "spec": spec.model_dump(),
+        "side": side,
+        "repeats": repeats,
+        "device": device,
+        "budget": budget,
+        "results": str(results),
+    }
     answer = _call_worker(request)
     with np.load(results) as arrays:
         return answer, dict(arrays)
@@ -115,8 +112,12 @@ def _call_worker(request: dict[str, Any]) -> dict[str, Any]:
         check=False,
         # A GPU is the worker's alone, so that memory in pieces does not stop the larger side. The
         # peak it reports is what was in use, not what was set aside.
-        env={**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "true",
-             "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.92", "JAX_TRACEBACK_FILTERING": "off"},
+        env={
+            **os.environ,
+            "XLA_PYTHON_CLIENT_PREALLOCATE": "true",
+            "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.92",
+            "JAX_TRACEBACK_FILTERING": "off",
+        },
     )
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()

@@ -1,11 +1,6 @@
 """How long the measurements of `bench` take, said before they are made."""
 
-from mnemoscope.experiments.cost import (
-    autodiff_seconds,
-    compile_seconds,
-    scaled,
-    training_seconds,
-)
+from mnemoscope.experiments.cost import autodiff_seconds, compile_seconds, scaled, training_seconds
 from mnemoscope.experiments.forecast import Forecast, counted, of_jobs
 from mnemoscope.spec import Retrieval
 from mnemoscope.ui.bench.diagram import DIAGRAMS, diagram_jobs
@@ -19,9 +14,7 @@ START_SECONDS = 4.0
 STAGES = 8
 
 
-def of_case(
-    spec: Retrieval, repeats: int, platform: str, *, with_autodiff: bool = True
-) -> Forecast:
+def of_case(spec: Retrieval, repeats: int, platform: str, *, with_autodiff: bool = True) -> Forecast:
     """Both sides of a case, or ours alone."""
     start = START_SECONDS + compile_seconds(spec, platform)
     seconds = start + (repeats + 1) * training_seconds(spec, platform)
@@ -34,8 +27,7 @@ def of_case(
 def of_growth(base: Retrieval, doublings: int, repeats: int, platform: str) -> Forecast:
     """Ours along every axis."""
     told = [
-        of_case(base.replace(**{axis: getattr(base, axis) * 2**k}), repeats, platform,
-                with_autodiff=False).usual
+        of_case(base.replace(**{axis: getattr(base, axis) * 2**k}), repeats, platform, with_autodiff=False).usual
         for axis in AXES
         for k in range(doublings + 1)
     ]

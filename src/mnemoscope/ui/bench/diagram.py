@@ -17,9 +17,7 @@ DIAGRAMS: dict[str, dict[str, int]] = {
 }
 
 
-def diagram_jobs(
-    vocab: int, length: int, points: int, seeds: int, dims: int, samples: int
-) -> list[Job]:
+def diagram_jobs(vocab: int, length: int, points: int, seeds: int, dims: int, samples: int) -> list[Job]:
     """Trials on a grid of `points` dimensions up to `dims` and as many N up to `samples`."""
     return [
         (Retrieval(vocab=vocab, dim=int(d), length=length, samples=int(n)), seed)

@@ -49,9 +49,13 @@ async def _drag_all(address: str, clients: int, redraws: int) -> dict[str, Any]:
     seconds = time.perf_counter() - began
     times = [one for times, _ in found for one in times]
     return {
-        "clients": clients, "redraws": len(times), "errors": sum(bad for _, bad in found),
-        "median_ms": statistics.median(times), "worst_ms": max(times),
-        "p95_ms": float(np.quantile(times, 0.95)), "redraws_per_second": len(times) / seconds,
+        "clients": clients,
+        "redraws": len(times),
+        "errors": sum(bad for _, bad in found),
+        "median_ms": statistics.median(times),
+        "worst_ms": max(times),
+        "p95_ms": float(np.quantile(times, 0.95)),
+        "redraws_per_second": len(times) / seconds,
     }
 
 
@@ -70,8 +74,7 @@ async def _drag(address: str, number: int, redraws: int) -> tuple[list[float], i
         state[dragged] = _place(SLIDERS[dragged], (at + rng.uniform()) / redraws)
         query = "&".join(f"{name}={value}" for name, value in state.items())
         began = time.perf_counter()
-        writer.write(f"GET /map.json?{query}&moving=1 HTTP/1.1\r\nHost: {place.netloc}\r\n\r\n"
-                     .encode())
+        writer.write(f"GET /map.json?{query}&moving=1 HTTP/1.1\r\nHost: {place.netloc}\r\n\r\n".encode())
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
         length = re.search(r"content-length: (\d+)", head)
         body = await reader.readexactly(int(length[1])) if length else b""

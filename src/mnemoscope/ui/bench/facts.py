@@ -8,9 +8,7 @@ from mnemoscope.spec import Facts
 from mnemoscope.spec.validators import Device
 from mnemoscope.training.facts_trials import train_many
 
-SETTING = Facts(
-    subjects=16, relations=16, answers=8, dim=32, heads=4, head_dim=8, width=64
-)
+SETTING = Facts(subjects=16, relations=16, answers=8, dim=32, heads=4, head_dim=8, width=64)
 RATES = (1e-3, 3e-3, 1e-2)
 SEEDS = 4
 
@@ -26,8 +24,12 @@ def time_facts(device: Device) -> dict[str, Any]:
     longest = jobs[steps.index(max(steps))]
     alone, _ = _time([longest], device)
     return {
-        "spec": SETTING.model_dump(), "trainings": len(jobs), "steps": steps,
-        "seconds": together, "alone_seconds": alone, "ratio": together / alone,
+        "spec": SETTING.model_dump(),
+        "trainings": len(jobs),
+        "steps": steps,
+        "seconds": together,
+        "alone_seconds": alone,
+        "ratio": together / alone,
     }
 
 

@@ -11,7 +11,11 @@ AXES = ("samples", "length", "vocab", "dim")
 
 
 def growth_exponents(
-    base: Retrieval, device: str, doublings: int, repeats: int, budget: int | None = None,
+    base: Retrieval,
+    device: str,
+    doublings: int,
+    repeats: int,
+    budget: int | None = None,
     report: Callable[[float], None] | None = None,
 ) -> dict[str, float]:
     """For each axis, the slope of log seconds over log size, with all else held at `base`.
@@ -26,9 +30,7 @@ def growth_exponents(
     return found
 
 
-def _exponent(
-    base: Retrieval, axis: str, device: str, doublings: int, repeats: int, budget: int | None
-) -> float:
+def _exponent(base: Retrieval, axis: str, device: str, doublings: int, repeats: int, budget: int | None) -> float:
     sizes = [getattr(base, axis) * 2**k for k in range(doublings + 1)]
     seconds = [
         run_case(spec, 1.0, device, with_autodiff=False, repeats=repeats, budget=budget).seconds

@@ -74,16 +74,12 @@ def main() -> None:
     print(json.dumps(answer))
 
 
-def ours(
-    spec: Retrieval, layout: Layout, frozen: Frozen, source: Source
-) -> Callable[[], ThreeSteps]:
+def ours(spec: Retrieval, layout: Layout, frozen: Frozen, source: Source) -> Callable[[], ThreeSteps]:
     """The fast path."""
     return partial(train_three_steps, spec, layout, frozen, source)
 
 
-def autodiff(
-    spec: Retrieval, layout: Layout, frozen: Frozen, source: Source
-) -> Callable[[], ThreeSteps]:
+def autodiff(spec: Retrieval, layout: Layout, frozen: Frozen, source: Source) -> Callable[[], ThreeSteps]:
     """The plain reference, jitted as a whole, samples and all."""
 
     @jax.jit

@@ -68,9 +68,7 @@ def main(words: list[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _say_in_one_line
-            status = app(
-                words, exit_on_error=False, print_error=False, result_action="return_value"
-            )
+            status = app(words, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except SpecError as error:
         option = f"--{error.field.replace('_', '-')}: " if error.field else ""

@@ -9,8 +9,7 @@ from mnemoscope.spec import SpecError
 
 YES = Parameter(
     negative="",
-    help="go ahead with what is asked about otherwise: work that may take more than an hour, or "
-    "removing trials",
+    help="go ahead with what is asked about otherwise: work that may take more than an hour, or removing trials",
 )
 # Longer work is begun only after a --yes.
 MOST_SECONDS = 3600.0
@@ -23,9 +22,7 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def ask_first(
-    forecast: Forecast, platform: str, agreed: bool, *, far: bool = False, aloud: bool = True
-) -> None:
+def ask_first(forecast: Forecast, platform: str, agreed: bool, *, far: bool = False, aloud: bool = True) -> None:
     """Say how long the work takes; refuse what may take more than an hour and was not agreed to.
 
     `far` is work for other machines, of which no more is known than of this one. Where it is not
@@ -34,8 +31,6 @@ def ask_first(
     kind = "CPU" if platform == "cpu" else "GPU"
     where = f"in one process like this one ({kind})" if far else f"on this machine ({kind})"
     if forecast.most > MOST_SECONDS and not agreed:
-        raise SpecError(
-            "yes", f"expected --yes for {forecast.what}, {forecast.said} {where}, got none"
-        )
+        raise SpecError("yes", f"expected --yes for {forecast.what}, {forecast.said} {where}, got none")
     if aloud and forecast.most >= LEAST_SECONDS:
         say(f"{forecast.said} {where}: {forecast.what}")

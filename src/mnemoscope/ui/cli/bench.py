@@ -39,23 +39,15 @@ GPU = [dict(vocab=4096, dim=256, length=256, samples=131072)]
 def bench(
     setting: Annotated[Setting | None, Parameter(name="*")] = None,
     *,
-    quick: Annotated[
-        bool, Parameter(negative="", help="one small case, one doubling: about a minute")
-    ] = False,
+    quick: Annotated[bool, Parameter(negative="", help="one small case, one doubling: about a minute")] = False,
     growth: Annotated[bool, Parameter(help="also fit how time grows with N, L, V and d")] = True,
     autodiff: Annotated[bool, Parameter(help="run autodiff beside ours")] = True,
     diagram: Annotated[
         bool, Parameter(negative="", help="time a whole phase diagram instead, compilation too")
     ] = False,
-    facts: Annotated[
-        bool, Parameter(negative="", help="time trainings of `facts` side by side instead")
-    ] = False,
-    explorer: Annotated[
-        bool, Parameter(negative="", help="time fifty visitors of `explore` who drag instead")
-    ] = False,
-    profile: Annotated[
-        bool, Parameter(negative="", help="time each stage of the steps alone instead")
-    ] = False,
+    facts: Annotated[bool, Parameter(negative="", help="time trainings of `facts` side by side instead")] = False,
+    explorer: Annotated[bool, Parameter(negative="", help="time fifty visitors of `explore` who drag instead")] = False,
+    profile: Annotated[bool, Parameter(negative="", help="time each stage of the steps alone instead")] = False,
     device: Annotated[str, DEVICE] = "auto",
     memory: Annotated[str | None, MEMORY] = None,
     yes: Annotated[bool, YES] = False,
@@ -96,19 +88,12 @@ def bench(
         bandwidth = measure_bandwidth(where)
         cases = []
         for spec, part in zip(specs, parts, strict=False):
-            case = run_case(
-                spec, bandwidth, where, with_autodiff=autodiff, repeats=repeats, budget=budget
-            )
+            case = run_case(spec, bandwidth, where, with_autodiff=autodiff, repeats=repeats, budget=budget)
             cases.append(case)
             watch.advance(part.usual)
         exponents = (
             growth_exponents(
-                specs[0],
-                where,
-                doublings,
-                repeats,
-                budget,
-                lambda share: watch.advance(share * parts[-1].usual),
+                specs[0], where, doublings, repeats, budget, lambda share: watch.advance(share * parts[-1].usual)
             )
             if growth
             else None
@@ -126,9 +111,7 @@ def bench(
     return 0
 
 
-def _bench_profile(
-    spec: Retrieval, where: Device, place: Any, budget: int | None, json: bool
-) -> int:
+def _bench_profile(spec: Retrieval, where: Device, place: Any, budget: int | None, json: bool) -> int:
     stages = time_stages(spec, where, budget)
     told = {"device": describe(place), "cases": [], "spec": spec.model_dump(), "profile": stages}
     if json:
@@ -200,9 +183,7 @@ def describe(place: Any) -> dict[str, Any]:
     return {
         "kind": place.device_kind,
         "platform": place.platform,
-        "cores": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "python": platform.python_version(),
         "jax": jax.__version__,
         "mnemoscope": importlib.metadata.version("mnemoscope"),
@@ -213,10 +194,7 @@ def describe(place: Any) -> dict[str, Any]:
 def show(told: dict[str, Any], cases: list[Case]) -> None:
     """The measurement as tables."""
     console = Console()
-    console.print(
-        f"{_headline(told['device'])}, copy bandwidth {told['bandwidth'] / 1e9:.1f} GB/s",
-        highlight=False,
-    )
+    console.print(f"{_headline(told['device'])}, copy bandwidth {told['bandwidth'] / 1e9:.1f} GB/s", highlight=False)
     table = Table(box=box.SIMPLE)
     table.add_column("")
     for case in cases:
@@ -228,8 +206,7 @@ def show(told: dict[str, Any], cases: list[Case]) -> None:
         ("ours, peak MB", lambda c: number(c.peak_bytes / 1e6, 1)),
         ("ours, with the process", lambda c: number(c.process_bytes / 1e6, 1)),
         ("tables", lambda c: c.tables),
-        ("autodiff, peak MB",
-         lambda c: number(c.autodiff_peak_bytes and c.autodiff_peak_bytes / 1e6, 1)),
+        ("autodiff, peak MB", lambda c: number(c.autodiff_peak_bytes and c.autodiff_peak_bytes / 1e6, 1)),
         ("million tokens/s", lambda c: number(c.tokens_per_second / 1e6, 1)),
         ("of the memory limit", lambda c: f"{c.limit_fraction:.1%}"),
         ("first call, s", lambda c: number(c.first_seconds, 1)),

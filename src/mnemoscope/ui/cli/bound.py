@@ -20,15 +20,7 @@ from mnemoscope.spec.validators import Device, between, whole
 from mnemoscope.theory.bound import collapse, limits, needed_nats
 from mnemoscope.ui.cli.asking import YES, ask_first
 from mnemoscope.ui.cli.output import Watch, bar, number, print_json
-from mnemoscope.ui.cli.setting import (
-    DEVICE,
-    FIRST_SEED,
-    JSON,
-    Setting,
-    read_device,
-    read_seeds,
-    read_whole,
-)
+from mnemoscope.ui.cli.setting import DEVICE, FIRST_SEED, JSON, Setting, read_device, read_seeds, read_whole
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.collapse import draw_collapse
 
@@ -49,14 +41,11 @@ def bound(
     seeds: Annotated[str, Parameter(help="how many seeds to run")] = "8",
     seed: Annotated[str, FIRST_SEED] = "0",
     device: Annotated[str, DEVICE] = "auto",
-    bits: Annotated[
-        str | None, Parameter(help="also bound whoever sees it in so many bits an entry")
-    ] = None,
+    bits: Annotated[str | None, Parameter(help="also bound whoever sees it in so many bits an entry")] = None,
     noise: Annotated[
         str | None,
         Parameter(
-            help="also bound whoever sees it through normal noise, so many times the root mean "
-            "square of its entries"
+            help="also bound whoever sees it through normal noise, so many times the root mean square of its entries"
         ),
     ] = None,
     yes: Annotated[bool, YES] = False,
@@ -96,10 +85,7 @@ def bound(
         for number_of in range(first, first + count):
             shares.append(decode(see(spec, number_of, where, noise=blur, bits=depth)))
             watch.advance(1)
-    found = {
-        name: mean_interval([trial[name] for trial in shares], float(spec.vocab))
-        for name in shares[0]
-    }
+    found = {name: mean_interval([trial[name] for trial in shares], float(spec.vocab)) for name in shares[0]}
     bounds = [limit.as_dict() for limit in limits(spec, share, bits=depth, noise=blur)]
     by_name = {limit["name"]: limit for limit in bounds}
     surrogate = by_name["gaussian_surrogate"]
@@ -134,8 +120,11 @@ def draw(path: Path, seeds: int, device: Device, agreed: bool, json: bool) -> in
         points = measure_collapse(specs, seeds, device, watch.advance)
     draw_collapse(points, path)
     told = [
-        {"spec": one.spec.model_dump(exclude_defaults=True), "x": one.x,
-         **{name: share.as_dict() for name, share in one.shares.items()}}
+        {
+            "spec": one.spec.model_dump(exclude_defaults=True),
+            "x": one.x,
+            **{name: share.as_dict() for name, share in one.shares.items()},
+        }
         for one in points
     ]
     if json:
@@ -148,9 +137,7 @@ def draw(path: Path, seeds: int, device: Device, agreed: bool, json: bool) -> in
 def show(spec: Retrieval, told: dict[str, Any], found: dict[str, Interval]) -> None:
     """The bounds and the decoders for people."""
     console = Console(highlight=False)
-    console.print(
-        f"V={spec.vocab:,} d={spec.dim:,} L={spec.length:,} N={spec.samples:,}", style="bold"
-    )
+    console.print(f"V={spec.vocab:,} d={spec.dim:,} L={spec.length:,} N={spec.samples:,}", style="bold")
     console.print(
         f"to name {told['target']:g} of the labels takes {told['needed_nats']:,.0f} nats\n"
         f"{told['collapse']['formula']} = {told['collapse']['x']:.3g}"

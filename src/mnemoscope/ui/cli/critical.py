@@ -31,12 +31,9 @@ def critical(
     target: Annotated[str, Parameter(help="the accuracy to cross")] = "0.5",
     measure: Annotated[str, MEASURE] = "accuracy",
     range_: Annotated[
-        str | None,
-        Parameter(name="--range", help="LOW:HIGH [default: a factor of 8 about theory's guess]"),
+        str | None, Parameter(name="--range", help="LOW:HIGH [default: a factor of 8 about theory's guess]")
     ] = None,
-    tolerance: Annotated[
-        str, Parameter(help="stop when the 95 % interval is +- this share")
-    ] = "0.1",
+    tolerance: Annotated[str, Parameter(help="stop when the 95 % interval is +- this share")] = "0.1",
     seeds: Annotated[str, Parameter(help="the most seeds at one place")] = "32",
     seed: Annotated[str, FIRST_SEED] = "0",
     device: Annotated[str, DEVICE] = "auto",
@@ -61,15 +58,20 @@ def critical(
     most, first = read_whole("seeds", seeds, 3, 10**4), read_whole("seed", seed, 0, 2**62)
 
     def ahead(left: object, platform: str) -> Forecast:
-        return of_crossings(
-            [spec], axis, [(low, high)], target=aim, measure=what, most_seeds=most,
-            platform=platform,
-        )
+        return of_crossings([spec], axis, [(low, high)], target=aim, measure=what, most_seeds=most, platform=platform)
 
     with open_tools(cluster, read_device(device), store, ahead, agreed=yes) as tools:
         found = find(
-            spec, axis, target=aim, measure=what, low=low, high=high, tolerance=wide,
-            most_seeds=most, first_seed=first, **tools,
+            spec,
+            axis,
+            target=aim,
+            measure=what,
+            low=low,
+            high=high,
+            tolerance=wide,
+            most_seeds=most,
+            first_seed=first,
+            **tools,
         )
     if json:
         print_json(found.as_dict())
@@ -78,9 +80,7 @@ def critical(
     return tools["progress"].status()
 
 
-def read_range(
-    spec: Retrieval, axis: Along, target: float, measure: Measure, text: str | None
-) -> tuple[int, int]:
+def read_range(spec: Retrieval, axis: Along, target: float, measure: Measure, text: str | None) -> tuple[int, int]:
     """The two ends, from the option or from theory."""
     if text is None:
         return range_about(spec, axis, target, measure)
@@ -92,7 +92,8 @@ def show(found: Critical) -> None:
     console = Console(highlight=False)
     spec = found.spec
     fixed = " ".join(
-        f"{letter}={getattr(spec, name):,}" for name, letter in LETTERS.items()
+        f"{letter}={getattr(spec, name):,}"
+        for name, letter in LETTERS.items()
         if name != found.axis and (name != "width" or spec.width)
     )
     console.print(f"{fixed}, {found.measure} {found.target:g} along {found.axis}", style="bold")

@@ -35,12 +35,8 @@ def dynamics(
     seed: Annotated[str, Parameter(help="the seed of the stochastic mode")] = "0",
     device: Annotated[str, DEVICE] = "auto",
     yes: Annotated[bool, YES] = False,
-    out: Annotated[
-        Path | None, Parameter(help="also draw it into this file (.png, .svg or .pdf)")
-    ] = None,
-    json: Annotated[
-        bool, Parameter(negative="", help="print one JSON object instead of a table")
-    ] = False,
+    out: Annotated[Path | None, Parameter(help="also draw it into this file (.png, .svg or .pdf)")] = None,
+    json: Annotated[bool, Parameter(negative="", help="print one JSON object instead of a table")] = False,
 ) -> int:
     """Follow paper B's gradient flow through its stages, hallucination among them.
 
@@ -69,10 +65,7 @@ def show(made: Dynamics) -> None:
     course = made.course
     spec = course.spec
     how = f"{spec.batch:,} fresh sequences a step" if spec.batch else "the population's gradient"
-    console.print(
-        f"S={spec.subjects} R={spec.relations} D={spec.answers}, {how}, lr {spec.lr:g}",
-        style="bold",
-    )
+    console.print(f"S={spec.subjects} R={spec.relations} D={spec.answers}, {how}, lr {spec.lr:g}", style="bold")
     table = Table(box=box.SIMPLE)
     for name in ("stage", "level", "from step", "to step", "steps"):
         table.add_column(name, justify="left" if name == "stage" else "right")

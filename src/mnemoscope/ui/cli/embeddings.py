@@ -22,14 +22,9 @@ from mnemoscope.ui.figures.spectrum import draw_spectra
 
 
 def embeddings(
-    path: Annotated[
-        str,
-        Parameter(help="a .npy, .npz or .safetensors file; PATH#NAME for one matrix of several"),
-    ],
+    path: Annotated[str, Parameter(help="a .npy, .npz or .safetensors file; PATH#NAME for one matrix of several")],
     *,
-    vocab: Annotated[
-        str | None, Parameter(help="V: rows that a seed takes at random [default: up to 512]")
-    ] = None,
+    vocab: Annotated[str | None, Parameter(help="V: rows that a seed takes at random [default: up to 512]")] = None,
     dim: Annotated[
         str | None,
         Parameter(
@@ -39,14 +34,11 @@ def embeddings(
     ] = None,
     length: Annotated[str, Parameter(help="L: tokens in a sequence")] = "16",
     samples: Annotated[
-        str | None,
-        Parameter(help="N [default: where random embeddings are predicted to name 0.8]"),
+        str | None, Parameter(help="N [default: where random embeddings are predicted to name 0.8]")
     ] = None,
     seeds: Annotated[str, Parameter(help="how many seeds")] = "4",
     seed: Annotated[str, FIRST_SEED] = "0",
-    out: Annotated[
-        Path | None, Parameter(help="draw the spectra into this .png, .svg or .pdf file")
-    ] = None,
+    out: Annotated[Path | None, Parameter(help="draw the spectra into this .png, .svg or .pdf file")] = None,
     device: Annotated[str, DEVICE] = "auto",
     store: Annotated[Path | None, STORE] = None,
     yes: Annotated[bool, YES] = False,
@@ -79,10 +71,13 @@ def embeddings(
         draw_spectra(ways, out)
     if json:
         names = ("vocab", "dim", "length", "samples")
-        print_json({
-            "setting": {name: getattr(ways[-1].spec, name) for name in names},
-            "ways": [one.as_dict() for one in ways], "path": None if out is None else str(out),
-        })
+        print_json(
+            {
+                "setting": {name: getattr(ways[-1].spec, name) for name in names},
+                "ways": [one.as_dict() for one in ways],
+                "path": None if out is None else str(out),
+            }
+        )
     else:
         show(ways)
         if out is not None:
@@ -114,9 +109,13 @@ def show(ways: list[Way]) -> None:
     for one in ways[:-1]:
         console.print(f"  --embedding {one.spec.embedding}  {one.name}")
     table = Table(box=box.SIMPLE, title="Geometry", title_justify="left")
-    names = {"mean's norm": "mean_norm", "spread of norms": "norm_spread",
-             "usual cosine": "usual_cosine", "largest cosine": "largest_cosine",
-             "effective dim": "effective_dim"}
+    names = {
+        "mean's norm": "mean_norm",
+        "spread of norms": "norm_spread",
+        "usual cosine": "usual_cosine",
+        "largest cosine": "largest_cosine",
+        "effective dim": "effective_dim",
+    }
     table.add_column("")
     for name in names:
         table.add_column(name, justify="right")
@@ -124,8 +123,7 @@ def show(ways: list[Way]) -> None:
         told = one.geometry
         table.add_row(one.name, *(_short(getattr(told, key)) for key in names.values()))
     expected = own.geometry.expected
-    table.add_row("random", *(f"{expected[key]:.3g}" if key in expected else "–"
-                              for key in names.values()))
+    table.add_row("random", *(f"{expected[key]:.3g}" if key in expected else "–" for key in names.values()))
     console.print(table)
     spec = random.spec
     title = f"Recall at V={spec.vocab:,} d={spec.dim:,} L={spec.length:,} N={spec.samples:,}"
@@ -134,6 +132,5 @@ def show(ways: list[Way]) -> None:
         table.add_column(name, justify="left" if not name else "right")
     for one in ways:
         lost = (random.accuracy.mean or 0) - (one.accuracy.mean or 0)
-        table.add_row(one.name, str(one.accuracy), str(one.attention),
-                      "" if one is random else f"{lost:+.3f}")
+        table.add_row(one.name, str(one.accuracy), str(one.attention), "" if one is random else f"{lost:+.3f}")
     console.print(table)

@@ -24,21 +24,13 @@ USUAL_PORT = 8717
 
 def explore(
     *,
-    port: Annotated[
-        str | None,
-        Parameter(help=f"port to listen on [default: {USUAL_PORT}, or a free one]"),
-    ] = None,
+    port: Annotated[str | None, Parameter(help=f"port to listen on [default: {USUAL_PORT}, or a free one]")] = None,
     host: Annotated[
-        str,
-        Parameter(help="address to listen on; any but this machine's own opens it to others"),
+        str, Parameter(help="address to listen on; any but this machine's own opens it to others")
     ] = "127.0.0.1",
-    no_browser: Annotated[
-        bool, Parameter(negative="", help="print the address and open nothing")
-    ] = False,
+    no_browser: Annotated[bool, Parameter(negative="", help="print the address and open nothing")] = False,
     device: Annotated[str, DEVICE] = "auto",
-    store: Annotated[
-        Path | None, Parameter(help="the store's file [default: the user's own]")
-    ] = None,
+    store: Annotated[Path | None, Parameter(help="the store's file [default: the user's own]")] = None,
 ) -> int:
     """Open the explorer: a phase diagram under sliders, and a planner, in a browser.
 
@@ -95,9 +87,7 @@ def listen(host: str, port: int | None) -> socket.socket:
             return listen(host, 0)
         option = "host" if error.errno == errno.EADDRNOTAVAIL else "port"
         place = f"{host}:{port or USUAL_PORT}"
-        raise SpecError(
-            option, f"expected a free place to listen on, got {place} ({error.strerror})"
-        ) from None
+        raise SpecError(option, f"expected a free place to listen on, got {place} ({error.strerror})") from None
     return made
 
 
@@ -113,8 +103,13 @@ def serve(host: str, port: int | None, store: Path, device: Device, *, browser: 
     at = int(ours.getsockname()[1])
     explorer = Explorer(store, device)
     config = uvicorn.Config(
-        explorer.app(host, at), log_level="warning", access_log=False, lifespan="off",
-        server_header=False, timeout_graceful_shutdown=2, h11_max_incomplete_event_size=16384,
+        explorer.app(host, at),
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=2,
+        h11_max_incomplete_event_size=16384,
     )
     named = socket.gethostname() if host in EVERYWHERE else host
     shown = f"[{named}]" if ":" in named else named
@@ -138,5 +133,4 @@ def serve(host: str, port: int | None, store: Path, device: Device, *, browser: 
     finally:
         left = explorer.measurements.close()
         if left:
-            print(f"{left} measurement{'s' * (left > 1)} not finished; what was done is kept",
-                  file=sys.stderr)
+            print(f"{left} measurement{'s' * (left > 1)} not finished; what was done is kept", file=sys.stderr)

@@ -24,15 +24,7 @@ from mnemoscope.theory.associative import GUIDE_FACTS
 from mnemoscope.ui.cli.asking import YES
 from mnemoscope.ui.cli.memory import WORDS
 from mnemoscope.ui.cli.output import bar, number, print_json
-from mnemoscope.ui.cli.setting import (
-    DEVICE,
-    FIRST_SEED,
-    JSON,
-    field_option,
-    read_device,
-    read_given,
-    read_whole,
-)
+from mnemoscope.ui.cli.setting import DEVICE, FIRST_SEED, JSON, field_option, read_device, read_given, read_whole
 from mnemoscope.ui.cli.sweeping import CLUSTER, STORE, open_tools
 
 
@@ -56,10 +48,7 @@ def facts(
     test_samples: Annotated[str | None, field_option(Facts, "test_samples")] = None,
     capacity: Annotated[
         str | None,
-        Parameter(
-            help="find how many facts fit instead, growing S = R (equal), R = sqrt(S) "
-            "(sqrt) or S = R = D (own)"
-        ),
+        Parameter(help="find how many facts fit instead, growing S = R (equal), R = sqrt(S) (sqrt) or S = R = D (own)"),
     ] = None,
     rates: Annotated[
         str, Parameter(help="with --capacity: learning rates, largest first; the best counts")
@@ -67,9 +56,7 @@ def facts(
     tolerance: Annotated[
         str, Parameter(help="with --capacity: stop when the 95 % interval of S is +- this share")
     ] = "0.1",
-    seeds: Annotated[
-        str, Parameter(help="how many seeds to train; with --capacity, at most")
-    ] = "4",
+    seeds: Annotated[str, Parameter(help="how many seeds to train; with --capacity, at most")] = "4",
     seed: Annotated[str, FIRST_SEED] = "0",
     device: Annotated[str, DEVICE] = "auto",
     cluster: Annotated[str | None, CLUSTER] = None,
@@ -95,16 +82,13 @@ def facts(
     wide = read_option("tolerance", between(0.001, 10), tolerance)
     if capacity is not None:
         scaling = cast(Scaling, read_option("capacity", one_of(*get_args(Scaling)), capacity))
-        how = {"seeds": count, "most_seeds": count, "resolution": min(0.05, wide / 2),
-               "tolerance": wide}
+        how = {"seeds": count, "most_seeds": count, "resolution": min(0.05, wide / 2), "tolerance": wide}
 
         def ahead(left: object, platform: str) -> Forecast:
             return of_limits(facts_questions([spec], scaling, several), **how, platform=platform)
 
         with open_tools(cluster, read_device(device), store, ahead, agreed=yes) as tools:
-            (found,) = facts_capacity_many(
-                [spec], scaling, rates=several, first_seed=first, **how, **tools
-            )
+            (found,) = facts_capacity_many([spec], scaling, rates=several, first_seed=first, **how, **tools)
         if json:
             print_json(found.as_dict())
         else:
@@ -139,8 +123,12 @@ def show(done: Lessons) -> None:
     for one in done.outcomes:
         told = one.metrics
         table.add_row(
-            str(one.seed), one.status, number(one.accuracy), bar(one.accuracy or 0.0),
-            number(told.get("relation_accuracy")), number(told.get("steps"), 0),
+            str(one.seed),
+            one.status,
+            number(one.accuracy),
+            bar(one.accuracy or 0.0),
+            number(told.get("relation_accuracy")),
+            number(told.get("steps"), 0),
             number(told.get("loss")),
         )
     console.print(table)
@@ -157,7 +145,8 @@ def show_capacity(found: FactsCapacity) -> None:
     grow = {"equal": "S = R", "sqrt": "R = sqrt(S)", "own": "S = R = D"}[found.scaling]
     console.print(
         f"d={spec.dim} H={spec.heads} d_h={spec.head_dim} m={spec.width}: {spec.parameters:,} "
-        f"parameters, {grow}, accuracy {spec.target:g}", style="bold",
+        f"parameters, {grow}, accuracy {spec.target:g}",
+        style="bold",
     )
     console.print(f"status      {found.limits.status}: {WORDS[found.limits.status]}")
     facts = found.facts(limits.estimate)

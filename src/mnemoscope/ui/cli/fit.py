@@ -32,30 +32,18 @@ WORDS = {
 def fit(
     setting: Annotated[Setting | None, Parameter(name="*")] = None,
     *,
-    axis: Annotated[
-        list[str],
-        Parameter(negative="", help="an axis of the grid, such as dim=64:128:3; give several"),
-    ],
-    along: Annotated[
-        str, Parameter(help="whose critical value: vocab, dim, length, samples or width")
-    ] = "samples",
+    axis: Annotated[list[str], Parameter(negative="", help="an axis of the grid, such as dim=64:128:3; give several")],
+    along: Annotated[str, Parameter(help="whose critical value: vocab, dim, length, samples or width")] = "samples",
     target: Annotated[str, Parameter(help="the accuracy to cross")] = "0.5",
     measure: Annotated[str, MEASURE] = "accuracy",
-    log: Annotated[
-        str | None, Parameter(help="divide the critical value by the logarithm of this axis first")
-    ] = None,
+    log: Annotated[str | None, Parameter(help="divide the critical value by the logarithm of this axis first")] = None,
     range_: Annotated[
-        str | None,
-        Parameter(name="--range", help="LOW:HIGH for all points [default: about theory's guesses]"),
+        str | None, Parameter(name="--range", help="LOW:HIGH for all points [default: about theory's guesses]")
     ] = None,
-    tolerance: Annotated[
-        str, Parameter(help="search until a point's 95 % interval is +- this share")
-    ] = "0.1",
+    tolerance: Annotated[str, Parameter(help="search until a point's 95 % interval is +- this share")] = "0.1",
     seeds: Annotated[str, Parameter(help="the most seeds at one place")] = "32",
     seed: Annotated[str, FIRST_SEED] = "0",
-    out: Annotated[
-        Path | None, Parameter(help="also draw it into this file (.png, .svg or .pdf)")
-    ] = None,
+    out: Annotated[Path | None, Parameter(help="also draw it into this file (.png, .svg or .pdf)")] = None,
     device: Annotated[str, DEVICE] = "auto",
     cluster: Annotated[str | None, CLUSTER] = None,
     store: Annotated[Path | None, STORE] = None,
@@ -87,14 +75,21 @@ def fit(
         check_form(out)
 
     def ahead(left: object, platform: str) -> Forecast:
-        return of_crossings(
-            specs, whose, ranges, target=aim, measure=what, most_seeds=most, platform=platform
-        )
+        return of_crossings(specs, whose, ranges, target=aim, measure=what, most_seeds=most, platform=platform)
 
     with open_tools(cluster, read_device(device), store, ahead, agreed=yes) as tools:
         made = find(
-            base, axes, whose, target=aim, measure=what, log_of=log, ranges=ranges,
-            tolerance=wide, most_seeds=most, first_seed=first, **tools,
+            base,
+            axes,
+            whose,
+            target=aim,
+            measure=what,
+            log_of=log,
+            ranges=ranges,
+            tolerance=wide,
+            most_seeds=most,
+            first_seed=first,
+            **tools,
         )
     deliver(made, out, json, draw_scaling, show)
     return tools["progress"].status()
@@ -105,10 +100,7 @@ def show(made: Scaling) -> None:
     console = Console(highlight=False)
     letter = LETTERS[made.along]
     over = f" / ln {LETTERS[made.log_of]}" if made.log_of else ""
-    console.print(
-        f"critical {letter}{over} at {made.measure} {made.target:g}, {len(made.found)} points",
-        style="bold",
-    )
+    console.print(f"critical {letter}{over} at {made.measure} {made.target:g}, {len(made.found)} points", style="bold")
     if made.status != "found":
         console.print(f"no exponents: {WORDS[made.status]}")
         show_left_out(console, made)
@@ -119,8 +111,9 @@ def show(made: Scaling) -> None:
     for at, one in enumerate(made.law.exponents):
         theory = f"{made.predicted.exponents[at].value:.2f}" if made.predicted else "–"
         leading = f"{made.leading[one.axis]:.2f}" if made.leading else "–"
-        table.add_row(f"{one.axis} ({LETTERS[one.axis]})", f"{one.value:.3f}",
-                      f"{one.low:.3f} to {one.high:.3f}", theory, leading)
+        table.add_row(
+            f"{one.axis} ({LETTERS[one.axis]})", f"{one.value:.3f}", f"{one.low:.3f} to {one.high:.3f}", theory, leading
+        )
     console.print(table)
     console.print(f"binding at most points   {made.leading_name.replace('_', ' ')}")
     console.print(f"scatter about the law    {made.law.scatter:.1%} beyond the points' own errors")
@@ -136,9 +129,7 @@ def show(made: Scaling) -> None:
         )
     for one in made.beyond:
         forms = ", ".join(f"{factor:.3f} ({form})" for form, factor in one.missed.items())
-        console.print(
-            f"beyond {one.axis} < {one.value:g}: {one.points} points missed by a factor of {forms}"
-        )
+        console.print(f"beyond {one.axis} < {one.value:g}: {one.points} points missed by a factor of {forms}")
     wide = sum(one.status == "unresolved" for one in made.found)
     if wide:
         console.print(f"{wide} points have intervals wider than asked for, and weigh less")
@@ -148,7 +139,5 @@ def show(made: Scaling) -> None:
 def show_left_out(console: Console, made: Scaling) -> None:
     """The points that had no crossing to fit, each with why."""
     for one in made.left_out:
-        where = " ".join(
-            f"{LETTERS[axis]}={getattr(one.spec, axis):,}" for axis in made.points.axes
-        )
+        where = " ".join(f"{LETTERS[axis]}={getattr(one.spec, axis):,}" for axis in made.points.axes)
         console.print(f"left out: {where}, {one.status}")

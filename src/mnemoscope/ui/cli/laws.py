@@ -24,12 +24,9 @@ def laws(
         str | None, Parameter(help="w in m = V^w, for the attention-MLP model [default: no MLP]")
     ] = None,
     order: Annotated[
-        str,
-        Parameter(help="lowest Hermite order of the MLP's activation: 1 for relu, 3 for hermite3"),
+        str, Parameter(help="lowest Hermite order of the MLP's activation: 1 for relu, 3 for hermite3")
     ] = "1",
-    out: Annotated[
-        Path | None, Parameter(help="also draw the map into this file (.png, .svg or .pdf)")
-    ] = None,
+    out: Annotated[Path | None, Parameter(help="also draw the map into this file (.png, .svg or .pdf)")] = None,
     json: Annotated[bool, JSON] = False,
 ) -> int:
     """Show the scaling laws, and the map of which one binds.
@@ -50,18 +47,20 @@ def laws(
         print_json(
             {
                 "laws": [
-                    {"name": law.name, "powers": law.powers, "samples": law.critical("samples"),
-                     "dim": law.critical("dim"), "words": law.words}
+                    {
+                        "name": law.name,
+                        "powers": law.powers,
+                        "samples": law.critical("samples"),
+                        "dim": law.critical("dim"),
+                        "words": law.words,
+                    }
                     for law in known
                 ],
                 "length_power": c,
                 "width_power": w,
                 "dim": made.dim.tolist(),
                 "samples": made.samples.tolist(),
-                "binding": [
-                    ["recall" if at < 0 else made.laws[at].name for at in row]
-                    for row in made.binding
-                ],
+                "binding": [["recall" if at < 0 else made.laws[at].name for at in row] for row in made.binding],
                 "path": None if out is None else str(out),
             }
         )

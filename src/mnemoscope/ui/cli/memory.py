@@ -9,27 +9,13 @@ from rich.console import Console
 from rich.table import Table
 
 from mnemoscope.experiments.axes import read_axis
-from mnemoscope.experiments.capacity import (
-    Capacities,
-    Capacity,
-    capacity_many,
-    criterion_name,
-    memory_questions,
-)
+from mnemoscope.experiments.capacity import Capacities, Capacity, capacity_many, criterion_name, memory_questions
 from mnemoscope.experiments.forecast import Forecast, of_limits
 from mnemoscope.spec import Memory, SpecError, read_option
 from mnemoscope.spec.validators import between, one_of
 from mnemoscope.ui.cli.asking import YES
 from mnemoscope.ui.cli.output import deliver, number
-from mnemoscope.ui.cli.setting import (
-    DEVICE,
-    FIRST_SEED,
-    JSON,
-    field_option,
-    read_device,
-    read_given,
-    read_whole,
-)
+from mnemoscope.ui.cli.setting import DEVICE, FIRST_SEED, JSON, field_option, read_device, read_given, read_whole
 from mnemoscope.ui.cli.sweeping import CLUSTER, STORE, open_tools, read_ends
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.capacity import draw_capacity
@@ -44,16 +30,12 @@ WORDS = {
 
 def memory(
     *,
-    kind: Annotated[
-        str | None, Parameter(help="linear or mlp [default: mlp where a --width is given]")
-    ] = None,
+    kind: Annotated[str | None, Parameter(help="linear or mlp [default: mlp where a --width is given]")] = None,
     method: Annotated[str | None, field_option(Memory, "method")] = None,
     criterion: Annotated[
         str, Parameter(help="what counts as stored: all (every item right), or a share of them")
     ] = "0.99",
-    dim: Annotated[
-        str, Parameter(help="d: dimension of items and answers; several as 32,64,128 or 32:256:7")
-    ],
+    dim: Annotated[str, Parameter(help="d: dimension of items and answers; several as 32,64,128 or 32:256:7")],
     width: Annotated[str | None, field_option(Memory, "width")] = None,
     rank: Annotated[str | None, field_option(Memory, "rank")] = None,
     outputs: Annotated[str | None, field_option(Memory, "outputs")] = None,
@@ -63,21 +45,16 @@ def memory(
     lr: Annotated[str | None, field_option(Memory, "lr")] = None,
     max_steps: Annotated[str | None, field_option(Memory, "max_steps")] = None,
     range_: Annotated[
-        str | None,
-        Parameter(name="--range", help="LOW:HIGH items [default: wherever the search leads]"),
+        str | None, Parameter(name="--range", help="LOW:HIGH items [default: wherever the search leads]")
     ] = None,
-    tolerance: Annotated[
-        str, Parameter(help="stop when the 95 % interval is +- this share")
-    ] = "0.1",
+    tolerance: Annotated[str, Parameter(help="stop when the 95 % interval is +- this share")] = "0.1",
     seeds: Annotated[str, Parameter(help="the most seeds, each with a limit of its own")] = "16",
     seed: Annotated[str, FIRST_SEED] = "0",
     device: Annotated[str, DEVICE] = "auto",
     cluster: Annotated[str | None, CLUSTER] = None,
     store: Annotated[Path | None, STORE] = None,
     yes: Annotated[bool, YES] = False,
-    out: Annotated[
-        Path | None, Parameter(help="draw items against weights into this .png, .svg or .pdf")
-    ] = None,
+    out: Annotated[Path | None, Parameter(help="draw items against weights into this .png, .svg or .pdf")] = None,
     json: Annotated[bool, JSON] = False,
 ) -> int:
     """Find how many items an associative memory holds, with an interval over seeds.
@@ -95,16 +72,13 @@ def memory(
     given = {k: v for k, v in locals().items() if k != "kind"}
     dims = read_axis("dim", f"dim={dim}").values
     specs = [read_given(Memory, {**given, "items": 2, "dim": one}) for one in dims]
-    share = 1.0 if criterion == "all" else read_option(
-        "criterion", between(0.01, 1.0, "'all' or "), criterion
-    )
+    share = 1.0 if criterion == "all" else read_option("criterion", between(0.01, 1.0, "'all' or "), criterion)
     wide = read_option("tolerance", between(0.001, 10), tolerance)
     ends = None if range_ is None else read_ends(range_)
     most, first = read_whole("seeds", seeds, 2, 10**4), read_whole("seed", seed, 0, 2**62)
     if out is not None:
         check_form(out)
-    how = {"tolerance": wide, "resolution": min(0.03, wide / 2), "most_seeds": most,
-           "seeds": min(4, most)}
+    how = {"tolerance": wide, "resolution": min(0.03, wide / 2), "most_seeds": most, "seeds": min(4, most)}
 
     def ahead(left: object, platform: str) -> Forecast:
         questions = [question for _, question in memory_questions(specs, share, ends)]
@@ -130,9 +104,12 @@ def show(made: Capacities) -> None:
     for one in made.points:
         found = one.limits
         table.add_row(
-            f"{one.spec.dim:,}", f"{one.spec.parameters:,}", number(found.estimate, 1),
+            f"{one.spec.dim:,}",
+            f"{one.spec.parameters:,}",
+            number(found.estimate, 1),
             f"{number(found.low, 1)} to {number(found.high, 1)}",
-            number(found.estimate and found.estimate / one.spec.parameters, 4), one.status,
+            number(found.estimate and found.estimate / one.spec.parameters, 4),
+            one.status,
         )
     console.print(table)
 
@@ -160,9 +137,7 @@ def show_one(found: Capacity) -> None:
             f"capacity    [bold]{limits.estimate:,.1f}[/bold] items  95 % interval {ends}, "
             f"{len(each)} seeds from {min(each):,.0f} to {max(each):,.0f}"
         )
-        console.print(
-            f"parameters  {spec.parameters:,}, {limits.estimate / spec.parameters:.4f} items each"
-        )
+        console.print(f"parameters  {spec.parameters:,}, {limits.estimate / spec.parameters:.4f} items each")
     else:
         console.print(f"parameters  {spec.parameters:,}")
     if spec.method == "hebbian" and spec.steep and not spec.outputs:

@@ -93,10 +93,7 @@ class Display(ABC):
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._over.set()
         self._teller.join()
@@ -119,9 +116,7 @@ class Display(ABC):
             return
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
         # Standard output is for results, which no bar may take along to standard error.
-        with Progress(
-            *columns, console=self.console, transient=True, redirect_stdout=False
-        ) as live:
+        with Progress(*columns, console=self.console, transient=True, redirect_stdout=False) as live:
             task = live.add_task("", total=1.0, text="")
             while True:
                 now = self.stands()
@@ -151,8 +146,7 @@ class Watch(Display):
 
 
 def deliver(
-    made: Made, out: Path | None, as_json: bool, draw: Callable[[Any, Path], None],
-    show: Callable[[Any], None],
+    made: Made, out: Path | None, as_json: bool, draw: Callable[[Any, Path], None], show: Callable[[Any], None]
 ) -> None:
     """A result as a picture where one was asked for, and as one JSON object or for people."""
     if out is not None:

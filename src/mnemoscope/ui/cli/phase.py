@@ -9,13 +9,7 @@ from rich.text import Text
 
 from mnemoscope.experiments.axes import grid, read_axis
 from mnemoscope.experiments.forecast import jobs_ahead, of_theory
-from mnemoscope.experiments.phase import (
-    PhaseDiagram,
-    ordered,
-    phase_diagram,
-    predicted_diagram,
-    usual_share,
-)
+from mnemoscope.experiments.phase import PhaseDiagram, ordered, phase_diagram, predicted_diagram, usual_share
 from mnemoscope.spec import SpecError, read_option
 from mnemoscope.spec.validators import between
 from mnemoscope.ui.cli.asking import YES, ask_first
@@ -38,22 +32,14 @@ def phase(
     y: Annotated[str, Parameter(help="the axis upwards, such as samples=1e3:1e6:8")],
     seeds: Annotated[str, Parameter(help="how many seeds to run at each place")] = "8",
     target: Annotated[str, Parameter(help="the accuracy whose contour is drawn")] = "0.5",
-    adaptive: Annotated[
-        bool, Parameter(negative="", help="run only what the contour needs")
-    ] = False,
-    theory: Annotated[
-        bool, Parameter(negative="", help="predict only: run nothing, keep nothing")
-    ] = False,
-    out: Annotated[
-        Path | None, Parameter(help="also draw it into this file (.png, .svg, .pdf or .html)")
-    ] = None,
+    adaptive: Annotated[bool, Parameter(negative="", help="run only what the contour needs")] = False,
+    theory: Annotated[bool, Parameter(negative="", help="predict only: run nothing, keep nothing")] = False,
+    out: Annotated[Path | None, Parameter(help="also draw it into this file (.png, .svg, .pdf or .html)")] = None,
     device: Annotated[str, DEVICE] = "auto",
     cluster: Annotated[str | None, CLUSTER] = None,
     store: Annotated[Path | None, STORE] = None,
     yes: Annotated[bool, YES] = False,
-    json: Annotated[
-        bool, Parameter(negative="", help="print one JSON object instead of a picture")
-    ] = False,
+    json: Annotated[bool, Parameter(negative="", help="print one JSON object instead of a picture")] = False,
 ) -> int:
     """Measure a phase diagram over two axes, with theory's contour on it.
 
@@ -75,9 +61,7 @@ def phase(
         deliver(predicted_diagram(base, across, up, target=aim), out, json, draw_phase, show)
         return 0
     if len(specs) * count > MOST_TRIALS:
-        raise SpecError(
-            "seeds", f"expected at most {MOST_TRIALS:,} trials in all, got {len(specs) * count:,}"
-        )
+        raise SpecError("seeds", f"expected at most {MOST_TRIALS:,} trials in all, got {len(specs) * count:,}")
     jobs = [(spec, seed) for spec in specs for seed in range(count)]
     if adaptive:
         few = min(1.0, usual_share(len(up.values), count))
@@ -85,9 +69,7 @@ def phase(
     else:
         ahead = jobs_ahead(jobs)
     with open_tools(cluster, read_device(device), store, ahead, agreed=yes) as tools:
-        made = phase_diagram(
-            base, across, up, seeds=count, target=aim, adaptive=adaptive, **tools,
-        )
+        made = phase_diagram(base, across, up, seeds=count, target=aim, adaptive=adaptive, **tools)
     deliver(made, out, json, draw_phase, show)
     return tools["progress"].status()
 
@@ -96,8 +78,7 @@ def show(made: PhaseDiagram) -> None:
     """The diagram in letters: shades for accuracy, and theory beside it."""
     console = Console(highlight=False)
     ran = f"{len(made.trials)} trials, {made.failed} failed" if made.trials else "nothing was run"
-    console.print(f"measured accuracy, {made.y.field} upwards, {made.x.field} to the right "
-                  f"({ran})", style="bold")
+    console.print(f"measured accuracy, {made.y.field} upwards, {made.x.field} to the right ({ran})", style="bold")
     for r in range(len(made.y.values) - 1, -1, -1):
         line = Text(f"{made.y.values[r]:>12,.6g}  ")
         for value in made.accuracy[r]:

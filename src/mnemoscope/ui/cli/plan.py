@@ -32,12 +32,8 @@ def plan(
     target: Annotated[str, Parameter(help="the accuracy to reach")] = "0.95",
     parameters: Annotated[str | None, Parameter(help="at most so many, such as 1e6")] = None,
     tokens: Annotated[str | None, Parameter(help="training tokens, at most so many")] = None,
-    out: Annotated[
-        Path | None, Parameter(help="draw the trade-off into this .png, .svg or .pdf file")
-    ] = None,
-    store: Annotated[
-        Path | None, Parameter(help="where measurements are looked up [default: the user's own]")
-    ] = None,
+    out: Annotated[Path | None, Parameter(help="draw the trade-off into this .png, .svg or .pdf file")] = None,
+    store: Annotated[Path | None, Parameter(help="where measurements are looked up [default: the user's own]")] = None,
     json: Annotated[bool, JSON] = False,
 ) -> int:
     """Say what d, m and N a job needs, or how much a budget can recall.

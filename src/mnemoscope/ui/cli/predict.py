@@ -25,9 +25,7 @@ WORDS = {
 def predict(
     setting: Annotated[Setting | None, Parameter(name="*")] = None,
     *,
-    target: Annotated[
-        str, Parameter(help="the accuracy for which critical N, d and L are given")
-    ] = "0.5",
+    target: Annotated[str, Parameter(help="the accuracy for which critical N, d and L are given")] = "0.5",
     domain: Annotated[
         bool,
         Parameter(
@@ -78,8 +76,7 @@ def show_domains(setting: Setting, as_json: bool) -> int:
     table = Table("law", "measure", "valid where", "validated by", box=None, pad_edge=False)
     for row in rows:
         where = row.doubt or ", ".join(map(str, row.limits))
-        table.add_row(row.law, row.measure, f"nowhere: {where}" if row.doubt else where,
-                      row.validated or "–")
+        table.add_row(row.law, row.measure, f"nowhere: {where}" if row.doubt else where, row.validated or "–")
     Console(highlight=False).print(table)
     return 0
 
@@ -88,10 +85,7 @@ def show(told: Prediction, aim: float, critical: dict[Axis, int | None]) -> None
     """The prediction for people."""
     console = Console(highlight=False)
     spec = told.spec
-    console.print(
-        f"V={spec.vocab:,} d={spec.dim:,} L={spec.length:,} N={spec.samples:,}, theory",
-        style="bold",
-    )
+    console.print(f"V={spec.vocab:,} d={spec.dim:,} L={spec.length:,} N={spec.samples:,}, theory", style="bold")
     for note in told.notes:
         console.print(f"outside the derivation: {note}")
     if told.accuracy is None:

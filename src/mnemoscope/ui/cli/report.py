@@ -23,15 +23,9 @@ from mnemoscope.ui.pages.report import Exhibit, write_page
 def report(
     *ids: Annotated[str, Parameter(help="studies to show [default: all that were run]")],
     out: Annotated[Path, Parameter(help="the page, a file ending in .html")] = Path("report.html"),
-    figures: Annotated[
-        Path | None, Parameter(help="a folder for the figures alone, one file a study")
-    ] = None,
-    form: Annotated[
-        Literal["pdf", "svg", "png"], Parameter(help="what kind of file those are")
-    ] = "pdf",
-    ledger: Annotated[
-        Path | None, Parameter(help="what `reproduce` kept [default: beside the store]")
-    ] = None,
+    figures: Annotated[Path | None, Parameter(help="a folder for the figures alone, one file a study")] = None,
+    form: Annotated[Literal["pdf", "svg", "png"], Parameter(help="what kind of file those are")] = "pdf",
+    ledger: Annotated[Path | None, Parameter(help="what `reproduce` kept [default: beside the store]")] = None,
     json: Annotated[bool, JSON] = False,
 ) -> int:
     """Show what `reproduce` found: one HTML file that needs no network.
@@ -75,13 +69,17 @@ def report(
     exhibits, left_out = show_all(claims)
     size = write_page(exhibits, out, left_out)
     if json:
-        print_json({
-            "path": str(out), "bytes": size, "left_out": left_out,
-            "claims": [
-                {"id": exhibit.told["id"], "verdict": exhibit.told["verdict"],
-                 "stale": exhibit.stale} for exhibit in exhibits
-            ],
-        })
+        print_json(
+            {
+                "path": str(out),
+                "bytes": size,
+                "left_out": left_out,
+                "claims": [
+                    {"id": exhibit.told["id"], "verdict": exhibit.told["verdict"], "stale": exhibit.stale}
+                    for exhibit in exhibits
+                ],
+            }
+        )
     else:
         console.print(f"{len(exhibits)} claims in {out} ({size / 1e6:.1f} MB)")
         for name in left_out:
@@ -98,7 +96,8 @@ def _of_the_study(claim: Claim) -> Iterator[None]:
         raise
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         raise SpecError(
-            "ledger", f"expected numbers of {claim.study.id} as it is now, got others: run "
+            "ledger",
+            f"expected numbers of {claim.study.id} as it is now, got others: run "
             f"`mnemoscope reproduce {claim.study.id} --{claim.size}` again",
         ) from None
 

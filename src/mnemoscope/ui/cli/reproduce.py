@@ -17,14 +17,7 @@ from mnemoscope.store.schema import default_path
 from mnemoscope.studies.base import BASES, Bench, Power, Size, Study
 from mnemoscope.studies.catalogue import MINUTES, load_all
 from mnemoscope.studies.ledger import Claim, Ledger, run_studies
-from mnemoscope.studies.parallel import (
-    minutes_of,
-    of_pieces,
-    on_gpu,
-    pieces_left,
-    run_at_once,
-    usual_number,
-)
+from mnemoscope.studies.parallel import minutes_of, of_pieces, on_gpu, pieces_left, run_at_once, usual_number
 from mnemoscope.studies.power import ENOUGH
 from mnemoscope.ui.cli.asking import YES, ask_first, say
 from mnemoscope.ui.cli.output import Watch, print_json
@@ -38,32 +31,21 @@ STYLE = {"supported": "green", "refuted": "red", "inconclusive": "yellow"}
 
 def reproduce(
     *ids: Annotated[str, Parameter(help="studies to run [default: all of them]")],
-    list_: Annotated[
-        bool, Parameter(name="--list", negative="", help="show the catalogue, and run nothing")
-    ] = False,
-    quick: Annotated[
-        bool, Parameter(negative="", help="sizes for two CPU cores [default]")
-    ] = False,
+    list_: Annotated[bool, Parameter(name="--list", negative="", help="show the catalogue, and run nothing")] = False,
+    quick: Annotated[bool, Parameter(negative="", help="sizes for two CPU cores [default]")] = False,
     full: Annotated[bool, Parameter(negative="", help="large sizes, for a GPU")] = False,
     power: Annotated[
-        bool,
-        Parameter(negative="", help="what each rule would say if theory is right; run nothing"),
+        bool, Parameter(negative="", help="what each rule would say if theory is right; run nothing")
     ] = False,
     bases: Annotated[
-        str | None,
-        Parameter(help="base seeds, judged together or each alone [default: 1 quick, 3 full]"),
+        str | None, Parameter(help="base seeds, judged together or each alone [default: 1 quick, 3 full]")
     ] = None,
     out: Annotated[
-        Path | None,
-        Parameter(help="a file for the figure of one study (.png, .svg or .pdf), or a folder"),
+        Path | None, Parameter(help="a file for the figure of one study (.png, .svg or .pdf), or a folder")
     ] = None,
-    ledger: Annotated[
-        Path | None,
-        Parameter(help="file that keeps what was found [default: beside the store]"),
-    ] = None,
+    ledger: Annotated[Path | None, Parameter(help="file that keeps what was found [default: beside the store]")] = None,
     at_once: Annotated[
-        str | None,
-        Parameter(help="studies to run at once [default: 2 on a CPU, up to 10 on a GPU]"),
+        str | None, Parameter(help="studies to run at once [default: 2 on a CPU, up to 10 on a GPU]")
     ] = None,
     device: Annotated[str, DEVICE] = "auto",
     cluster: Annotated[str | None, CLUSTER] = None,
@@ -135,9 +117,7 @@ def reproduce(
             draw_study(claim.study.draw, claim.entries[0].numbers, files[claim.study.id])
     if json:
         paths = {name: str(path) for name, path in files.items()}
-        print_json({"claims": [
-            {**claim.as_dict(), "path": paths.get(claim.study.id)} for claim in claims
-        ]})
+        print_json({"claims": [{**claim.as_dict(), "path": paths.get(claim.study.id)} for claim in claims]})
     else:
         show(claims)
         for path in files.values():
@@ -215,10 +195,15 @@ def tell_power(studies: list[Study], size: Size, *, json: bool) -> None:
             say(f"{study.id}: drawing what it would measure")
         found[study.id] = None if study.power is None else study.power(size)
     if json:
-        print_json({"size": size, "enough": ENOUGH, "claims": [
-            {"id": name, "power": None if power is None else power.as_dict()}
-            for name, power in found.items()
-        ]})
+        print_json(
+            {
+                "size": size,
+                "enough": ENOUGH,
+                "claims": [
+                    {"id": name, "power": None if power is None else power.as_dict()} for name, power in found.items()
+                ],
+            }
+        )
         return
     table = Table(box=box.SIMPLE)
     for name in ("study", "power", "largest share of a rival", "draws"):
@@ -238,6 +223,5 @@ def tell_power(studies: list[Study], size: Size, *, json: bool) -> None:
     for name, note in notes:
         console.print(Padding(f"[bold]{name}[/bold]  {note}", (0, 0, 0, 2)))
     console.print(
-        f"\nPower at the {size} size: the share of draws that the rule calls supported if the "
-        "claim is right."
+        f"\nPower at the {size} size: the share of draws that the rule calls supported if the claim is right."
     )

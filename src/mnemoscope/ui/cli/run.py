@@ -22,15 +22,7 @@ from mnemoscope.spec import Retrieval
 from mnemoscope.training.three_step.evaluation import UNIFORM_SAMPLES
 from mnemoscope.ui.cli.asking import YES
 from mnemoscope.ui.cli.output import bar, number, print_json
-from mnemoscope.ui.cli.setting import (
-    FIRST_SEED,
-    JSON,
-    MEMORY,
-    Setting,
-    read_device,
-    read_memory,
-    read_seeds,
-)
+from mnemoscope.ui.cli.setting import FIRST_SEED, JSON, MEMORY, Setting, read_device, read_memory, read_seeds
 from mnemoscope.ui.cli.sweeping import STORE, open_tools
 
 # Ties in fewer of the test sequences than this are not worth a line.

@@ -66,11 +66,7 @@ class Setting:
     steps: Annotated[str | None, _option("steps", group=GOING_ON)] = None
     lr: Annotated[str | None, _option("lr", group=GOING_ON)] = None
     spec: Annotated[
-        Path | None,
-        Parameter(
-            help="a TOML file with settings; options given beside it win",
-            group=SETTING,
-        ),
+        Path | None, Parameter(help="a TOML file with settings; options given beside it win", group=SETTING)
     ] = None
 
     def read(self) -> Retrieval:
@@ -107,8 +103,7 @@ def read_seeds(seeds: str, seed: str) -> tuple[int, int]:
     """How many seeds, and the first; the last must be one that can be kept, too."""
     count, first = read_whole("seeds", seeds, 1, 10**6), read_whole("seed", seed, 0, 2**63 - 1)
     if first + count > 2**63:
-        raise SpecError("seed", f"expected at most {2**63 - count:,} with {count:,} seeds, "
-                        f"got {seed!r}")
+        raise SpecError("seed", f"expected at most {2**63 - count:,} with {count:,} seeds, got {seed!r}")
     return count, first
 
 

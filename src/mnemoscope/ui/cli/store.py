@@ -28,8 +28,7 @@ store = cyclopts.App(
     help_flags=["--help", "-h"],
 )
 WHERE = Parameter(
-    help="only trials that meet a condition such as vocab=512, kind=facts or status=crashed; may "
-    "be repeated",
+    help="only trials that meet a condition such as vocab=512, kind=facts or status=crashed; may be repeated",
     negative="",
 )
 JSON = Parameter(negative="", help="print one JSON object instead of a table")
@@ -67,8 +66,12 @@ def list_(
         table.add_column(name, justify="left" if name in ("id", "setting") else "right")
     for row in rows:
         table.add_row(
-            row["id"], _short(row["canonical"]), f"{row['trials']}", f"{row['crashed'] or ''}",
-            number(row["accuracy"]), f"{row['seconds']:.1f}",
+            row["id"],
+            _short(row["canonical"]),
+            f"{row['trials']}",
+            f"{row['crashed'] or ''}",
+            number(row["accuracy"]),
+            f"{row['seconds']:.1f}",
         )
     console = Console(highlight=False)
     console.print(table)
@@ -80,9 +83,7 @@ def _short(canonical: str) -> str:
     """A setting in a few letters: V=64 d=40 L=4 N=87, then what is not at its default."""
     told = json_module.loads(canonical)
     sizes = [f"{letter}={told[name]}" for name, letter in LETTERS.items() if name in told]
-    others = [
-        f"{name}={value}" for name, value in told.items() if name not in LETTERS and name != "kind"
-    ]
+    others = [f"{name}={value}" for name, value in told.items() if name not in LETTERS and name != "kind"]
     return " ".join(sizes + others)
 
 
@@ -150,9 +151,7 @@ def repair_(
 def prune_(
     *,
     where: Annotated[list[str] | None, WHERE] = None,
-    old: Annotated[
-        bool, Parameter(negative="", help="what an earlier version of the numerics computed")
-    ] = False,
+    old: Annotated[bool, Parameter(negative="", help="what an earlier version of the numerics computed")] = False,
     yes: Annotated[bool, YES] = False,
     path: Annotated[Path | None, Parameter(name="--store", help=STORE.help)] = None,
     json: Annotated[bool, JSON] = False,

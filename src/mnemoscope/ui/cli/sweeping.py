@@ -21,9 +21,7 @@ from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli.asking import ask_first, say
 from mnemoscope.ui.cli.output import Display, Standing
 
-STORE = Parameter(
-    help="the store's file, `none` to keep nothing [default: in the user's data directory]"
-)
+STORE = Parameter(help="the store's file, `none` to keep nothing [default: in the user's data directory]")
 CLUSTER = Parameter(
     help="run batches elsewhere: local:4 (processes), tcp://HOST:PORT (a Dask scheduler) or "
     "slurm:4 (jobs) [default: this process]"
@@ -76,8 +74,7 @@ def check_store(path: Path | None) -> bool:
 
 @contextmanager
 def open_tools(
-    cluster: str | None, device: Device, path: Path | None, ahead: Ahead | None = None, *,
-    agreed: bool = False,
+    cluster: str | None, device: Device, path: Path | None, ahead: Ahead | None = None, *, agreed: bool = False
 ) -> Iterator[Tools]:
     """Store, workers and progress. `ahead` says how long the work takes, before any is begun.
 

@@ -69,24 +69,12 @@ def _of_matched(specs: Sequence[Retrieval], seeds: int, platform: str) -> Foreca
 
 PARTS = {
     "terms": Part(drawn_settings.for_terms, 48, 4, compare_terms, of_terms, times=4),
-    "accuracy": Part(
-        drawn_settings.for_accuracy,
-        210,
-        12,
-        compare_accuracy,
-        of_settings,
-        draws=drawn_settings.DRAWS,
-    ),
+    "accuracy": Part(drawn_settings.for_accuracy, 210, 12, compare_accuracy, of_settings, draws=drawn_settings.DRAWS),
     "mlp": Part(drawn_settings.for_mlp, 120, 6, compare_accuracy, of_settings),
     "critical": Part(drawn_settings.for_critical, 44, 4, compare_critical, of_open_crossings),
     "bound": Part(drawn_settings.for_bound, 40, 3, compare_bound, of_open_decoding),
     "matched": Part(
-        drawn_settings.for_matched,
-        84,
-        4,
-        compare_matched,
-        _of_matched,
-        draws=drawn_settings.MATCHED_DRAWS,
+        drawn_settings.for_matched, 84, 4, compare_matched, _of_matched, draws=drawn_settings.MATCHED_DRAWS
     ),
     "spread": Part(drawn_settings.for_spread, 78, 13, compare_spread, of_settings, times=2),
 }
@@ -104,9 +92,7 @@ def validate(
     quick: Annotated[bool, Parameter(negative="", help="a few settings instead of all")] = False,
     device: Annotated[str, DEVICE] = "auto",
     yes: Annotated[bool, YES] = False,
-    out: Annotated[
-        Path | None, Parameter(help="also write all tables into this file (Markdown)")
-    ] = None,
+    out: Annotated[Path | None, Parameter(help="also write all tables into this file (Markdown)")] = None,
     json: Annotated[bool, JSON] = False,
 ) -> int:
     """Hold theory against simulation, on settings drawn before any was run.
@@ -128,8 +114,7 @@ def validate(
     looked_at = sum(PARTS[name].draws for name in names)
     ask_first(replace(of_theory(looked_at), what="settings to draw"), "cpu", yes)
     chosen = {name: PARTS[name].settings(PARTS[name].size(quick)) for name in names}
-    longest = [PARTS[name].foresee(specs, PARTS[name].times * count, place.platform)
-               for name, specs in chosen.items()]
+    longest = [PARTS[name].foresee(specs, PARTS[name].times * count, place.platform) for name, specs in chosen.items()]
     ask_first(sum(longest[1:], longest[0]), place.platform, yes)
     head = f"`{words} --seeds {count} --out FILE`, {datetime.date.today()}, {kind}"
     told: dict[str, tuple[Agreement, list[Compared]]] = {}
@@ -151,9 +136,14 @@ def validate(
 
 def _plain(agreement: Agreement, found: Sequence[Compared]) -> dict[str, Any]:
     rows = [
-        {"spec": one.spec.model_dump(exclude_defaults=True), "name": one.name,
-         "predicted": one.predicted, "observed": one.observed, "error": one.error,
-         "note": one.note}
+        {
+            "spec": one.spec.model_dump(exclude_defaults=True),
+            "name": one.name,
+            "predicted": one.predicted,
+            "observed": one.observed,
+            "error": one.error,
+            "note": one.note,
+        }
         for one in found
     ]
     return {"summary": agreement.figures, "aims": agreement.aims, "rows": rows}

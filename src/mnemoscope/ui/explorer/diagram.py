@@ -85,16 +85,10 @@ def _packed(values: tuple[tuple[str, Any], ...], target: float, x: str, moving: 
         "y": {"field": "samples", "label": _label("samples"), "values": made.y.tolist()},
         "accuracy": _rounded(made.told.accuracy.reshape(rows, -1)),
         "names": names,
-        "regimes": [
-            [names.index(name) for name in row]
-            for row in made.told.regime.reshape(rows, -1).tolist()
-        ],
+        "regimes": [[names.index(name) for name in row] for row in made.told.regime.reshape(rows, -1).tolist()],
         "laws": {name: _law(state, name) for name in names},
         "target": target,
-        "curve": {
-            "samples": made.samples.tolist(),
-            "accuracy": _rounded(made.accuracy[None])[0],
-        },
+        "curve": {"samples": made.samples.tolist(), "accuracy": _rounded(made.accuracy[None])[0]},
         "crossing": None if found is None else round(found),
     }
     return json.dumps(told, allow_nan=False, separators=(",", ":")).encode()
@@ -124,9 +118,7 @@ def formula(state: State, regime: str, width: float) -> str:
 
 
 def _law(state: State, name: str) -> dict[str, str]:
-    unknown = missing(
-        state.values["embedding"], state.values["activation"], _width_on_map(state) > 0
-    )
+    unknown = missing(state.values["embedding"], state.values["activation"], _width_on_map(state) > 0)
     if name == "none" and unknown:
         return {"name": "not derived", "words": unknown, "formula": ""}
     if name == "none":  # what a diagram leaves empty

@@ -52,14 +52,16 @@ def _word(state: State) -> str:
     bounds = _bounds(coverage, first_gradient_samples(state.spec, state.target))
     options = state.options()
     rows = (
-        ("Predicted accuracy", f"<b>{said.accuracy:.3f}</b> "
-         f"({said.low:.3f} to {said.high:.3f} for 95 % of seeds)"),
+        ("Predicted accuracy", f"<b>{said.accuracy:.3f}</b> ({said.low:.3f} to {said.high:.3f} for 95 % of seeds)"),
         ("Attention right", f"{said.attention_accuracy:.3f}"),
         ("Regime", f"<b>{said.regime.replace('_', ' ')}</b>: {REGIMES[said.regime]}"),
         ("Law", f"{law} is what recall needs" if law else ""),
         (f"For accuracy {state.target:g}", f'<span id="crossing"></span>{bounds}'),
-        ("On the command line", f"<code>{as_code(f'mnemoscope predict {options}')}</code><br>"
-         f"<code>{as_code(f'mnemoscope run {options}')}</code>"),
+        (
+            "On the command line",
+            f"<code>{as_code(f'mnemoscope predict {options}')}</code><br>"
+            f"<code>{as_code(f'mnemoscope run {options}')}</code>",
+        ),
     )
     table = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows if value)
     return f"<dl>{table}</dl>" + (f'<ul class="notes">{notes}</ul>' if notes else "")
@@ -98,18 +100,13 @@ def progress(made: Measurements) -> str:
 
 def _finished(made: Measurements, more: str = "") -> str:
     """Tells the page when the store has more to show."""
-    return (
-        f'<span id="finished" data-finished="{made.version} {made.finished}"{more} hidden></span>'
-    )
+    return f'<span id="finished" data-finished="{made.version} {made.finished}"{more} hidden></span>'
 
 
 def _bar(one: Measurement, more: str = "") -> str:
     if one.stage != "running":
         return ""
-    return (
-        f'<progress id="bar-{one.number}" max="1" value="{one.share:.3f}" aria-label="Progress"'
-        f"{more}></progress>"
-    )
+    return f'<progress id="bar-{one.number}" max="1" value="{one.share:.3f}" aria-label="Progress"{more}></progress>'
 
 
 def _stand(one: Measurement, more: str = "") -> str:
@@ -149,8 +146,11 @@ def _best(one: Option) -> str:
     mlp = f", an MLP of m = {spec.width:,} ({spec.activation})" if spec.width else ""
     rows = (
         ("Take", f"<b>d = {spec.dim:,}{mlp}, N = {spec.samples:,}</b>"),
-        ("That is", f"{one.parameters:,} parameters, {said['bits_per_parameter']:.2f} bits in "
-         f"each; {one.tokens:,} training tokens"),
+        (
+            "That is",
+            f"{one.parameters:,} parameters, {said['bits_per_parameter']:.2f} bits in "
+            f"each; {one.tokens:,} training tokens",
+        ),
         ("Accuracy", f"{_accuracy(one)} ({_basis(one)})"),
         ("Binding", f"{one.binding.replace('_', ' ')}: {REGIMES[one.binding]}"),
         ("Bounds", _bounds(said["coverage_bound"], said["first_gradient_bound"])),

@@ -20,9 +20,7 @@ def measured_points(spec: Retrieval, path: Path) -> list[dict[str, Any]]:
     where = " AND ".join(f"{name} = ?" for name in SIZES)
     with Store(path, writing=False) as store:
         known: dict[tuple[int, int], str] = {}
-        for name, samples, draws, accuracy in store.accuracies(
-            where, [getattr(spec, name) for name in SIZES]
-        ):
+        for name, samples, draws, accuracy in store.accuracies(where, [getattr(spec, name) for name in SIZES]):
             at = (samples, draws)
             if at not in known:
                 known[at] = spec.replace(samples=samples, test_samples=draws).id

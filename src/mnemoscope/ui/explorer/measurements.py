@@ -167,9 +167,7 @@ class Measurements:
         if self._worker is None or not self._worker[0].is_alive():
             context = multiprocessing.get_context("spawn")
             ours, theirs = context.Pipe()
-            process = context.Process(
-                target=serve, args=(theirs, self.store, self.device), daemon=True
-            )
+            process = context.Process(target=serve, args=(theirs, self.store, self.device), daemon=True)
             process.start()
             theirs.close()
             self._worker = (process, ours)

@@ -6,8 +6,13 @@ from mnemoscope.spec import LETTERS, Retrieval
 from mnemoscope.ui.explorer.state import ACROSS, CHOICES, RANGES, State
 
 SEEDS_AT_MOST = 32
-TITLES = {"vocab": "tokens", "dim": "dimension", "length": "sequence length",
-          "samples": "training samples", "width": "MLP width"}
+TITLES = {
+    "vocab": "tokens",
+    "dim": "dimension",
+    "length": "sequence length",
+    "samples": "training samples",
+    "width": "MLP width",
+}
 GLYPH = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Ccircle "
     "cx='8' cy='8' r='6' fill='none' stroke='%230a7' stroke-width='3'/%3E%3C/svg%3E"

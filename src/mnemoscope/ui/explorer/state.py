@@ -12,20 +12,22 @@ from mnemoscope.spec.validators import between, one_of, whole
 from mnemoscope.theory.spec_grid import Cells
 
 # The range of every size. Wide enough to see each regime; small enough that no request is costly.
-RANGES = {
-    "vocab": (64, 8192), "dim": (8, 2048), "length": (2, 1024), "samples": (100, 1_000_000),
-    "width": (16, 8192),
-}
-CHOICES = {
-    "activation": get_args(Activation), "embedding": get_args(Embedding),
-    "trigger": get_args(Trigger),
-}
+RANGES = {"vocab": (64, 8192), "dim": (8, 2048), "length": (2, 1024), "samples": (100, 1_000_000), "width": (16, 8192)}
+CHOICES = {"activation": get_args(Activation), "embedding": get_args(Embedding), "trigger": get_args(Trigger)}
 # What can lie across the diagram; samples always go upwards.
 ACROSS = ("dim", "length", "vocab", "width")
 # What a first visit shows: a setting in which several regimes meet.
 FIRST: dict[str, Any] = {
-    "vocab": 512, "dim": 128, "length": 64, "samples": 4000, "width": 0, "activation": "hermite3",
-    "embedding": "gaussian", "trigger": "keys", "target": 0.5, "x": "dim",
+    "vocab": 512,
+    "dim": 128,
+    "length": 64,
+    "samples": 4000,
+    "width": 0,
+    "activation": "hermite3",
+    "embedding": "gaussian",
+    "trigger": "keys",
+    "target": 0.5,
+    "x": "dim",
 }
 
 
@@ -60,9 +62,7 @@ class State:
         for name in without:
             told.pop(name)
         usual = Retrieval.model_fields
-        return " ".join(
-            f"--{name} {value}" for name, value in told.items() if value != usual[name].default
-        )
+        return " ".join(f"--{name} {value}" for name, value in told.items() if value != usual[name].default)
 
     @property
     def command(self) -> str:
@@ -83,9 +83,7 @@ class State:
     @property
     def possible(self) -> bool:
         """Whether there is such a setting."""
-        return self.values["embedding"] != "orthonormal" or (
-            self.values["dim"] >= self.values["vocab"]
-        )
+        return self.values["embedding"] != "orthonormal" or (self.values["dim"] >= self.values["vocab"])
 
 
 def read_state(words: Mapping[str, Any]) -> State:

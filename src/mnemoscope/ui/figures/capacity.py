@@ -7,14 +7,7 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.experiments.capacity import Capacities, Capacity, criterion_name
-from mnemoscope.theory.associative import (
-    BEST_LINEAR,
-    GUIDE_LINEAR,
-    GUIDE_MLP,
-    GUIDE_MLP_FEW,
-    HEBBIAN_ALL,
-    items_by_law,
-)
+from mnemoscope.theory.associative import BEST_LINEAR, GUIDE_LINEAR, GUIDE_MLP, GUIDE_MLP_FEW, HEBBIAN_ALL, items_by_law
 from mnemoscope.ui.figures.canvas import open_canvas, plain_log_ticks, save
 
 Law = tuple[str, float, str]
@@ -47,9 +40,7 @@ def draw_series(axes: Any, points: Sequence[Capacity], label: str, color: str) -
     y = np.array([one.limits.estimate for one in known], float)
     low = np.array([one.limits.low or one.limits.estimate for one in known], float)
     high = np.array([one.limits.high or one.limits.estimate for one in known], float)
-    axes.errorbar(
-        x, y, yerr=[y - low, high - y], fmt="o", markersize=4, capsize=2, label=label, color=color
-    )
+    axes.errorbar(x, y, yerr=[y - low, high - y], fmt="o", markersize=4, capsize=2, label=label, color=color)
 
 
 def layer(one: Capacity) -> int:
@@ -69,10 +60,7 @@ def draw_laws(axes: Any, points: Sequence[Capacity]) -> None:
     elif not spec.outputs:
         laws: list[Law] = [("authors' guide", GUIDE_MLP if spec.width else GUIDE_LINEAR, "--")]
         if spec.steep:
-            laws += [
-                ("all right, Hebbian", HEBBIAN_ALL, "-"),
-                ("all right, best (conjectured)", BEST_LINEAR, ":"),
-            ]
+            laws += [("all right, Hebbian", HEBBIAN_ALL, "-"), ("all right, best (conjectured)", BEST_LINEAR, ":")]
         for label, constant, style in laws:
             items = np.array([items_by_law(float(one), constant) for one in x])
             lines.append((f"{label}: {name} = {constant:g} N ln N", items, style))

@@ -19,12 +19,15 @@ def draw_collapse(points: Sequence[Point], path: Path) -> None:
     for panel, (name, title) in zip(axes, TITLES.items(), strict=True):
         for row, (V, d) in enumerate(shapes):
             for column, L in enumerate(lengths):
-                some = [p for p in points
-                        if (p.spec.vocab, p.spec.dim, p.spec.length) == (V, d, L)]
+                some = [p for p in points if (p.spec.vocab, p.spec.dim, p.spec.length) == (V, d, L)]
                 panel.plot(
-                    [one.x for one in some], [one.shares[name].mean for one in some],
-                    color=COLOURS[row % len(COLOURS)], marker=MARKS[column % len(MARKS)],
-                    markersize=4, linewidth=0.8, label=f"V={V} d={d} L={L}",
+                    [one.x for one in some],
+                    [one.shares[name].mean for one in some],
+                    color=COLOURS[row % len(COLOURS)],
+                    marker=MARKS[column % len(MARKS)],
+                    markersize=4,
+                    linewidth=0.8,
+                    label=f"V={V} d={d} L={L}",
                 )
         panel.set_xscale("log")
         panel.set_ylim(-0.02, 1.02)

@@ -20,8 +20,9 @@ def make_figure(made: Dynamics, path: Path | None = None) -> Any:
     names = ("ln(RD)", "ln D", "0")
     for name, stage in zip(names, made.stages, strict=True):
         left.axhline(stage.level, color="black", linewidth=0.6, linestyle=":")
-        left.annotate(name, (1, stage.level), (3, 0), ("axes fraction", "data"), "offset points",
-                      va="center", fontsize=8)
+        left.annotate(
+            name, (1, stage.level), (3, 0), ("axes fraction", "data"), "offset points", va="center", fontsize=8
+        )
         if stage.first is not None and stage.last is not None:
             left.axvspan(stage.first, stage.last, alpha=0.12, color="C1")
             middle = (stage.first + stage.last) / 2

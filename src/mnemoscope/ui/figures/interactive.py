@@ -26,19 +26,24 @@ def as_plotly(figure: Any) -> Data:
     for at, axes in enumerate(panels):
         number = "" if at == 0 else str(at + 1)
         left = at * (each + GAP)
-        layout[f"xaxis{number}"] = {
-            **_axis(axes, "x"), "domain": [left, left + each], "anchor": f"y{number}"
-        }
+        layout[f"xaxis{number}"] = {**_axis(axes, "x"), "domain": [left, left + each], "anchor": f"y{number}"}
         layout[f"yaxis{number}"] = {**_axis(axes, "y"), "anchor": f"x{number}"}
         traces += [{**one, "xaxis": f"x{number}", "yaxis": f"y{number}"} for one in _traces(axes)]
         layout["shapes"] += _shapes(axes, number)
         layout["annotations"] += _texts(axes, number)
         layout["showlegend"] |= axes.get_legend() is not None
         if axes.get_title():
-            layout["annotations"].append({
-                "text": axes.get_title(), "xref": f"x{number} domain", "x": 0.5,
-                "yref": f"y{number} domain", "y": 1.0, "yanchor": "bottom", "showarrow": False,
-            })
+            layout["annotations"].append(
+                {
+                    "text": axes.get_title(),
+                    "xref": f"x{number} domain",
+                    "x": 0.5,
+                    "yref": f"y{number} domain",
+                    "y": 1.0,
+                    "yanchor": "bottom",
+                    "showarrow": False,
+                }
+            )
     return {"data": _named_once(traces), "layout": layout}
 
 
@@ -64,8 +69,10 @@ def _axis(axes: Any, name: str) -> Data:
     log = getattr(axes, f"get_{name}scale")() == "log"
     ends = np.log10([low, high]) if log else np.array([low, high])
     made: Data = {
-        "title": {"text": axis.get_label_text()}, "type": "log" if log else "linear",
-        "range": ends.tolist(), "zeroline": False,
+        "title": {"text": axis.get_label_text()},
+        "type": "log" if log else "linear",
+        "range": ends.tolist(),
+        "zeroline": False,
     }
     locator = axis.get_major_locator()
     if isinstance(locator, FixedLocator):
@@ -83,8 +90,11 @@ def _traces(axes: Any) -> Iterator[Data]:
         low, high = image.get_clim()
         scale = image.colorbar.ax.get_ylabel() if image.colorbar else ""
         yield {
-            "type": "heatmap", "z": _plain(np.ma.filled(image.get_array().astype(float), np.nan)),
-            "zmin": low, "zmax": high, "colorscale": "Viridis",
+            "type": "heatmap",
+            "z": _plain(np.ma.filled(image.get_array().astype(float), np.nan)),
+            "zmin": low,
+            "zmax": high,
+            "colorscale": "Viridis",
             "colorbar": {"title": {"text": scale, "side": "right"}},
             **({"texttemplate": "%{z:.2f}"} if axes.texts else {}),
         }
@@ -93,9 +103,12 @@ def _traces(axes: Any) -> Iterator[Data]:
         if isinstance(group, BarContainer):
             heights = np.array([bar.get_height() for bar in group], float)
             yield {
-                "type": "bar", "x": _plain([bar.get_x() + bar.get_width() / 2 for bar in group]),
-                "y": _plain(heights), "marker": {"color": _hex(group[0].get_facecolor())},
-                "error_y": _errors(group.errorbar, heights), **_name(group.get_label()),
+                "type": "bar",
+                "x": _plain([bar.get_x() + bar.get_width() / 2 for bar in group]),
+                "y": _plain(heights),
+                "marker": {"color": _hex(group[0].get_facecolor())},
+                "error_y": _errors(group.errorbar, heights),
+                **_name(group.get_label()),
             }
         elif isinstance(group, ErrorbarContainer) and group[0] is not None:
             line, caps, _ = group
@@ -117,12 +130,17 @@ def _line(line: Any) -> Data:
     if line.get_fillstyle() == "none":
         symbol += "-open"
     return {
-        "type": "scatter", "x": _plain(line.get_xdata()), "y": _plain(line.get_ydata()),
+        "type": "scatter",
+        "x": _plain(line.get_xdata()),
+        "y": _plain(line.get_ydata()),
         "mode": "+".join(["lines"] * lines + ["markers"] * points) or "lines",
-        "line": {"color": color, "width": line.get_linewidth(),
-                 "dash": DASHES.get(line.get_linestyle(), "solid")},
-        "marker": {"color": color, "symbol": symbol,
-                   "size": line.get_markersize() + 2, "line": {"color": color, "width": 2}},
+        "line": {"color": color, "width": line.get_linewidth(), "dash": DASHES.get(line.get_linestyle(), "solid")},
+        "marker": {
+            "color": color,
+            "symbol": symbol,
+            "size": line.get_markersize() + 2,
+            "line": {"color": color, "width": 2},
+        },
     }
 
 
@@ -132,8 +150,12 @@ def _errors(group: Any, middle: np.ndarray) -> Data:
         return {"visible": False}
     ends = np.array([segment[:, 1] for segment in group[2][0].get_segments()], float)
     return {
-        "type": "data", "symmetric": False, "array": _plain(ends[:, 1] - middle),
-        "arrayminus": _plain(middle - ends[:, 0]), "thickness": 1.2, "width": 3,
+        "type": "data",
+        "symmetric": False,
+        "array": _plain(ends[:, 1] - middle),
+        "arrayminus": _plain(middle - ends[:, 0]),
+        "thickness": 1.2,
+        "width": 3,
     }
 
 
@@ -145,20 +167,36 @@ def _shapes(axes: Any, number: str) -> Iterator[Data]:
             continue
         x, y = (np.asarray(part, float) for part in line.get_data())
         yield {
-            "type": "line", "xref": f"x{number}" + " domain" * (not along_x),
+            "type": "line",
+            "xref": f"x{number}" + " domain" * (not along_x),
             "yref": f"y{number}" + " domain" * (not along_y),
-            "x0": x[0], "x1": x[-1], "y0": y[0], "y1": y[-1], **_name(line.get_label()),
-            "line": {"color": _hex(line.get_color()), "width": line.get_linewidth(),
-                     "dash": DASHES.get(line.get_linestyle(), "solid")},
+            "x0": x[0],
+            "x1": x[-1],
+            "y0": y[0],
+            "y1": y[-1],
+            **_name(line.get_label()),
+            "line": {
+                "color": _hex(line.get_color()),
+                "width": line.get_linewidth(),
+                "dash": DASHES.get(line.get_linestyle(), "solid"),
+            },
         }
     bars = {id(bar) for group in axes.containers for bar in getattr(group, "patches", ())}
     for patch in axes.patches:
         if id(patch) not in bars:
             x0, x1 = patch.get_x(), patch.get_x() + patch.get_width()
             yield {
-                "type": "rect", "xref": f"x{number}", "yref": f"y{number} domain", "x0": x0,
-                "x1": x1, "y0": 0, "y1": 1, "line": {"width": 0}, "layer": "below",
-                "fillcolor": _hex(patch.get_facecolor()), "opacity": patch.get_alpha() or 1,
+                "type": "rect",
+                "xref": f"x{number}",
+                "yref": f"y{number} domain",
+                "x0": x0,
+                "x1": x1,
+                "y0": 0,
+                "y1": 1,
+                "line": {"width": 0},
+                "layer": "below",
+                "fillcolor": _hex(patch.get_facecolor()),
+                "opacity": patch.get_alpha() or 1,
             }
 
 
@@ -174,10 +212,15 @@ def _texts(axes: Any, number: str) -> Iterator[Data]:
         moved = getattr(text, "anncoords", "") == "offset points"
         right, up = text.get_position() if moved else (0.0, 0.0)
         yield {
-            "text": text.get_text(), "xshift": 2 * right, "yshift": 2 * up, "x": across,
+            "text": text.get_text(),
+            "xshift": 2 * right,
+            "yshift": 2 * up,
+            "x": across,
             "xref": f"x{number}" + " domain" * beside,
             "y": float(y) if axes.get_yscale() != "log" else float(np.log10(y)),
-            "yref": f"y{number}", "xanchor": "left", "showarrow": False,
+            "yref": f"y{number}",
+            "xanchor": "left",
+            "showarrow": False,
         }
 
 

@@ -31,24 +31,26 @@ def make_figure(made: PhaseDiagram, path: Path | None = None) -> Any:
     axes.set_facecolor("#dddddd")  # where nothing was run
     axes.set_xscale("log")
     axes.set_yscale("log")
-    for values, style, name in (
-        (made.accuracy, "-", "measured"),
-        (made.predicted, "--", "predicted"),
-    ):
+    for values, style, name in ((made.accuracy, "-", "measured"), (made.predicted, "--", "predicted")):
         if not np.isnan(values).all():
             _contour(axes, made, values, style)
             axes.plot([], [], f"w{style}", label=name)
     for (x0, y0), (x1, y1) in regime_edges(made):
         axes.plot([x0, x1], [y0, y1], color="black", linewidth=0.8)
     for name, (across, up) in regime_places(made).items():
-        axes.text(across, up, name.replace("_", " "), ha="center", va="center", fontsize=8,
-                  bbox={"facecolor": "white", "alpha": 0.6, "linewidth": 0, "pad": 1})
+        axes.text(
+            across,
+            up,
+            name.replace("_", " "),
+            ha="center",
+            va="center",
+            fontsize=8,
+            bbox={"facecolor": "white", "alpha": 0.6, "linewidth": 0, "pad": 1},
+        )
     axes.set_xlim(x[0], x[-1])
     axes.set_ylim(y[0], y[-1])
     for name, axis, field in (("x", axes.xaxis, made.x.field), ("y", axes.yaxis, made.y.field)):
-        getattr(axes, f"set_{name}label")(
-            f"{field} ({LETTERS[field]})" if field in LETTERS else field
-        )
+        getattr(axes, f"set_{name}label")(f"{field} ({LETTERS[field]})" if field in LETTERS else field)
         values = made.x.values if name == "x" else made.y.values
         axis.set_ticks(values[:: -(-len(values) // 8)], minor=False)
         axis.set_ticks([], minor=True)
@@ -70,8 +72,9 @@ def _shown(made: PhaseDiagram) -> tuple[np.ndarray, str]:
 def _contour(axes: Any, made: PhaseDiagram, values: np.ndarray, style: str) -> None:
     """The contour at the target; along columns alone where cells were left out."""
     if min(values.shape) > 1 and not np.isnan(values).any():
-        axes.contour(made.x.values, made.y.values, values, [made.target], colors="white",
-                     linestyles=style, linewidths=1.6)
+        axes.contour(
+            made.x.values, made.y.values, values, [made.target], colors="white", linestyles=style, linewidths=1.6
+        )
         return
     line = replace(made, accuracy=values).contour()
     there = [(a, b) for a, b in zip(made.x.values, line, strict=True) if b is not None]
@@ -131,39 +134,59 @@ def _draw_page(made: PhaseDiagram, path: Path) -> None:
     values, words = _shown(made)
     shown = [[None if np.isnan(value) else value for value in row] for row in values]
     heat = go.Heatmap(
-        x=x, y=y, z=shown, zmin=0, zmax=1, colorscale="Viridis", hovertext=texts,
-        hoverinfo="text", colorbar={"title": words},
+        x=x,
+        y=y,
+        z=shown,
+        zmin=0,
+        zmax=1,
+        colorscale="Viridis",
+        hovertext=texts,
+        hoverinfo="text",
+        colorbar={"title": words},
     )
     figure: Any = go.Figure(heat)
-    for line, dash, name in (
-        (made.contour(), "solid", "measured"),
-        (predicted_contour(made), "dash", "predicted"),
-    ):
-        figure.add_scatter(x=x, y=line, mode="lines", name=f"{name}, accuracy {made.target:g}",
-                           line={"dash": dash, "color": "white"})
+    for line, dash, name in ((made.contour(), "solid", "measured"), (predicted_contour(made), "dash", "predicted")):
+        figure.add_scatter(
+            x=x, y=line, mode="lines", name=f"{name}, accuracy {made.target:g}", line={"dash": dash, "color": "white"}
+        )
     edges = regime_edges(made)
     figure.add_scatter(
         x=[value for (x0, _), (x1, _) in edges for value in (x0, x1, None)],
         y=[value for (_, y0), (_, y1) in edges for value in (y0, y1, None)],
-        mode="lines", name="predicted regimes", hoverinfo="skip",
+        mode="lines",
+        name="predicted regimes",
+        hoverinfo="skip",
         line={"color": "black", "width": 1},
     )
     for name, (across, up) in regime_places(made).items():
         # On an axis in logarithms an annotation's place is a logarithm.
         figure.add_annotation(
-            x=float(np.log10(across)), y=float(np.log10(up)), text=name.replace("_", " "),
-            showarrow=False, bgcolor="rgba(255,255,255,0.6)", font={"size": 11},
+            x=float(np.log10(across)),
+            y=float(np.log10(up)),
+            text=name.replace("_", " "),
+            showarrow=False,
+            bgcolor="rgba(255,255,255,0.6)",
+            font={"size": 11},
         )
     for name, axis in (("xaxis", made.x), ("yaxis", made.y)):
         ticks = list(axis.values[:: -(-len(axis.values) // 10)])
         edges = np.log10(_edges(axis.values))
-        figure.update_layout({name: {
-            "type": "log", "title": axis.field, "tickvals": ticks,
-            "ticktext": [plain(value) for value in ticks], "range": [edges[0], edges[-1]],
-        }})
+        figure.update_layout(
+            {
+                name: {
+                    "type": "log",
+                    "title": axis.field,
+                    "tickvals": ticks,
+                    "ticktext": [plain(value) for value in ticks],
+                    "range": [edges[0], edges[-1]],
+                }
+            }
+        )
     figure.update_layout(
         legend={"bgcolor": "rgba(80,80,80,0.6)", "font": {"color": "white"}, "x": 0.01, "y": 0.01},
-        title=_title(made), template="plotly_white", height=680,
+        title=_title(made),
+        template="plotly_white",
+        height=680,
     )
     with whole_file(path) as part:
         figure.write_html(part, include_plotlyjs=True, full_html=True)
@@ -175,7 +198,8 @@ def _title(made: PhaseDiagram) -> str:
         return "Recall"
     spec = made.trials[0].spec
     held = [
-        f"{letter}={getattr(spec, name):,}" for name, letter in LETTERS.items()
+        f"{letter}={getattr(spec, name):,}"
+        for name, letter in LETTERS.items()
         if name not in (made.x.field, made.y.field) and (name != "width" or spec.width)
     ]
     return f"Recall at {' '.join(held)}, up to {made.seeds.max():.0f} seeds a cell"

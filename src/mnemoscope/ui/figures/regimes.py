@@ -8,9 +8,7 @@ from mnemoscope.theory.laws import RegimeMap
 from mnemoscope.ui.figures.canvas import open_canvas, save
 
 # One colour a law; told apart also without colour vision (Okabe and Ito's set), white for recall.
-COLOURS = (
-    "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#CC79A7", "#BBBBBB", "#D55E00", "#7FA8D9",
-)
+COLOURS = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#CC79A7", "#BBBBBB", "#D55E00", "#7FA8D9")
 
 
 def draw_regimes(made: RegimeMap, path: Path) -> None:

@@ -67,9 +67,7 @@ def _draw_exponents(axes: Any, made: Scaling) -> None:
         values = [made.leading[one.axis] for one in made.law.exponents]
         name = f"leading order, {made.leading_name.replace('_', ' ')}"
         axes.plot(values, range(len(values)), "|", color="black", markersize=16, label=name)
-    axes.set_yticks(
-        range(len(made.law.exponents)), [LETTERS[one.axis] for one in made.law.exponents]
-    )
+    axes.set_yticks(range(len(made.law.exponents)), [LETTERS[one.axis] for one in made.law.exponents])
     axes.set_ylim(-0.7, len(made.law.exponents) + 0.2)  # room for the legend
     axes.set_xlabel("exponent, with its 95 % interval")
     axes.grid(axis="x", linewidth=0.4)

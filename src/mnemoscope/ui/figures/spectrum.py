@@ -15,8 +15,11 @@ def draw_spectra(ways: Sequence[Way], path: Path) -> None:
     known = [(one.name, one.geometry) for one in ways if one.geometry is not None]
     for name, told in known:
         share = np.array(told.spectrum) * told.dim
-        axes.plot(np.arange(1, len(share) + 1), share, label=f"{name} (effective dimension "
-                  f"{told.effective_dim:.0f} of {told.dim})")
+        axes.plot(
+            np.arange(1, len(share) + 1),
+            share,
+            label=f"{name} (effective dimension {told.effective_dim:.0f} of {told.dim})",
+        )
     axes.axhline(1, color="black", linewidth=0.8, linestyle=":", label="random, many rows")
     axes.set_xscale("log")
     axes.set_yscale("log")

@@ -41,9 +41,7 @@ def page(head: str, told: Mapping[str, tuple[Agreement, Sequence[Compared]]]) ->
     return "\n\n".join(["# Theory against simulation", f"Made by {head}.", *parts]) + "\n"
 
 
-def section(
-    name: str, agreement: Agreement, found: Sequence[Compared], rows: int | None = None
-) -> str:
+def section(name: str, agreement: Agreement, found: Sequence[Compared], rows: int | None = None) -> str:
     """One comparison; `rows` of its settings, or all."""
     lines = [f"## {TITLES[name]}", "", "| figure | measured | aim |", "|---|---|---|"]
     for figure, value in agreement.figures.items():
@@ -57,8 +55,13 @@ def section(
 
 
 def _table(name: str, found: Sequence[Compared]) -> list[str]:
-    last = {"terms": ["miss", "error"], "critical": ["error", "needed"], "bound": ["error"],
-            "matched": ["error", "part"], "spread": ["error", "law"]}
+    last = {
+        "terms": ["miss", "error"],
+        "critical": ["error", "needed"],
+        "bound": ["error"],
+        "matched": ["error", "part"],
+        "spread": ["error", "law"],
+    }
     searched, many = name in ("critical", "bound"), name in ("terms", "bound", "spread")
     head = ["setting", "V", "d", "L"] + ([] if searched else ["N"]) + (["of"] if many else [])
     head += ["bound" if name == "bound" else "predicted", "observed"]

@@ -102,9 +102,7 @@ def _plotly() -> str:
 
 def _summary(exhibits: Sequence[Exhibit]) -> str:
     counts = Counter(one.told["verdict"] for one in exhibits)
-    items = "".join(
-        f"<li>{_badge(name)} {counts[name]}: {meaning}</li>" for name, meaning in MEANING.items()
-    )
+    items = "".join(f"<li>{_badge(name)} {counts[name]}: {meaning}</li>" for name, meaning in MEANING.items())
     return f'<ul class="summary">{items}</ul>'
 
 
@@ -165,11 +163,7 @@ def _section(exhibit: Exhibit) -> str:
     name, bases = told["id"], told["bases"]
     place = f": {escape(told['place'])}" if told["place"] else ""
     # The script takes the picture from the section's figure.
-    picture = (
-        ""
-        if exhibit.svg is None
-        else f' <a class="svg" download="{name}.svg" hidden>Figure (SVG)</a>'
-    )
+    picture = "" if exhibit.svg is None else f' <a class="svg" download="{name}.svg" hidden>Figure (SVG)</a>'
     return f"""<section id="{name}">
 <h2>{name} {_badge(told["verdict"])} {_source(told["source"])}</h2>
 <p class="statement">{escape(told["statement"])}</p>
@@ -223,9 +217,7 @@ def _power(told: dict[str, Any]) -> str:
     power = told["power"]
     if power is None:
         return "not computed for this rule"
-    shares = ", ".join(
-        f"{rival.replace('_', ' ')} {share:.2f}" for rival, share in power["rivals"].items()
-    )
+    shares = ", ".join(f"{rival.replace('_', ' ')} {share:.2f}" for rival, share in power["rivals"].items())
     rivals = f"; where a rival law is right: {shares}" if shares else ""
     return (
         f"supported in {power['supported']:.2f} of {power['draws']} draws where the claim is "
@@ -241,8 +233,7 @@ def _bases(told: dict[str, Any]) -> str:
     if told["pooled"] is not None and len(rows) > 1:
         rows = [("all, pooled", told["pooled"]), *rows]
     lines = "\n".join(
-        f"<tr><td>{name}</td><td>{_badge(part['verdict'])}</td>"
-        f"<td>{escape(part['measured'])}</td></tr>"
+        f"<tr><td>{name}</td><td>{_badge(part['verdict'])}</td><td>{escape(part['measured'])}</td></tr>"
         for name, part in rows
     )
     return f"""<table class="bases">
