@@ -13,6 +13,7 @@ import random
 import resource
 import shutil
 import time
+from functools import partial
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -600,10 +601,8 @@ def test_wrong_options(full: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     lines = list(dict.fromkeys(all_lines() if full else [*chosen(SHORT_LINES), *known_lines()]))
     assert {line.command for line in lines} >= set(commands())
     assert len(lines) >= (1000 if full else 100)
-    if full:
-        told = in_fresh_processes(lines, tmp_path)
-    else:
-        told = in_this_process(lines, tmp_path / "here", monkeypatch)
+    run_lines = in_fresh_processes if full else partial(in_this_process, monkeypatch=monkeypatch)
+    told = run_lines(lines, tmp_path / "here")
     faults = [
         f"{shortened(line.words)!r}: {wrong}"
         for line, one in zip(lines, told, strict=True)

@@ -32,7 +32,7 @@ on the average over permutations of the counts' covariance, and at most (D1) and
     (r^2/2) ln(L/(L - 1))                                                                   (D8)
 
 together. Neither holds for the gradient itself, whose counts are whole numbers: a decoder that
-looks for them can read them off (tests/test_exact_gradient.py).
+looks for them can read them off (tests/training/test_exact_gradient.py).
 """
 
 import math

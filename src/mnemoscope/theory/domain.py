@@ -8,7 +8,7 @@ To put a law in, add a row, or split one:
 
 - `about` names the settings: a choice's name and the values it is about; a choice that is left out
   does not matter. Rows of one measure must not overlap, and together they hold every setting that
-  is derived (`tests/test_domain.py` goes through all choices).
+  is derived (`tests/theory/test_domain.py` goes through all choices).
 - `limits` are closed intervals of the quantities in QUANTITIES, or of others added there; each has
   its own reason, in which `{value}` is the quantity's value.
 - `validated` is the command whose settings the limits enclose. A law that was not held against

@@ -1,7 +1,7 @@
 """Accuracy and regime of hundreds of settings in a few milliseconds, for diagrams that move.
 
 The formulas are those of `predict`, shared with it; what differs is how finely averages are taken:
-fewer nodes, found in tables. `tests/test_surface.py` says how far that is from `predict`.
+fewer nodes, found in tables. `tests/theory/test_fast_predict.py` says how far that is from `predict`.
 """
 
 from dataclasses import dataclass

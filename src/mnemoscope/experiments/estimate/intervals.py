@@ -4,7 +4,7 @@ Trials of one setting differ mostly by seed: embeddings are drawn once for each,
 threshold one seed recalls where another does not. So the interval comes from the spread between
 seeds (Student's t); counting test sequences as if they were independent would be far too narrow.
 For eight seeds of a skewed law such as Beta(2, 3) it covers 94 % where it says 95 %
-(`tests/test_intervals.py`). Where the seeds agree, even all at 1.0, the test sequences still bound
+(`tests/experiments/test_intervals.py`). Where the seeds agree, even all at 1.0, the test sequences still bound
 what can be said, so the interval is never narrower than Wilson's for the pooled sequences.
 """
 

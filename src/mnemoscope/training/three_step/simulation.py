@@ -25,7 +25,8 @@ from mnemoscope.models.retrieval import Frozen
 from mnemoscope.spec import Retrieval
 from mnemoscope.spec.validators import Device
 from mnemoscope.training import full_batch
-from mnemoscope.training.three_step.algorithm import Rates, ThreeSteps, algorithm, train_three_steps
+from mnemoscope.training.three_step import algorithm
+from mnemoscope.training.three_step.algorithm import Rates, ThreeSteps, train_three_steps
 from mnemoscope.training.three_step.call import Seen, call_for, run_call
 from mnemoscope.training.three_step.evaluation import Look, look, look_at_steps
 from mnemoscope.training.three_step.streaming import Count, Progress, Source

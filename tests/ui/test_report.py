@@ -13,6 +13,7 @@ import patience
 import pytest
 from browser import Watched, open_browser, open_page
 from matplotlib.figure import Figure
+from places import DATA
 
 from mnemoscope.studies.catalogue import MODULES, load, load_all
 from mnemoscope.studies.ledger import Entry, Ledger, is_current
@@ -22,7 +23,6 @@ from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.ui.figures.interactive import as_plotly
 from mnemoscope.ui.pages.report import Exhibit, make_page, write_page
 
-DATA = Path(__file__).parent.parent / "data"
 QUICK = DATA / "quick.json"
 
 # Names of axes and panels that stick out of their figure, or into each other or into the legend.

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import patience
 import pytest
+from places import TESTS
 from sweep_driver import jobs, table
 from test_critical import bisection_tokens, covered
-from test_store import SPEC, made, repeat_trials
+from stored_trials import SPEC, made, repeat_trials
 
 from mnemoscope.experiments.critical import critical_many, range_about
 from mnemoscope.experiments.sweep import ThisProcess, sweep
@@ -23,7 +24,7 @@ from mnemoscope.store.query import list_settings
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.bench.explorer import time_explorer
 
-DRIVER = Path(__file__).with_name("sweep_driver.py")
+DRIVER = TESTS / "sweep_driver.py"
 pytestmark = pytest.mark.long
 
 

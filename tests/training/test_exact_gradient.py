@@ -1,6 +1,6 @@
 """Who knows the first gradient exactly is not held by the Gaussian surrogate (D1).
 
-`pytest tests/test_exact_gradient.py -n 0 -s` prints the figures of docs/theory/bound.md.
+`pytest tests/training/test_exact_gradient.py -n 0 -s` prints the figures of docs/theory/bound.md.
 """
 
 import math

@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import places
 import pytest
 
 from mnemoscope.engine.extras import EXTRAS
@@ -15,9 +16,9 @@ from mnemoscope.store.query import open_array, open_frame
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli import main
 
-PROJECT = Path(__file__).parents[1] / "pyproject.toml"
+PYPROJECT = places.PROJECT / "pyproject.toml"
 SIZES = ["--vocab", "16", "--dim", "8", "--length", "2", "--samples", "50"]
-LEDGER = str(PROJECT.parent / "data" / "quick.json")
+LEDGER = str(PYPROJECT.parent / "data" / "quick.json")
 COMMANDS: dict[str, list[list[str]]] = {
     "cluster": [
         ["critical", *SIZES, "--along", "samples", "--range", "9:99", "--cluster", "local"],
@@ -63,7 +64,7 @@ def hidden(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 
 def test_every_extra_is_known():
-    told = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]
+    told = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
     assert set(EXTRAS) == set(told) - {"cuda"}  # which only makes it faster
     assert set(COMMANDS) == set(EXTRAS)
     for name, (_, modules) in EXTRAS.items():

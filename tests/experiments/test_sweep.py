@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from fake_workers import FakeWorkers
+from places import TESTS
 from sweep_driver import jobs, table
 
 from mnemoscope import Facts, Retrieval, SpecError, Trial
@@ -20,7 +21,7 @@ from mnemoscope.experiments.workers.batches import batches, run_batch
 from mnemoscope.store.trials import Store
 
 SPEC = Retrieval(vocab=64, dim=32, length=4, samples=500)
-DRIVER = Path(__file__).with_name("sweep_driver.py")
+DRIVER = TESTS / "sweep_driver.py"
 
 
 def test_axes_from_words():

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_store import SPEC, made
+from places import FILES
+from stored_trials import SPEC, Recorded, change, made, path, read_all
 
 from mnemoscope import Retrieval, SpecError
 from mnemoscope.engine.record import NUMERICS_VERSION, AnyJob, Outcome, Record
@@ -22,48 +23,7 @@ from mnemoscope.store.schema import FORMAT, DamagedStore
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli import main
 
-FORMAT_1 = Path(__file__).parent / "files" / "store_format_1.db"
-
-
-class Recorded:
-    """Workers that hand back a made-up trial, and remember what they were asked for."""
-
-    together, at_once = 8, 1
-
-    def __init__(self) -> None:
-        self.asked: list[AnyJob] = []
-        self._batch: list[AnyJob] = []
-
-    def submit(self, batch: list[AnyJob]) -> None:
-        self._batch = batch
-
-    def collect(self) -> Iterator[tuple[list[AnyJob], list[Record]]]:
-        batch, self._batch = self._batch, []
-        self.asked += batch
-        if batch:
-            yield batch, [made(spec, seed) for spec, seed in batch if isinstance(spec, Retrieval)]
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    place = tmp_path / "trials.db"
-    with Store(place) as store:
-        store.add([made(seed=seed) for seed in range(6)])
-        store.add([made(SPEC.replace(dim=16), seed) for seed in range(3)])
-    return place
-
-
-def change(path: Path, statement: str, *values: Any) -> None:
-    """Change a store behind its back, as a failing disk would."""
-    raw = sqlite3.connect(path)
-    with raw:
-        raw.execute(statement, values)
-    raw.close()
-
-
-def read_all(path: Path) -> dict[tuple[int, int], float | None]:
-    with Store(path, writing=False) as store:
-        return {(trial.spec.dim, trial.seed): trial.accuracy for trial in store.find()}
+FORMAT_1 = FILES / "store_format_1.db"
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from patience import SECONDS
-from test_store import SPEC, made
-from test_store_damage import Recorded, change, path, read_all
+from places import TESTS
+from stored_trials import SPEC, Recorded, change, made, path, read_all
 
 from mnemoscope import SpecError
 from mnemoscope.engine.record import NUMERICS_VERSION
@@ -152,7 +152,7 @@ def test_a_search_does_not_go_over_overflow_pages(tmp_path: Path, monkeypatch: p
 
 
 def test_any_one_flip_costs_one_record_or_hides_one_setting(tmp_path: Path):
-    driver = Path(__file__).with_name("flip_driver.py")
+    driver = TESTS / "flip_driver.py"
     done = subprocess.run(
         [sys.executable, str(driver), str(tmp_path), "100"], capture_output=True, text=True, timeout=SECONDS, check=True
     )

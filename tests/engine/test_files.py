@@ -11,13 +11,14 @@ from typing import Any, get_args, get_type_hints
 import cyclopts
 import pytest
 from hang_guard import no_hang
+from places import DATA
 
 from mnemoscope.ui.cli import COMMANDS, main
 from mnemoscope.ui.cli.setting import Setting
 
 SIZES = ["--vocab", "16", "--dim", "8", "--length", "2", "--samples", "50"]
 GRID = ["--axis", "vocab=16,32", "--axis", "dim=8,12", "--length", "2"]
-LEDGER = ["--ledger", str(Path(__file__).parents[1] / "data" / "quick.json")]
+LEDGER = ["--ledger", str(DATA / "quick.json")]
 # How each command is called, but for the path itself.
 WORDS: dict[str, list[str]] = {
     "bench": ["bench", *SIZES],

@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas
 import pytest
+from stored_trials import SPEC, made, repeat_trials
 
 from mnemoscope import Retrieval, SpecError, Step, Trial
 from mnemoscope.engine.record import Outcome
@@ -24,29 +25,6 @@ from mnemoscope.store.rows import TRIAL, as_checked
 from mnemoscope.store.schema import FORMAT, default_path, transaction
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli import main
-
-SPEC = Retrieval(vocab=64, dim=32, length=4, samples=500)
-
-
-def made(spec: Retrieval = SPEC, seed: int = 0, accuracy: float = 0.5, status: str = "ok") -> Trial:
-    step = Step("V2", accuracy, 1.0, accuracy, recall=accuracy, signal=2.0, std=0.5)
-    steps = (step,) if status == "ok" else ()
-    return Trial(spec, seed, status, steps, seconds=0.1)  # pyright: ignore[reportArgumentType]
-
-
-def repeat_trials(store: Store, seeds: range) -> None:
-    """Every trial of seed 0 again under other seeds, which is faster than making them."""
-    names = ["setting", *TRIAL]
-    values = ", ".join("?1" if name == "seed" else name for name in names)
-    summed = ", ".join("?1" if name == "seed" else as_checked(name) for name in TRIAL)
-    with transaction(store.connection):
-        for seed in seeds:
-            store.connection.execute(
-                f"INSERT OR IGNORE INTO trials ({', '.join(names)}, trial_checksum) "
-                f"SELECT {values}, row_checksum({summed}) FROM trials WHERE seed = 0",
-                (seed,),
-            )
-
 
 @pytest.fixture
 def store(tmp_path: Path):

@@ -15,13 +15,14 @@ import patience
 import pytest
 from browser import Watched, open_browser, open_page
 from explorer_server import Running, running
+from places import TESTS
 from playwright.sync_api import Browser, Page, Route
 
 from mnemoscope.engine.record import Step, Trial
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.explorer.state import read_state
 
-ARTEFACTS = Path(__file__).parent / "artefacts"
+ARTEFACTS = TESTS / "artefacts"
 SMALL = "vocab=64&dim=32&length=4&samples=300"
 
 
