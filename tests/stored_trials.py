@@ -75,5 +75,3 @@ def change(path: Path, statement: str, *values: Any) -> None:
 def read_all(path: Path) -> dict[tuple[int, int], float | None]:
     with Store(path, writing=False) as store:
         return {(trial.spec.dim, trial.seed): trial.accuracy for trial in store.find()}
-
-

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mnemoscope.experiments.capacity import Capacities, Capacity, capacity, capacity_many
     from mnemoscope.experiments.critical import Critical, critical, critical_many
     from mnemoscope.experiments.dynamics import Dynamics, dynamics
-    from mnemoscope.experiments.facts import Lessons, learn_facts
+    from mnemoscope.experiments.facts import FactsRun, learn_facts
     from mnemoscope.experiments.fit import Scaling, fit
     from mnemoscope.experiments.phase import PhaseDiagram, phase_diagram, predicted_diagram
     from mnemoscope.experiments.run import Run, run
@@ -27,8 +27,8 @@ __all__ = [
     "Critical",
     "Dynamics",
     "Facts",
+    "FactsRun",
     "Flow",
-    "Lessons",
     "Memory",
     "PhaseDiagram",
     "Prediction",
@@ -63,7 +63,7 @@ _SIMULATOR = {
     "capacity_many": "experiments.capacity",
     "Critical": "experiments.critical",
     "Dynamics": "experiments.dynamics",
-    "Lessons": "experiments.facts",
+    "FactsRun": "experiments.facts",
     "PhaseDiagram": "experiments.phase",
     "Run": "experiments.run",
     "Scaling": "experiments.fit",

@@ -13,9 +13,9 @@ import random
 import resource
 import shutil
 import time
-from functools import partial
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -455,8 +455,8 @@ def known_lines() -> list[Line]:
         for words, names in several:
             told = words.split()
             places = [one for one in GOOD[command] if not one.startswith("--")]
-            by_place = [] if told[0].startswith("--") and told[0] != "--path" else places
-            line = (*command.split(), *good(command, *told, *by_place), *told)
+            by_position = [] if told[0].startswith("--") and told[0] != "--path" else places
+            line = (*command.split(), *good(command, *told, *by_position), *told)
             found.append(Line(command, line, names))
     for command, option, value in FOUND:
         rest = good(command, option, "PATH" if option == "--path" else "")

@@ -6,7 +6,15 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from mnemoscope.engine.early_stopping import Hear, Lesson, School, filled, most_rows, row_count, train_together
+from mnemoscope.engine.early_stopping import (
+    Hear,
+    TrainingJob,
+    TrainingPlan,
+    filled,
+    most_rows,
+    row_count,
+    train_until_target,
+)
 from mnemoscope.spec import Memory
 
 CPU, GPU = (SimpleNamespace(platform=name, device_kind=name) for name in ("cpu", "gpu"))
@@ -28,9 +36,9 @@ def test_rows_keep_to_the_memory_that_there_is():
     assert most_rows(33, 64, CPU) == 1  # alone, so that nobody beside it changes its last digits
 
 
-def lessons(count: int) -> list[Lesson]:
+def lessons(count: int) -> list[TrainingJob]:
     """The k-th of them reaches its target at its k-th check."""
-    return [Lesson(Memory(items=2, dim=4), seed, 0.5, 100 * count, 1) for seed in range(count)]
+    return [TrainingJob(Memory(items=2, dim=4), seed, 0.5, 100 * count, 1) for seed in range(count)]
 
 
 def run(count: int, place: Any, hear: Hear | None = None, **more: Any) -> tuple[list[Any], list[int]]:
@@ -44,8 +52,8 @@ def run(count: int, place: Any, hear: Hear | None = None, **more: Any) -> tuple[
 
     size = row_count(count, place, 64)
     rows = (jnp.arange(size), jnp.zeros(size))
-    school = School(advance, 100, lambda rows: np.ones(len(rows[0])), place, "float32", 64, **more)
-    return train_together(lessons(count), rows, school, hear), sizes
+    school = TrainingPlan(advance, 100, lambda rows: np.ones(len(rows[0])), place, "float32", 64, **more)
+    return train_until_target(lessons(count), rows, school, hear), sizes
 
 
 def test_rows_beyond_the_lessons_are_not_heard():

@@ -13,7 +13,7 @@ import pytest
 
 from mnemoscope import Trial
 from mnemoscope.engine import interrupts
-from mnemoscope.engine.interrupts import Interrupted, handing_on, interrupts_held, stop_if_asked
+from mnemoscope.engine.interrupts import Interrupted, interrupts_held, keeping_partial, stop_if_asked
 from mnemoscope.engine.record import Job
 from mnemoscope.experiments.sweep import ThisProcess, sweep
 from mnemoscope.spec import Facts, Retrieval
@@ -105,7 +105,7 @@ def test_what_was_noted_and_not_answered_is_forgotten():
 def test_an_interrupt_takes_along_what_was_found():
     with interrupts_held():
         signal.raise_signal(signal.SIGINT)
-        with pytest.raises(Interrupted) as caught, handing_on({7: "before"}):
+        with pytest.raises(Interrupted) as caught, keeping_partial({7: "before"}):
             stop_if_asked(["now"])
     assert caught.value.finished == ["now", "before"]
 

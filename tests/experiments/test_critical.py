@@ -9,37 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_workers import FakeWorkers
+from searches import bisection_tokens, covered
 
 from mnemoscope import Retrieval, Step, Trial
 from mnemoscope.experiments.critical import Critical, critical, critical_many
 from mnemoscope.experiments.estimate.search import search_crossing
-from mnemoscope.experiments.estimate.threshold import find_crossing
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli import main
 
 SPEC = Retrieval(vocab=256, dim=100, length=32, samples=256)
-
-
-def covered(number: int, outlier: bool) -> bool:
-    """Whether the interval of one made-up data set holds the truth.
-
-    Eight seeds, each with a shift and a slope of its own, four values, 1024 test sequences.
-    """
-    rng = np.random.default_rng([9, number])
-    truth = rng.normal(7, 0.5)
-    places = truth + np.linspace(-0.6, 0.6, 4) + rng.normal(0, 0.2)
-    values, seeds, shares = [], [], []
-    for seed in range(8):
-        at, slope = truth + rng.normal(0, 0.25), 3 * math.exp(rng.normal(0, 0.15))
-        for place in places:
-            values.append(math.exp(place))
-            seeds.append(seed)
-            chance = 1 / (1 + math.exp(-slope * (place - at)))
-            shares.append(float(rng.binomial(1024, chance)) / 1024)
-    if outlier:
-        shares[int(rng.integers(len(shares)))] = float(rng.integers(2))
-    found = find_crossing(values, seeds, shares, 0.5, resamples=200)
-    return found.low <= math.exp(truth) <= found.high
 
 
 @pytest.mark.parametrize("outlier", [False, True])
@@ -76,16 +54,6 @@ def test_a_known_threshold_is_found(tmp_path: Path):
     assert math.sqrt(found.high / found.low) - 1 <= 0.1
     tried = {trial.spec.samples for trial in found.trials}
     assert {100, 100_000} <= tried  # both ends
-
-
-def bisection_tokens(low: float, high: float, at: float, seeds: int, length: int) -> float:
-    """What plain bisection to +-10 % simulates: all seeds at both ends and at every middle."""
-    samples = low + high
-    while high / low > 1.1**2:
-        middle = math.sqrt(low * high)
-        samples += middle
-        low, high = (middle, high) if middle < at else (low, middle)
-    return samples * seeds * length
 
 
 def test_fewer_tokens_than_bisection_with_as_many_seeds(tmp_path: Path):

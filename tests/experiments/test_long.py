@@ -13,9 +13,9 @@ import numpy as np
 import patience
 import pytest
 from places import TESTS
-from sweep_driver import jobs, table
-from test_critical import bisection_tokens, covered
+from searches import bisection_tokens, covered
 from stored_trials import SPEC, made, repeat_trials
+from sweep_driver import jobs, table
 
 from mnemoscope.experiments.critical import critical_many, range_about
 from mnemoscope.experiments.sweep import ThisProcess, sweep

@@ -1,4 +1,4 @@
-"""Drivers in threads, whose trials run in common batches."""
+"""Drivers in threads, whose trials run in broker batches."""
 
 import threading
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from mnemoscope.engine.record import AnyJob, Record
 from mnemoscope.experiments.sweep import ThisProcess, Workers, sweep
 from mnemoscope.experiments.workers import shared_batches
 from mnemoscope.experiments.workers.batches import run_batch
-from mnemoscope.experiments.workers.shared_batches import Common, Desk
+from mnemoscope.experiments.workers.shared_batches import Broker, Client
 from mnemoscope.store.trials import Store
 
 TOKENS = Retrieval(vocab=32, dim=16, length=4, samples=400)
@@ -34,14 +34,14 @@ def drive(seed: int, path: Path, workers: Workers) -> dict[tuple[str, int], floa
     return {(one.spec.id, one.seed): one.accuracy for one in kept if one.seed == seed}
 
 
-def in_threads(work: Callable[[Desk, int], None], shared: Common) -> None:
-    def one(desk: Desk, seed: int) -> None:
+def in_threads(work: Callable[[Client, int], None], shared: Broker) -> None:
+    def one(client: Client, seed: int) -> None:
         try:
-            work(desk, seed)
+            work(client, seed)
         finally:
-            desk.leave()
+            client.leave()
 
-    threads = [threading.Thread(target=one, args=(d, k)) for k, d in enumerate(shared.desks)]
+    threads = [threading.Thread(target=one, args=(d, k)) for k, d in enumerate(shared.clients)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -60,10 +60,10 @@ def test_drivers_share_batches_and_find_what_they_would_alone(tmp_path: Path, mo
     monkeypatch.setattr(shared_batches, "PATIENCE_SECONDS", patience.SECONDS)
     found: dict[int, dict[tuple[str, int], float | None]] = {}
 
-    def work(desk: Desk, seed: int) -> None:
-        found[seed] = drive(seed, tmp_path / "s.db", desk)
+    def work(client: Client, seed: int) -> None:
+        found[seed] = drive(seed, tmp_path / "s.db", client)
 
-    in_threads(work, Common("cpu", 3))
+    in_threads(work, Broker("cpu", 3))
     # One setting, and two later on, each in one batch for all who ask for it.
     assert sorted(ran) == [[0, 1], [0, 1], [0, 1, 2]]
     for seed in range(3):
@@ -73,8 +73,8 @@ def test_drivers_share_batches_and_find_what_they_would_alone(tmp_path: Path, mo
 
 
 def test_drivers_out_of_step_find_together_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """One driver's first round is longer than the others' patience; later rounds are common."""
-    shared, long = Common("cpu", 2), TOKENS.replace(vocab=64)
+    """One driver's first round is longer than the others' patience; later rounds are broker."""
+    shared, long = Broker("cpu", 2), TOKENS.replace(vocab=64)
     ran: list[list[tuple[int, int]]] = []
     # The clock stands still but for what a batch takes: how fast the machine is changes nothing.
     now, looked = 0.0, 0
@@ -101,11 +101,11 @@ def test_drivers_out_of_step_find_together_again(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(shared_batches, "PATIENCE_SECONDS", 0.2)
     monkeypatch.setattr(shared_batches, "time", SimpleNamespace(monotonic=lambda: now))
 
-    def work(desk: Desk, seed: int) -> None:
+    def work(client: Client, seed: int) -> None:
         first = long if seed else TOKENS
         with Store(tmp_path / "s.db") as store:
             for spec in (first, *(TOKENS.replace(dim=d) for d in (20, 24, 28))):
-                sweep([(spec, seed)], store, desk)
+                sweep([(spec, seed)], store, client)
 
     in_threads(work, shared)
     assert ran[-2:] == [[(24, 0), (24, 1)], [(28, 0), (28, 1)]]
@@ -119,13 +119,13 @@ def test_what_is_ready_is_kept_before_an_error_is_told(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(shared_batches, "run_batch", sometimes)
 
-    def work(desk: Desk, seed: int) -> None:
+    def work(client: Client, seed: int) -> None:
         with Store(tmp_path / "s.db") as store:
             with pytest.raises(SpecError, match="expected another one"):
-                sweep([(TOKENS, seed), (TOKENS.replace(dim=32), seed)], store, desk)
+                sweep([(TOKENS, seed), (TOKENS.replace(dim=32), seed)], store, client)
             assert store.count() == 1
 
-    in_threads(work, Common("cpu", 1, threads=1))
+    in_threads(work, Broker("cpu", 1, threads=1))
 
 
 def test_an_error_reaches_everybody_who_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -135,12 +135,12 @@ def test_an_error_reaches_everybody_who_waits_for_it(tmp_path: Path, monkeypatch
     monkeypatch.setattr(shared_batches, "run_batch", refuse)
     heard: list[int] = []
 
-    def work(desk: Desk, seed: int) -> None:
+    def work(client: Client, seed: int) -> None:
         with pytest.raises(SpecError, match="expected another one"):
-            drive(seed, tmp_path / "s.db", desk)
+            drive(seed, tmp_path / "s.db", client)
         heard.append(seed)
 
-    in_threads(work, Common("cpu", 2))
+    in_threads(work, Broker("cpu", 2))
     assert sorted(heard) == [0, 1]
 
 
@@ -152,12 +152,12 @@ def test_nobody_waits_for_ever_for_a_driver_that_waits_elsewhere(tmp_path: Path,
     monkeypatch.setattr(shared_batches, "PATIENCE_SECONDS", 0.2)
     done = threading.Event()
 
-    def work(desk: Desk, seed: int) -> None:
+    def work(client: Client, seed: int) -> None:
         if seed == 0:  # as one whose trials another process has claimed
             assert done.wait(timeout=patience.SECONDS)
         else:
-            assert drive(seed, tmp_path / "s.db", desk)
+            assert drive(seed, tmp_path / "s.db", client)
             done.set()
 
-    in_threads(work, Common("cpu", 2))
+    in_threads(work, Broker("cpu", 2))
     assert done.is_set()

@@ -3,16 +3,15 @@
 import json
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from places import FILES
-from stored_trials import SPEC, Recorded, change, made, path, read_all
+from stored_trials import SPEC, Recorded, change, made, read_all
 
-from mnemoscope import Retrieval, SpecError
-from mnemoscope.engine.record import NUMERICS_VERSION, AnyJob, Outcome, Record
+from mnemoscope import SpecError
+from mnemoscope.engine.record import NUMERICS_VERSION, Outcome
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.spec import Facts, Memory
 from mnemoscope.store.claims import Claims

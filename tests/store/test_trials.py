@@ -15,16 +15,16 @@ import pandas
 import pytest
 from stored_trials import SPEC, made, repeat_trials
 
-from mnemoscope import Retrieval, SpecError, Step, Trial
+from mnemoscope import SpecError, Trial
 from mnemoscope.engine.record import Outcome
 from mnemoscope.spec import Facts, Memory
 from mnemoscope.store import schema
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.query import condition, list_settings, open_array, open_frame
-from mnemoscope.store.rows import TRIAL, as_checked
-from mnemoscope.store.schema import FORMAT, default_path, transaction
+from mnemoscope.store.schema import FORMAT, default_path
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli import main
+
 
 @pytest.fixture
 def store(tmp_path: Path):

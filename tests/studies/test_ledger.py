@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from test_studies import points
+from study_numbers import points
 
 from mnemoscope.experiments.sweep import ThisProcess, sweep
-from mnemoscope.experiments.workers.shared_batches import Desk
+from mnemoscope.experiments.workers.shared_batches import Client
 from mnemoscope.spec import Memory, Retrieval, SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.studies import b_stages, parallel
@@ -181,7 +181,7 @@ def test_what_a_process_refuses_is_told_as_it_said(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(parallel, "_run", refuse)
     pieces: list[parallel.Piece] = [("b-fig5", "quick", (0,))]
     with pytest.raises(SpecError, match="expected another one") as caught:
-        list(parallel.run_at_once(pieces, 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
+        list(parallel.run_parallel(pieces, 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
     assert caught.value.field == "device"
 
 
@@ -204,11 +204,11 @@ def test_searches_go_ahead_of_the_others(tmp_path: Path, monkeypatch: pytest.Mon
     studies = load_all(names[::-1])
     pieces = pieces_left(studies, "full", 1, Ledger(tmp_path / "none"), side_by_side=True)
     assert [name for name, _, _ in pieces] == names  # searches, then the longest
-    list(parallel.run_at_once(pieces, 4, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
+    list(parallel.run_parallel(pieces, 4, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
     own = os.nice(0)
     told = [json.loads((tmp_path / name).read_text()) for name in names]
     assert told == [[own, None, True]] * 2 + [[max(own, 10), "1", True]] * 2
-    list(parallel.run_at_once(pieces[2:], 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
+    list(parallel.run_parallel(pieces[2:], 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
     assert json.loads((tmp_path / names[2]).read_text()) == [own, None, True]
 
 
@@ -216,7 +216,7 @@ def test_one_base_seed_that_fails_leaves_the_others_theirs(tmp_path: Path, monke
     def measure(study: Study, size: Size, base: int, bench: Bench) -> Entry:
         if base == 0:
             raise SpecError("memory", "expected more of it, got this")
-        assert isinstance(bench.workers, Desk)
+        assert isinstance(bench.workers, Client)
         return Entry(study.id, size, base, study.revision, {})
 
     monkeypatch.setattr(parallel, "measure_one", measure)
@@ -273,4 +273,4 @@ def test_a_process_that_dies_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(parallel, "_run", die)
     pieces: list[parallel.Piece] = [("b-fig5", "quick", (0,))]
     with pytest.raises(SpecError, match="what was finished is kept"):
-        list(parallel.run_at_once(pieces, 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
+        list(parallel.run_parallel(pieces, 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))

@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 import pytest
 from matplotlib.figure import Figure
+from study_numbers import points
 
 from mnemoscope.spec import SpecError
 from mnemoscope.studies import (
@@ -23,26 +24,6 @@ from mnemoscope.studies.catalogue import MINUTES, MODULES, load_all
 from mnemoscope.studies.ledger import Ledger, is_current
 from mnemoscope.studies.scaling_fit import fit_growth
 from mnemoscope.ui.cli import main
-
-
-def points(power: float) -> list[dict[str, Any]]:
-    """Limits on an exact power law, with intervals of 5 %."""
-    made = []
-    for dim in (8, 11, 16, 22, 32):
-        stored = 2.0 * (dim * dim) ** power
-        made.append(
-            {
-                "dim": dim,
-                "width": dim,
-                "size": dim * dim,
-                "stored": stored,
-                "low": stored / 1.05,
-                "high": stored * 1.05,
-                "status": "found",
-                "steps": 3 * dim,
-            }
-        )
-    return made
 
 
 def test_every_study_says_what_it_is():

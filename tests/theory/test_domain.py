@@ -15,7 +15,7 @@ from mnemoscope.theory.domain import DOMAINS, QUANTITIES, Domain, Limit, domain_
 from mnemoscope.theory.fast_predict import surface
 from mnemoscope.theory.matched_filter import matched_filter_doubt
 from mnemoscope.theory.predict import predict
-from mnemoscope.theory.spec_grid import Cells
+from mnemoscope.theory.spec_grid import SpecGrid
 from mnemoscope.ui.cli import main
 
 SIZES = {"vocab": 256, "dim": 300, "length": 8, "samples": 4000}
@@ -80,7 +80,7 @@ def last_inside(limit: Limit, spec: Retrieval, field: str, end: int) -> int | No
     """The value of a size beyond which, towards an end, the limit no longer holds."""
 
     def holds(value: int) -> bool:
-        return bool(limit.holds(Cells.of(spec.model_dump(), **{field: value})).all())
+        return bool(limit.holds(SpecGrid.of(spec.model_dump(), **{field: value})).all())
 
     good, bad = getattr(spec, field), end
     if holds(bad):
@@ -124,7 +124,7 @@ def test_maps_and_predictions_agree_on_what_is_valid(row: Domain):
     ]
     if spec.embedding != "orthonormal":
         sizes += [spec.replace(dim=11), spec.replace(dim=12)]
-    cells = Cells.of(
+    cells = SpecGrid.of(
         spec.model_dump(),
         **{
             name: np.array([getattr(one, name) for one in sizes])

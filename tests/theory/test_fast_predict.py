@@ -10,7 +10,7 @@ from mnemoscope.theory.attention import attention_terms
 from mnemoscope.theory.fast_predict import COARSE, FINER, _from_zero, log_phi, surface
 from mnemoscope.theory.predict import map_noise, predict, regime_of, solve
 from mnemoscope.theory.quadrature import poisson_nodes
-from mnemoscope.theory.spec_grid import Cells
+from mnemoscope.theory.spec_grid import SpecGrid
 
 KINDS = (
     {},
@@ -41,8 +41,8 @@ def drawn(count: int, **more: object) -> list[Retrieval]:
     ]
 
 
-def together(specs: list[Retrieval]) -> Cells:
-    return Cells.of(
+def together(specs: list[Retrieval]) -> SpecGrid:
+    return SpecGrid.of(
         specs[0].model_dump(),
         **{
             name: np.array([getattr(one, name) for one in specs])
@@ -95,7 +95,7 @@ def test_accuracy_is_near_that_of_predict(kind: dict[str, object]):
 
 def test_orthonormal_embeddings_need_as_many_dimensions_as_tokens():
     base = Retrieval(vocab=256, dim=512, length=64, samples=1000, embedding="orthonormal")
-    made = surface(Cells.of(base.model_dump(), dim=np.array([128, 256, 512])))
+    made = surface(SpecGrid.of(base.model_dump(), dim=np.array([128, 256, 512])))
     assert np.isnan(made.accuracy[0])
     assert made.regime[0] == "none"
     for at, d in ((1, 256), (2, 512)):
@@ -110,7 +110,7 @@ def test_attention_that_finds_nothing_recalls_nothing():
     for more in ({}, {"embedding": "gaussian", "dim": 2000, "length": 1024}):
         spec = base.replace(**more)
         told = predict(spec)
-        made = surface(Cells.of(spec.model_dump()))
+        made = surface(SpecGrid.of(spec.model_dump()))
         assert told.accuracy is not None
         assert told.accuracy < 0.02
         assert made.accuracy[0] == pytest.approx(told.accuracy, abs=0.01)
@@ -148,6 +148,6 @@ def test_a_diagram_takes_milliseconds():
             times.append(time.thread_time() - start)
         return min(times)
 
-    whole = seconds(lambda: surface(Cells.of(base.model_dump(), dim=dims, samples=samples[:, None])))
+    whole = seconds(lambda: surface(SpecGrid.of(base.model_dump(), dim=dims, samples=samples[:, None])))
     one = seconds(lambda: predict(base))
     assert whole < 221 * one / 10

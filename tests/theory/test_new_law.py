@@ -18,7 +18,7 @@ from mnemoscope.theory.critical import critical_value
 from mnemoscope.theory.derived import LAWS
 from mnemoscope.theory.fast_predict import surface
 from mnemoscope.theory.predict import predict
-from mnemoscope.theory.spec_grid import Cells
+from mnemoscope.theory.spec_grid import SpecGrid
 
 SPEC = Retrieval(vocab=128, dim=40, length=8, samples=2000, width=64)
 LAW = '''
@@ -50,7 +50,7 @@ def test_theory_has_no_word_on_what_it_does_not_list(change: dict[str, str]):
     assert f"{next(iter(change.values()))}" in told.notes[0]
     assert "not derived" in told.notes[0]
     assert critical_value(spec, "samples", 0.5) is None
-    made = surface(Cells.of(spec.model_dump(), samples=np.array([500.0, 2000.0])))
+    made = surface(SpecGrid.of(spec.model_dump(), samples=np.array([500.0, 2000.0])))
     assert np.isnan(made.accuracy).all()
     assert set(made.regime) == {"none"}
     # Without an MLP its activation does not matter.

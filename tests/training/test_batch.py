@@ -12,7 +12,7 @@ import pytest
 import mnemoscope.training.three_step.batch
 from mnemoscope import Retrieval, SpecError, simulate, simulate_many
 from mnemoscope.engine.layout import Platform, choose_layout, needed_bytes
-from mnemoscope.engine.memory_budget import Room
+from mnemoscope.engine.memory_budget import MemoryBudget
 from mnemoscope.training.three_step.batch import batch_size
 from mnemoscope.training.three_step.call import bucket, call_for, run_call
 
@@ -79,7 +79,7 @@ def test_the_budget_sets_the_batch():
     each = sum(needed_bytes(BASE, layout).values())
 
     def size(jobs: int, budget: int, platform: Platform = "gpu") -> int:
-        return batch_size(BASE, layout, jobs, "float32", Room(platform, None, budget))
+        return batch_size(BASE, layout, jobs, "float32", MemoryBudget(platform, None, budget))
 
     assert size(100, each) == 1
     assert size(100, 5 * each) == 4
@@ -93,7 +93,7 @@ def test_a_budget_too_small_for_spare_columns_gets_none():
     dims = []
     for budget in (int(2e9 / 1.2**k) for k in range(60)):
         try:
-            call = call_for(spec, "float32", Room("cpu", None, budget), None)
+            call = call_for(spec, "float32", MemoryBudget("cpu", None, budget), None)
         except SpecError:
             break
         assert call is not None
@@ -105,7 +105,7 @@ def test_a_budget_too_small_for_spare_columns_gets_none():
 
 def test_a_gpu_compiles_few_sizes_of_batch():
     def size(spec: Retrieval, jobs: int) -> int:
-        room = Room("gpu", 2**37, None)
+        room = MemoryBudget("gpu", 2**37, None)
         return batch_size(spec, choose_layout(spec, "float32", "gpu"), jobs, "float32", room)
 
     assert {size(BASE, jobs) for jobs in (1, 3, 8)} == {8}

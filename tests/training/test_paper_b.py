@@ -12,7 +12,7 @@ import pytest
 
 from mnemoscope import Facts, SpecError, learn_facts
 from mnemoscope.engine import device
-from mnemoscope.experiments.facts import Lessons, grown
+from mnemoscope.experiments.facts import FactsRun, grown
 from mnemoscope.models import facts as model
 from mnemoscope.store.maintenance import verify
 from mnemoscope.store.trials import Store
@@ -61,7 +61,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "places":
         monkeypatch.setattr(model, "MANY_SCORES", 0)
         monkeypatch.setattr(model, "MANY_TOKENS", 0)
-    assert model.by_place(SMALL) == (request.param == "places")
+    assert model.by_position(SMALL) == (request.param == "places")
     return request.param
 
 
@@ -90,7 +90,7 @@ def test_the_model_is_attention_position_by_position(mixing: str, way: str):
     """The same model again, in plain loops over tokens in their places."""
     spec = SMALL.replace(mixing=mixing)
     if mixing == "linear" and way == "places":
-        assert not model.by_place(spec)  # which is a sum over tokens anyway
+        assert not model.by_position(spec)  # which is a sum over tokens anyway
         return
     frozen, weights, keys = drawn(spec)
     asked = draw_sequences(spec, Sizes.of(spec), keys["train"], jnp.arange(5, dtype=jnp.uint32))
@@ -146,7 +146,7 @@ def test_parameters_are_those_of_the_arrays():
     _, weights, _ = drawn(SMALL)
     arrays = sum(part.size for part in weights) - weights.b.size  # the paper leaves out biases
     assert SMALL.parameters == arrays == 4 * 2 * 4 * 16 + 2 * 8 * 16
-    told = Lessons(SMALL, ()).as_dict()
+    told = FactsRun(SMALL, ()).as_dict()
     assert told["bits"] == pytest.approx(12 * math.log2(2))
     assert told["facts_per_parameter"] == pytest.approx(12 / 768)
 
@@ -160,7 +160,7 @@ def test_room_that_is_not_asked_for_changes_nothing():
     ends = []
     large = program_of(spec, "gpu")
     many = large.replace(heads=32)
-    assert [model.by_place(one) for one in (spec, wide, large, many)] == [False, False, False, True]
+    assert [model.by_position(one) for one in (spec, wide, large, many)] == [False, False, False, True]
     for program in (spec, wide, large, many):
         keys = {name: jnp.asarray(key)[None] for name, key in _keys(spec, 3).items()}
         sizes = jax.tree.map(lambda part: part[None], Sizes.of(spec))

@@ -19,7 +19,7 @@ from mnemoscope.engine.record import Step, Trial
 from mnemoscope.models.retrieval import draw_frozen
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.three_step.algorithm import Rates, three_steps
-from mnemoscope.training.three_step.evaluation import look_at_steps
+from mnemoscope.training.three_step.evaluation import measure_steps
 from mnemoscope.training.three_step.simulation import judge, passes
 from mnemoscope.training.three_step.streaming import Count, Source, Span, fold
 
@@ -185,7 +185,7 @@ def test_the_memory_estimate_is_about_what_xla_plans_for(values: dict[str, Any],
         source = Source(streams["train"], frozen.permutation)
         rates = Rates(1.0, 1.0)
         learned = three_steps(spec.program(), layout, frozen, source, count, rates)
-        return look_at_steps(spec.program(), layout, frozen, source, learned, rates, count)
+        return measure_steps(spec.program(), layout, frozen, source, learned, rates, count)
 
     plan = jax.jit(trial).lower(streams, Count.of(2000)).compile().memory_analysis()
     assert plan is not None

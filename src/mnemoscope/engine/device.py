@@ -73,12 +73,12 @@ def forget_programs() -> None:
 # XLA's GPU compiler tries many kernels for every product and times them. For programs that are
 # compiled for a few seconds of work the library's own choice is as fast, and there three times
 # sooner.
-COMPILE_SOON = "--xla_gpu_autotune_level=0 --xla_gpu_enable_triton_gemm=false"
+NO_AUTOTUNING = "--xla_gpu_autotune_level=0 --xla_gpu_enable_triton_gemm=false"
 
 
-def compile_soon() -> None:
+def disable_autotuning() -> None:
     """Tell XLA's GPU compiler not to try out kernels, unless the user has told it something."""
-    os.environ.setdefault("XLA_FLAGS", COMPILE_SOON)
+    os.environ.setdefault("XLA_FLAGS", NO_AUTOTUNING)
 
 
 def share_gpu() -> None:

@@ -33,7 +33,7 @@ Rows = Any
 
 
 @dataclass(frozen=True)
-class Lesson:
+class TrainingJob:
     """One training of a batch: what it is of, where it stops, and when it gives up."""
 
     spec: Spec
@@ -44,7 +44,7 @@ class Lesson:
 
 
 @dataclass(frozen=True)
-class School:
+class TrainingPlan:
     """How a batch is trained.
 
     `advance` takes `check` steps and tells, row by row, `loss`, `accuracy` and whatever else there
@@ -89,73 +89,75 @@ def filled(jobs: Sequence[Any], place: Place, most: int, least: int = LEAST_ON_G
     return [*jobs, *[jobs[-1]] * (row_count(len(jobs), place, most, least) - len(jobs))]
 
 
-def train_together(lessons: Sequence[Lesson], rows: Rows, school: School, hear: Hear | None = None) -> list[Outcome]:
-    """Steps and checks in turn, from the first state on. Rows beyond the lessons are not heard."""
+def train_until_target(
+    jobs: Sequence[TrainingJob], rows: Rows, plan: TrainingPlan, hear: Hear | None = None
+) -> list[Outcome]:
+    """Steps and checks in turn, from the first state on. Rows beyond the jobs are not heard."""
     outcomes: dict[int, Outcome] = {}
-    curves: list[list[dict[str, float]]] = [[] for _ in lessons]
-    at = list(range(len(lessons)))
-    size, each = row_count(len(at), school.place, school.most, school.least), math.inf
-    longest = max(lesson.most_steps for lesson in lessons)
+    curves: list[list[dict[str, float]]] = [[] for _ in jobs]
+    at = list(range(len(jobs)))
+    size, each = row_count(len(at), plan.place, plan.most, plan.least), math.inf
+    longest = max(job.most_steps for job in jobs)
     began, taken = time.perf_counter(), 0
-    while len(outcomes) < len(lessons):
+    while len(outcomes) < len(jobs):
         stop_if_asked(outcomes.values())
         clock = time.perf_counter()
-        rows, told = school.advance(rows)
-        taken += school.check
+        rows, told = plan.advance(rows)
+        taken += plan.check
         over: dict[int, tuple[Status, str]] = {}
         for row, number in enumerate(at):
             if number in outcomes:
                 continue
             values = {name: float(part[row]) for name, part in told.items()}
             curves[number].append({"step": taken, **values})
-            verdict = _judge(lessons[number], taken, values)
+            verdict = _judge(jobs[number], taken, values)
             if verdict is not None:
                 over[row] = verdict
             if hear is not None:
-                share = 1.0 if verdict else taken / lessons[number].most_steps
-                hear(lessons[number].spec, lessons[number].seed, share)
-        final = school.final(rows) if over else np.empty(0)
+                share = 1.0 if verdict else taken / jobs[number].most_steps
+                hear(jobs[number].spec, jobs[number].seed, share)
+        final = plan.final(rows) if over else np.empty(0)
         for row, (status, message) in over.items():
             number = at[row]
-            lesson, curve = lessons[number], curves[number]
+            job, curve = jobs[number], curves[number]
             ended = {name: value for name, value in curve[-1].items() if name != "step"}
             ended["accuracy"] = float(final[row])
             outcomes[number] = Outcome(
-                lesson.spec,
-                lesson.seed,
+                job.spec,
+                job.seed,
                 status,
                 metrics={
                     **(ended if status != "diverged" else {**ended, "accuracy": None}),
                     "steps": taken,
-                    "parameters": lesson.parameters,
+                    "parameters": job.parameters,
                 },
                 curve=tuple(curve[:: -(-len(curve) // KEPT_CHECKS)]),
-                seconds=(time.perf_counter() - began) / len(lessons),
+                seconds=(time.perf_counter() - began) / len(jobs),
                 message=message,
-                precision=school.precision,
-                device=school.place.device_kind,
+                precision=plan.precision,
+                device=plan.place.device_kind,
             )
         # A check may have waited for a compilation: the fastest shows what one takes.
         each = min(each, time.perf_counter() - clock)
         left = [row for row, number in enumerate(at) if number not in outcomes]
-        fewer = row_count(len(left), school.place, school.most, school.least)
-        saved = each * (longest - taken) / school.check * (1 - fewer / size)
-        if left and 2 * fewer <= size and saved > school.compile_seconds:
+        fewer = row_count(len(left), plan.place, plan.most, plan.least)
+        saved = each * (longest - taken) / plan.check * (1 - fewer / size)
+        if left and 2 * fewer <= size and saved > plan.compile_seconds:
             rows = _take(rows, jnp.asarray([*left, *left[-1:] * (fewer - len(left))]))
             at, size, each = [at[row] for row in left], fewer, math.inf
-    return [outcomes[number] for number in range(len(lessons))]
+    return [outcomes[number] for number in range(len(jobs))]
 
 
 def _take(rows: Rows, keep: jax.Array) -> Rows:
     return jax.tree.map(lambda part: part[keep], rows)
 
 
-def _judge(lesson: Lesson, taken: int, values: dict[str, float]) -> tuple[Status, str] | None:
+def _judge(job: TrainingJob, taken: int, values: dict[str, float]) -> tuple[Status, str] | None:
     """How a training ended, or None where it goes on."""
     if not np.isfinite(values["loss"]):
         return "diverged", f"the loss overflowed within {taken:,} steps"
-    if values["accuracy"] >= lesson.target:
+    if values["accuracy"] >= job.target:
         return "ok", ""
-    if taken >= lesson.most_steps:
-        return "unreached", f"accuracy {lesson.target:g} not within {taken:,} steps"
+    if taken >= job.most_steps:
+        return "unreached", f"accuracy {job.target:g} not within {taken:,} steps"
     return None

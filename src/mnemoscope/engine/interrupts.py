@@ -63,7 +63,7 @@ def stop_if_asked(finished: Iterable[Any] = ()) -> None:
 
 
 @contextmanager
-def handing_on(found: Mapping[Any, Any]) -> Iterator[None]:
+def keeping_partial(found: Mapping[Any, Any]) -> Iterator[None]:
     """An interrupt that comes by takes along what was found until then."""
     try:
         yield

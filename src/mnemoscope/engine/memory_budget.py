@@ -32,7 +32,7 @@ def free_bytes(place: Place) -> int | None:
     return free_in_host()
 
 
-class Room(NamedTuple):
+class MemoryBudget(NamedTuple):
     """The memory of a device that a caller may use: what is free, and its own budget, if any."""
 
     platform: Platform
@@ -56,7 +56,7 @@ class Room(NamedTuple):
         return 2 ** int(math.log2(max(1, SHARE * self.free)))
 
 
-def plan_memory(spec: Retrieval, precision: Precision, room: Room) -> Layout:
+def plan_memory(spec: Retrieval, precision: Precision, room: MemoryBudget) -> Layout:
     """The layout for this trial; a setting that cannot fit is refused.
 
     With a budget the trial keeps within it. Without, it takes half of what is free, or more where

@@ -8,7 +8,7 @@ import numpy as np
 
 from mnemoscope.engine import random
 from mnemoscope.engine.device import find_device, forget_programs, numerics
-from mnemoscope.engine.memory_budget import Room, plan_memory
+from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.models.frozen import make_frozen
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.validators import Device
@@ -23,7 +23,7 @@ def trigger_cosine(spec: Retrieval, seed: int, device: Device = "auto") -> float
     forget_programs()
     place = find_device(device)
     with numerics("float32", place):
-        layout = plan_memory(spec, "float32", Room.of(place))
+        layout = plan_memory(spec, "float32", MemoryBudget.of(place))
         streams = random.streams(spec, seed)
         frozen = make_frozen(spec, streams)
         learned = train_three_steps(spec, layout, frozen, Source(streams["train"], frozen.permutation))

@@ -41,14 +41,14 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Sought:
+class SearchResult:
     """What a search found, and every trial it asked for, by place."""
 
     limits: Limits
     trials: dict[Place, tuple[Outcome, ...]] = field(repr=False)
 
 
-class _Hunt:
+class SearchInProgress:
     """One search under way."""
 
     def __init__(self, question: Question, first: int, search: LimitSearch) -> None:
@@ -101,11 +101,11 @@ def find_limits(
     store: Store,
     workers: Workers | None = None,
     progress: Progress | None = None,
-) -> list[Sought]:
+) -> list[SearchResult]:
     """Answer every question, all side by side."""
     workers = workers or ThisProcess()
     hunts = [
-        _Hunt(
+        SearchInProgress(
             one,
             first_seed,
             search_limits(
@@ -130,7 +130,7 @@ def find_limits(
         for hunt in open_hunts:
             hunt.answer(told)
         open_hunts = [hunt for hunt in open_hunts if hunt.found is None]
-    return [Sought(hunt.found, hunt.trials) for hunt in hunts if hunt.found is not None]
+    return [SearchResult(hunt.found, hunt.trials) for hunt in hunts if hunt.found is not None]
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ USUAL_VOCAB, USUAL_LENGTH, AIM = 512, 16, 0.8
 
 
 @dataclass(frozen=True)
-class Way:
+class Variant:
     """One form of the matrix: its geometry, its setting, and the accuracy it reached."""
 
     name: str
@@ -81,7 +81,7 @@ def compare_ways(
     store: Store,
     workers: Workers,
     progress: Progress | None = None,
-) -> list[Way]:
+) -> list[Variant]:
     """Every way's geometry and recall."""
     specs = {name: random.replace(embedding=keep(one)) for name, one in made.items()}
     specs["random"] = random
@@ -95,5 +95,5 @@ def compare_ways(
             for values in ([one.accuracy for one in good], [one.attention_accuracy for one in good])
         ]
         geometry = look_at(made[name].Z) if name in made else None
-        ways.append(Way(name, geometry, spec, told[0], told[1]))
+        ways.append(Variant(name, geometry, spec, told[0], told[1]))
     return ways

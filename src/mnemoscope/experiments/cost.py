@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mnemoscope.engine.record import AnyJob
-from mnemoscope.models.facts import attended, by_place
+from mnemoscope.models.facts import by_position, scores_per_head
 from mnemoscope.spec import Facts, Flow, Memory, Retrieval, Spec
 from mnemoscope.training import facts_trials, memory_trials
 from mnemoscope.training.three_step.call import bucket
@@ -237,8 +237,8 @@ def _training(spec: Retrieval, rates: Rates) -> float:
 def _facts(program: Facts, rates: Rates) -> float:
     """A step of one training among others."""
     B, H, d = program.batch, program.heads, program.dim
-    weighed = B * H * attended(program)
-    each = 2 * d if by_place(program) else program.head_dim
+    weighed = B * H * scores_per_head(program)
+    each = 2 * d if by_position(program) else program.head_dim
     products = weighed * each + B * d * (2 * program.width + program.outputs)
     units = weighed + B * (program.outputs + program.width)
     return (

@@ -86,7 +86,7 @@ def range_about(spec: Retrieval, axis: Along, target: float, measure: Measure = 
     return max(1, int(guess) // AROUND), int(guess) * AROUND
 
 
-class _Hunt:
+class SearchInProgress:
     """One search under way: its questions as jobs, and the trials that answered them."""
 
     def __init__(self, spec: Retrieval, axis: Along, measure: Measure, first: int, search: Search) -> None:
@@ -157,7 +157,7 @@ def critical_many(
     workers = workers or ThisProcess()
     guesses = [guess_from_theory(spec, axis, target, measure) for spec in specs]
     hunts = [
-        _Hunt(
+        SearchInProgress(
             spec,
             axis,
             measure,
@@ -220,7 +220,7 @@ def _check_measure(spec: Retrieval, measure: Measure) -> None:
         raise SpecError("measure", "expected learned attention for first_gradient, got locked")
 
 
-def _told(hunt: _Hunt, target: float, guess: float | None) -> Critical:
+def _told(hunt: SearchInProgress, target: float, guess: float | None) -> Critical:
     assert hunt.found is not None
     crossing = hunt.found.crossing
     ends = (crossing.estimate, crossing.low, crossing.high) if crossing else (None,) * 3

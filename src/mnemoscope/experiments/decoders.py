@@ -23,7 +23,7 @@ from scipy.optimize import linear_sum_assignment
 from mnemoscope.engine import random
 from mnemoscope.engine.device import find_device, forget_programs, numerics
 from mnemoscope.engine.free_memory import SINGULAR, check_fits
-from mnemoscope.engine.memory_budget import Room, plan_memory
+from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.experiments.message_passing import message_passing
 from mnemoscope.models.frozen import make_frozen
 from mnemoscope.spec import Retrieval, SpecError
@@ -72,7 +72,7 @@ def see(
     forget_programs()
     place = find_device(device)
     with numerics("float32", place):
-        layout = plan_memory(spec, "float32", Room.of(place))
+        layout = plan_memory(spec, "float32", MemoryBudget.of(place))
         streams = random.streams(spec, seed)
         program = spec.program()
         frozen = make_frozen(spec, streams)

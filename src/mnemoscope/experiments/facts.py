@@ -25,7 +25,7 @@ BEGIN = 0.25
 
 
 @dataclass(frozen=True)
-class Lessons:
+class FactsRun:
     """The trainings of one setting."""
 
     spec: Facts
@@ -65,7 +65,7 @@ def learn_facts(
     store: Store | None = None,
     workers: Workers | None = None,
     progress: Progress | None = None,
-) -> Lessons:
+) -> FactsRun:
     """Train on each seed, or find it in the store, the user's own by default."""
     if store is None:
         with Store() as own:
@@ -75,7 +75,7 @@ def learn_facts(
         sweep(jobs, store, workers or ThisProcess(), progress)
     finally:
         found = store.outcomes(spec)
-    return Lessons(spec, tuple(found[seed] for seed in seeds if seed in found))
+    return FactsRun(spec, tuple(found[seed] for seed in seeds if seed in found))
 
 
 @dataclass(frozen=True)

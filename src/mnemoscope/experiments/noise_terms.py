@@ -23,7 +23,7 @@ from jaxtyping import Array, Float
 from mnemoscope.engine import random
 from mnemoscope.engine.device import find_device, forget_programs, numerics
 from mnemoscope.engine.layout import Layout
-from mnemoscope.engine.memory_budget import Room, plan_memory
+from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.models.frozen import make_frozen
 from mnemoscope.models.retrieval import Frozen
 from mnemoscope.spec import Retrieval, SpecError
@@ -45,7 +45,7 @@ def measure_terms(spec: Retrieval, seed: int, device: Device = "auto") -> dict[s
     forget_programs()
     place = find_device(device)
     with numerics("float64", place):
-        layout = plan_memory(spec, "float64", Room.of(place))
+        layout = plan_memory(spec, "float64", MemoryBudget.of(place))
         streams = random.streams(spec, seed)
         program = spec.program()
         frozen = make_frozen(spec, streams)

@@ -80,15 +80,15 @@ def draw_weights(program: Facts, keys: dict[str, UInt32[Array, "2"]], heads: Arr
     )
 
 
-def by_place(program: Facts) -> bool:
+def by_position(program: Facts) -> bool:
     """Whether attention is over the places of a sequence, rather than over all tokens."""
     H, V, T = program.heads, program.tokens, program.length
     return program.mixing == "softmax" and H * V >= MANY_SCORES and V >= MANY_TOKENS * T
 
 
-def attended(program: Facts) -> int:
+def scores_per_head(program: Facts) -> int:
     """What a head weighs in one sequence: its places, or all tokens."""
-    return program.length if by_place(program) else program.tokens
+    return program.length if by_position(program) else program.tokens
 
 
 def logits(
@@ -97,7 +97,7 @@ def logits(
     """u_a^T x for every answer; those past the setting's own are never named."""
     query = weights.Q @ frozen.E[sizes.end] / program.head_dim**0.5
     wanted = jnp.einsum("hk,hkd->hd", query, weights.K)  # s_h(v) = wanted_h^T e_v
-    mix = _mix_places if by_place(program) else _mix_tokens
+    mix = _mix_places if by_position(program) else _mix_tokens
     x = mix(program, frozen, weights, wanted, tokens)
     if program.width:
         x = x + jax.nn.relu(x @ weights.W1.T + weights.b) @ weights.W2

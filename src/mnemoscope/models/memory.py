@@ -70,7 +70,7 @@ def draw_weights(program: Memory, keys: dict[str, UInt32[Array, "2"]]) -> Weight
 
     Our choice, as is F ~ N(0, 1/r) at low rank.
     """
-    if program.steep:
+    if program.full_rank:
         return Full(jnp.zeros((program.dim, program.dim)))
     return Layers(_first_layer(program, keys), _second_layer(program, keys))
 
@@ -89,7 +89,7 @@ def _second_layer(program: Memory, keys: dict[str, UInt32[Array, "2"]]) -> Float
 def construct(program: Memory, keys: dict[str, UInt32[Array, "2"]], pairs: Pairs) -> Weights:
     """The weights of a sum over items; least squares has a function of its own."""
     answers = pairs.U[pairs.label]
-    if program.steep:
+    if program.full_rank:
         return Full(answers.T @ pairs.E)
     F = _first_layer(program, keys)
     inner = pairs.E @ F.T

@@ -91,16 +91,16 @@ class Memory(Spec, frozen=True, extra="forbid"):
         return 2 * (self.width or self.rank) * self.dim or self.dim**2
 
     @property
-    def steep(self) -> bool:
+    def full_rank(self) -> bool:
         """Whether the training's own learning rate is that of a full matrix."""
         return not (self.width or self.rank)
 
     @property
     def rate(self) -> float:
         """The learning rate in use: by default as in the authors' experiments."""
-        return self.lr or (1000.0 if self.steep else 0.03)
+        return self.lr or (1000.0 if self.full_rank else 0.03)
 
     @property
     def most_steps(self) -> int:
         """The step limit in use: by default as in the authors' experiments."""
-        return self.max_steps or (2**12 if self.steep else 2**15)
+        return self.max_steps or (2**12 if self.full_rank else 2**15)

@@ -18,7 +18,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from mnemoscope.engine.record import NUMERICS_VERSION, AnyJob, Record
-from mnemoscope.store.schema import NOWHERE, asking, told, transaction
+from mnemoscope.store.schema import NOWHERE, asking, transaction
 from mnemoscope.store.trials import Store
 
 BEAT_SECONDS = 10.0
@@ -44,7 +44,7 @@ class Claims:
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
-        with told(self.store.path):
+        with sqlite_errors(self.store.path):
             self.store.connection.execute("DELETE FROM claims WHERE owner = ?", (self.owner,))
 
     def take(self, jobs: Sequence[AnyJob], most: int) -> list[AnyJob]:
@@ -71,7 +71,7 @@ class Claims:
     def finish(self, trials: Sequence[Record]) -> None:
         """Keep the results and let go of their claims, in one step."""
         connection = self.store.connection
-        with told(self.store.path), transaction(connection):
+        with sqlite_errors(self.store.path), transaction(connection):
             for trial in trials:
                 self.store.write(trial)
                 connection.execute(

@@ -23,7 +23,6 @@ from mnemoscope.store.schema import (
     DamagedStore,
     asking,
     connect,
-    told,
     transaction,
 )
 from mnemoscope.store.trials import Store
@@ -52,7 +51,7 @@ def export(store: Store, path: Path, words: Sequence[str] = ()) -> int:
 def verify(store: Store) -> tuple[int, list[str]]:
     """How many sound trials there are, and what is wrong with any other or with the file."""
     faults = [] if store.damage is None else [f"file: {store.damage}"]
-    with told(store.path):
+    with sqlite_errors(store.path):
         for (line,) in store.connection.execute("PRAGMA integrity_check"):
             if line != "ok":
                 faults.append(f"file: {line}")
@@ -134,7 +133,7 @@ def repair(path: Path) -> Repair:
     moved, lost = _replace_file(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamagedStore)
-        with Store(path) as store, told(path), transaction(store.connection):
+        with Store(path) as store, sqlite_errors(path), transaction(store.connection):
             rows = list(damaged_rows(store))
             # Trials before their settings.
             for table, key, _ in sorted(rows, key=lambda row: row[0], reverse=True):
@@ -148,7 +147,7 @@ def _replace_file(path: Path) -> tuple[Path | None, list[str]]:
     There is a store under that name at every moment: the damaged one, or the sound one.
     """
     try:
-        with closing(connect(path, writing=False)) as connection, told(path):
+        with closing(connect(path, writing=False)) as connection, sqlite_errors(path):
             # A large file is not checked whole when it is opened.
             fault = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if fault != "ok":

@@ -17,7 +17,7 @@ from mnemoscope.engine.files import whole_file
 from mnemoscope.spec import SpecError
 from mnemoscope.store.pages import all_rows
 from mnemoscope.store.rows import KEY, METRICS, SETTING, TRIAL, UNREADABLE, checksum, read_setting, setting_row
-from mnemoscope.store.schema import NOWHERE, Connection, DamagedFileError, DamagedStore, connect, told, transaction
+from mnemoscope.store.schema import NOWHERE, Connection, DamagedFileError, DamagedStore, connect, transaction
 
 # How SQLite keeps a row of `trials`: its key first, then the rest as declared, the checksum last.
 _KEPT = (
@@ -154,7 +154,7 @@ def recover(path: Path, damage: DamagedFileError) -> Path:
             sources.append(move_aside(place))
     found = _salvage_or(damage, *sources)
     # Another command may be at the same: the first one's file is that of both.
-    with whole_file(place, "store", new=True) as part, told(path):
+    with whole_file(place, "store", new=True) as part, sqlite_errors(path):
         connection = connect(part, writing=True)
         write_salvaged(connection, found)
         connection.execute("PRAGMA journal_mode = DELETE")  # one file, to be put in place

@@ -147,7 +147,7 @@ def connect(path: Path, *, writing: bool) -> Connection:
     try:
         if writing and path != NOWHERE:
             path.parent.mkdir(parents=True, exist_ok=True)
-        with told(path):
+        with sqlite_errors(path):
             connection = Connection(_address(path, writing), uri=True, timeout=PATIENCE_SECONDS, isolation_level=None)
             try:
                 connection = _open(connection, path, writing)
@@ -345,7 +345,7 @@ def asking(connection: Connection, path: Path) -> Iterator[None]:
     A query may hand the view a constant that it compares a column with, in place of the column's
     own value, so that rows which it does not want look damaged too: each is looked at by itself.
     """
-    with told(path):
+    with sqlite_errors(path):
         yield
         for key in sorted(connection.suspects - connection.named, key=repr):
             name = _damaged_name(connection, key)
@@ -402,7 +402,7 @@ def is_damage(error: sqlite3.Error) -> bool:
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
+def sqlite_errors(path: Path) -> Iterator[None]:
     """SQLite's complaints in one line that names the store. What was committed stays."""
     try:
         yield

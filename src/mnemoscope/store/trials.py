@@ -18,7 +18,6 @@ from mnemoscope.store.schema import (
     asking,
     connect,
     default_path,
-    told,
     transaction,
     warn_of_damage,
 )
@@ -62,7 +61,7 @@ class Store:
         A trial that is there already stays as it is, unless it crashed: a crash is no result, and
         gives way to one.
         """
-        with told(self.path), transaction(self.connection):
+        with sqlite_errors(self.path), transaction(self.connection):
             for trial in trials:
                 self.write(trial)
 
@@ -207,7 +206,7 @@ class Store:
 
     def rows(self) -> int:
         """How many trials there are, damaged ones among them: none is looked at."""
-        with told(self.path):
+        with sqlite_errors(self.path):
             return int(self.connection.execute("SELECT count(*) FROM trials").fetchone()[0])
 
     def count(self, where: str = "1", values: Sequence[Any] = ()) -> int:

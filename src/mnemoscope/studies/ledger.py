@@ -274,7 +274,7 @@ class Ledger:
         entry = self.entries.get((study.id, size, base))
         return entry if entry is not None and is_current(study, entry) else None
 
-    def told(self, studies: Sequence[Study], size: Size, bases: int) -> list[Claim]:
+    def claims_for(self, studies: Sequence[Study], size: Size, bases: int) -> list[Claim]:
         """The claims at this size, each by as many of its first base seeds as there are."""
         made = []
         for study in studies:
@@ -316,4 +316,4 @@ def run_studies(
         for base in range(bases):
             if ledger.find(study, size, base) is None:
                 ledger.add(measure_one(study, size, base, bench(study, base * APART)))
-    return ledger.told(studies, size, bases)
+    return ledger.claims_for(studies, size, bases)

@@ -14,11 +14,11 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_compl
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-from mnemoscope.engine.device import compile_soon, find_device, keep_compiled_programs, share_gpu
+from mnemoscope.engine.device import disable_autotuning, find_device, keep_compiled_programs, share_gpu
 from mnemoscope.experiments.cost import scaled
 from mnemoscope.experiments.forecast import Forecast
 from mnemoscope.experiments.sweep import Tally, ThisProcess
-from mnemoscope.experiments.workers.shared_batches import Common, Desk
+from mnemoscope.experiments.workers.shared_batches import Broker, Client
 from mnemoscope.spec import SpecError
 from mnemoscope.spec.validators import Device
 from mnemoscope.store.trials import Store
@@ -106,7 +106,7 @@ def of_pieces(pieces: Sequence[Piece], at_once: int, platform: str) -> Forecast:
     return Forecast(seconds, seconds, studies)
 
 
-def run_at_once(
+def run_parallel(
     pieces: Sequence[Piece], processes: int, device: Device, store: Path, ledger: Path
 ) -> Iterator[tuple[Piece, float]]:
     """Each piece when it is done, and its seconds; all are in the ledger then.
@@ -158,20 +158,20 @@ def _run(piece: Piece, device: Device, store: Path, ledger: Path, aloud: bool, a
     name, size, bases = piece
     if not ahead:
         _stand_back()
-    compile_soon()
+    disable_autotuning()
     keep_compiled_programs()
     began = time.perf_counter()
-    common = Common(device, len(bases)) if len(bases) > 1 or on_gpu(device) else None
+    broker = Broker(device, len(bases)) if len(bases) > 1 or on_gpu(device) else None
 
     def one(number: int) -> Entry:
-        workers = ThisProcess(device) if common is None else common.desks[number]
+        workers = ThisProcess(device) if broker is None else broker.clients[number]
         try:
             with Store(store) as own:
                 watch = _telling(f"{name}, base seed {bases[number]}") if aloud else None
                 bench = Bench(own, workers, watch, bases[number] * APART)
                 return measure_one(load(name), size, bases[number], bench)
         finally:
-            if isinstance(workers, Desk):
+            if isinstance(workers, Client):
                 workers.leave()
 
     errors: list[BaseException] = []

@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import erf
 
-# Cells of equal width over +-SPAN standard deviations; ReLU's kink falls on an edge of one.
+# SpecGrid of equal width over +-SPAN standard deviations; ReLU's kink falls on an edge of one.
 SPAN, CELLS = 9.0, 3600
 
 

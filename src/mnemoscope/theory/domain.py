@@ -26,7 +26,7 @@ import numpy as np
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.derived import missing, underived
-from mnemoscope.theory.spec_grid import Cells, Number, Sizes
+from mnemoscope.theory.spec_grid import Number, Sizes, SpecGrid
 
 QUANTITIES: dict[str, tuple[tuple[str, ...], Callable[[Any], Number]]] = {
     "V": (("vocab",), lambda sizes: sizes.vocab),
@@ -93,7 +93,7 @@ class Domain:
             if not np.all(limit.holds(spec)):
                 yield limit.reason(spec)
 
-    def holds(self, cells: Cells) -> np.ndarray:
+    def holds(self, cells: SpecGrid) -> np.ndarray:
         """Which of many settings are inside."""
         held = np.full(np.shape(cells.vocab), not self.doubt)
         for limit in self.limits:
@@ -278,12 +278,12 @@ OPTIONS = {
 
 def choices_of(sizes: Sizes) -> dict[str, str]:
     """What a setting chooses, by the names that rows are about."""
-    hidden = sizes.hidden if isinstance(sizes, Cells) else sizes.width > 0
+    hidden = sizes.hidden if isinstance(sizes, SpecGrid) else sizes.width > 0
     told = {
         "model": (MLP if hidden else BARE)[0],
         "embedding": sizes.embedding,
         "trigger": sizes.trigger,
-        "attention": "learned" if isinstance(sizes, Cells) else sizes.attention,
+        "attention": "learned" if isinstance(sizes, SpecGrid) else sizes.attention,
     }
     return told | ({"activation": sizes.activation} if hidden else {})
 
@@ -297,7 +297,7 @@ def domain_of(sizes: Sizes, measure: Measure = "accuracy") -> Domain | None:
     return next(rows, None)
 
 
-def inside(cells: Cells, measure: Measure = "accuracy") -> np.ndarray:
+def inside(cells: SpecGrid, measure: Measure = "accuracy") -> np.ndarray:
     """Which of many settings theory's numbers are valid for."""
     row = domain_of(cells, measure)
     return np.zeros(np.shape(cells.vocab), bool) if row is None else row.holds(cells)

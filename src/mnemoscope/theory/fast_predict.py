@@ -17,8 +17,8 @@ from mnemoscope.theory.frame import named_in_frame
 from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.predict import RECALLED, map_noise
 from mnemoscope.theory.quadrature import Nodes, even_counts, normal_nodes, poisson_nodes
-from mnemoscope.theory.recall import Fineness, Memory, named_right
-from mnemoscope.theory.spec_grid import Cells
+from mnemoscope.theory.recall import Memory, Quadrature, named_right
+from mnemoscope.theory.spec_grid import SpecGrid
 
 # Tokens of cells that are looked at together.
 AT_ONCE = 512
@@ -43,7 +43,7 @@ class Surface:
     valid: np.ndarray
 
 
-def surface(cells: Cells, grain: "Grain | None" = None) -> Surface:
+def surface(cells: SpecGrid, grain: "Grain | None" = None) -> Surface:
     """Accuracy, attention accuracy and regime, cell by cell; coarsely unless told otherwise."""
     grain = grain or COARSE
     if missing(cells.embedding, cells.activation, cells.hidden):
@@ -87,7 +87,7 @@ def surface(cells: Cells, grain: "Grain | None" = None) -> Surface:
     return Surface(accuracy, attended, regime, inside(cells) & ~np.isnan(accuracy))
 
 
-def _few_lifts(cells: Cells, attention: Attention, seeds: int) -> Nodes:
+def _few_lifts(cells: SpecGrid, attention: Attention, seeds: int) -> Nodes:
     """Seeds by normal nodes with the mean and the spread that the lift has (A18)."""
     lift, weight = lift_nodes(cells, attention)
     mean = weight @ lift
@@ -96,14 +96,20 @@ def _few_lifts(cells: Cells, attention: Attention, seeds: int) -> Nodes:
     return mean + g[:, None] * spread, g_weight
 
 
-def _stored_by_seed(cells: Cells, won: np.ndarray, wrong: np.ndarray, share: np.ndarray) -> np.ndarray:
+def _stored_by_seed(cells: SpecGrid, won: np.ndarray, wrong: np.ndarray, share: np.ndarray) -> np.ndarray:
     """Mean count of a pair, its square's, and wrong pairs, for every seed and cell (B2)."""
     mean = cells.samples / cells.vocab * won
     return np.stack([np.einsum("stc,t->sc", part, share) for part in (mean, mean + mean**2, wrong)])
 
 
 def _named(
-    cells: Cells, found: Kernel, at: np.ndarray, won: np.ndarray, wrong: np.ndarray, stored: np.ndarray, grain: "Grain"
+    cells: SpecGrid,
+    found: Kernel,
+    at: np.ndarray,
+    won: np.ndarray,
+    wrong: np.ndarray,
+    stored: np.ndarray,
+    grain: "Grain",
 ) -> np.ndarray:
     """For tokens that win these shares of their sequences: the chance that their label is named.
 
@@ -178,7 +184,7 @@ class Grain:
     """How many nodes averages are taken with.
 
     Over seeds, tokens' scores, stored pairs (also where labels do not mix) and queries' norms; and
-    what `Fineness` has.
+    what `Quadrature` has.
     """
 
     seeds: int
@@ -186,18 +192,18 @@ class Grain:
     stored: int
     steps: int
     norms: int
-    fineness: Fineness
+    fineness: Quadrature
 
 
 # While a slider moves, and once it rests.
-FEW_NODES = Fineness(others=3, tails=2, noise=2, label=2, size=1, log_phi=log_phi)
-MORE_NODES = Fineness(others=3, tails=2, noise=3, label=2, size=1, log_phi=log_phi)
+FEW_NODES = Quadrature(others=3, tails=2, noise=2, label=2, size=1, log_phi=log_phi)
+MORE_NODES = Quadrature(others=3, tails=2, noise=3, label=2, size=1, log_phi=log_phi)
 COARSE = Grain(2, 3, 5, 9, 1, FEW_NODES)
 FINER = Grain(3, 5, 8, 17, 2, MORE_NODES)
 
 
 def _regimes(
-    cells: Cells, attention: Attention, found: Kernel, accuracy: np.ndarray, attended: np.ndarray
+    cells: SpecGrid, attention: Attention, found: Kernel, accuracy: np.ndarray, attended: np.ndarray
 ) -> np.ndarray:
     """What limits each cell, by the same rule as for one setting."""
     named = accuracy / np.maximum(attended, 1e-300)

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from mnemoscope.theory.quadrature import Nodes, combine, normal_nodes, squared_norm_nodes
-from mnemoscope.theory.spec_grid import Cells, Number, Sizes
+from mnemoscope.theory.spec_grid import Number, Sizes, SpecGrid
 from mnemoscope.theory.units import DRAWS, draw_overlaps
 
 # With an MLP, for each number of norms that is asked for: queries in so many groups by how much
@@ -47,7 +47,7 @@ class Kernel:
 
 def kernel(spec: Sizes, norms: int = 3) -> Kernel:
     """The overlaps of a spec's features, over so many of the queries' norms."""
-    if isinstance(spec, Cells):
+    if isinstance(spec, SpecGrid):
         return _hidden_cells(spec, norms) if spec.hidden else _bare(spec, norms)
     if not spec.width:
         return _bare(spec, norms)
@@ -66,7 +66,7 @@ def _bare(spec: Sizes, norms: int) -> Kernel:
     return Kernel(t + xi + 1, np.ones_like(t), spread, weight, weight @ spread)
 
 
-def _hidden_cells(spec: Cells, norms: int) -> Kernel:
+def _hidden_cells(spec: SpecGrid, norms: int) -> Kernel:
     """With the MLP, for every pair of d and m once."""
     pairs, at = np.unique(spec.dim + 1j * spec.width, return_inverse=True)
     made = _hidden_pairs(

@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from mnemoscope.theory.activation import coefficients, mean_derivatives, mean_square_slope, power
-from mnemoscope.theory.spec_grid import Cells, Number, Sizes
+from mnemoscope.theory.spec_grid import Number, Sizes, SpecGrid
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Gains:
 
 def gains(spec: Sizes) -> Gains:
     """The gains of a spec's first two steps."""
-    hidden = spec.hidden if isinstance(spec, Cells) else spec.width > 0
+    hidden = spec.hidden if isinstance(spec, SpecGrid) else spec.width > 0
     if not hidden:
         return Gains()
-    if isinstance(spec, Cells):
+    if isinstance(spec, SpecGrid):
         lengths, at = np.unique(spec.length, return_inverse=True)
         parts = np.array([_parts(spec.activation, length) for length in lengths.tolist()])
         made = Gains(*parts.T[:, at], inverse_width=1 / spec.width)

@@ -18,7 +18,7 @@ from mnemoscope.theory.domain import doubts
 from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.recall import Recall
 from mnemoscope.theory.seeds import interval
-from mnemoscope.theory.spec_grid import Cells, Number, Sizes
+from mnemoscope.theory.spec_grid import Number, Sizes, SpecGrid
 
 # What each regime means. The first six are noises of attention, the next three of the map.
 REGIMES = {
@@ -109,7 +109,7 @@ def map_noise(spec: Sizes, found: Kernel | None = None) -> dict[str, Number]:
     Without an MLP it is all interference; with one, the part that 1/m lets through is its own. The
     kernel may be at hand already.
     """
-    hidden = spec.hidden if isinstance(spec, Cells) else spec.width > 0
+    hidden = spec.hidden if isinstance(spec, SpecGrid) else spec.width > 0
     if spec.embedding == "orthonormal" and not hidden:
         return {"interference": 0.0}
     V, d, n = spec.vocab, spec.dim, spec.samples / spec.vocab

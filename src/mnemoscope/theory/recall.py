@@ -39,7 +39,7 @@ APART_TAILS = 6
 
 
 @dataclass(frozen=True)
-class Fineness:
+class Quadrature:
     """How many nodes stand for what varies from token to token.
 
     The stored pairs of competing labels and their overlaps' tails, the noise in the right logit,
@@ -54,7 +54,7 @@ class Fineness:
     log_phi: Callable[[np.ndarray], np.ndarray] = log_ndtr
 
 
-FINE = Fineness()
+FINE = Quadrature()
 
 
 class Recall:
@@ -138,7 +138,7 @@ class Memory:
 
 
 def named_right(
-    spec: Sizes, found: Kernel, memory: Memory, n: np.ndarray, wrong: np.ndarray, fine: Fineness
+    spec: Sizes, found: Kernel, memory: Memory, n: np.ndarray, wrong: np.ndarray, fine: Quadrature
 ) -> np.ndarray:
     """The chance that V - 1 other logits stay below the right one, for n stored pairs.
 

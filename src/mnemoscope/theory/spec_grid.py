@@ -1,6 +1,6 @@
 """Many settings at once, for a diagram that is redrawn while a slider moves.
 
-`Cells` has the names of a `Retrieval`'s sizes and an array under each, so that a formula written
+`SpecGrid` has the names of a `Retrieval`'s sizes and an array under each, so that a formula written
 with them holds for one setting and for hundreds.
 """
 
@@ -23,7 +23,7 @@ SIZES = ("vocab", "dim", "length", "samples", "width")
 
 
 @dataclass(frozen=True)
-class Cells:
+class SpecGrid:
     """Settings that differ in their sizes, which are arrays of one shape."""
 
     vocab: np.ndarray
@@ -46,7 +46,7 @@ class Cells:
     def take(self, at: np.ndarray) -> "Cells":
         """Some of them, or some of them several times."""
         kept = {name: getattr(self, name)[at] for name in SIZES}
-        return Cells(**kept, activation=self.activation, embedding=self.embedding, trigger=self.trigger)
+        return SpecGrid(**kept, activation=self.activation, embedding=self.embedding, trigger=self.trigger)
 
     @cached_property
     def hidden(self) -> bool:
@@ -54,4 +54,4 @@ class Cells:
         return bool(self.width.any())
 
 
-Sizes = Retrieval | Cells
+Sizes = Retrieval | SpecGrid

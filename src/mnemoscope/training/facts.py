@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int32, UInt32
 
 from mnemoscope.engine.device import loops_inside
-from mnemoscope.models.facts import Frozen, Weights, attended, draw_frozen, draw_weights, logits
+from mnemoscope.models.facts import Frozen, Weights, draw_frozen, draw_weights, logits, scores_per_head
 from mnemoscope.spec.facts import Facts
 from mnemoscope.tasks.facts import Asked, Sizes, draw_facts, draw_sequences
 from mnemoscope.training.adamw import adamw
@@ -103,7 +103,7 @@ def _check(program: Facts, world: World, state: State, stream: str) -> tuple[Flo
 
 def _size(program: Facts) -> int:
     """How large a step is: what heads weigh, by dimension. Where steps are large that is most."""
-    return program.batch * program.heads * attended(program) * program.dim
+    return program.batch * program.heads * scores_per_head(program) * program.dim
 
 
 def _step(program: Facts, world: World, state: State, lr: Float[Array, ""]) -> tuple[State, Float[Array, ""]]:

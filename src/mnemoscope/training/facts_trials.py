@@ -17,20 +17,20 @@ from mnemoscope.engine.device import Place, Precision, find_device, forget_progr
 from mnemoscope.engine.early_stopping import (
     COMPILE_SECONDS,
     Hear,
-    Lesson,
     Rows,
-    School,
+    TrainingJob,
+    TrainingPlan,
     filled,
     most_rows,
-    train_together,
+    train_until_target,
 )
 from mnemoscope.engine.free_memory import SINGULAR, SOLVED, check_fits
-from mnemoscope.engine.interrupts import handing_on
-from mnemoscope.engine.memory_budget import Room
+from mnemoscope.engine.interrupts import keeping_partial
+from mnemoscope.engine.memory_budget import MemoryBudget
 from mnemoscope.engine.random import named_key, normal
 from mnemoscope.engine.record import Outcome
 from mnemoscope.models.constructed import write_weights
-from mnemoscope.models.facts import Weights, attended, by_place, draw_frozen
+from mnemoscope.models.facts import Weights, by_position, draw_frozen, scores_per_head
 from mnemoscope.spec import Facts, SpecError
 from mnemoscope.spec.validators import Device
 from mnemoscope.tasks.facts import Sizes, draw_facts
@@ -91,7 +91,7 @@ def train_many(
     for number, (spec, _) in enumerate(jobs):
         groups.setdefault(program_of(spec, place.platform), []).append(number)
     found: dict[int, Outcome] = {}
-    with numerics(precision, place), handing_on(found):
+    with numerics(precision, place), keeping_partial(found):
         for program, numbers in groups.items():
             forget_programs()
             size = _batch_size(program, place)
@@ -110,12 +110,12 @@ def needed_bytes(program: Facts) -> int:
     """
     B, H, V, d, T = program.batch, program.heads, program.tokens, program.dim, program.length
     tables = 8 * H * V * program.head_dim + 4 * B * V
-    beside = B * d * (2 * T + 4 * H) if by_place(program) else tables
-    return 4 * (6 * B * H * attended(program) + beside + 4 * B * program.outputs)
+    beside = B * d * (2 * T + 4 * H) if by_position(program) else tables
+    return 4 * (6 * B * H * scores_per_head(program) + beside + 4 * B * program.outputs)
 
 
 def _batch_size(program: Facts, place: Place) -> int:
-    planned = Room.of(place).planned or 2**30
+    planned = MemoryBudget.of(place).planned or 2**30
     fits = planned // needed_bytes(program)
     if fits < 1:
         raise SpecError(
@@ -128,8 +128,8 @@ def _batch_size(program: Facts, place: Place) -> int:
 
 def enough_rows(program: Facts) -> int:
     """How many trainings of a program run side by side on a GPU that has room; a power of two."""
-    times = 2 if by_place(program) else 1  # for scores, and for what is seen
-    attention, mlp = times * program.heads * attended(program), 2 * program.width
+    times = 2 if by_position(program) else 1  # for scores, and for what is seen
+    attention, mlp = times * program.heads * scores_per_head(program), 2 * program.width
     work = program.batch * program.dim * (attention + mlp + program.outputs)
     rows = MOST_AT_ONCE
     while rows > SOME and rows * work > BUSY:
@@ -215,8 +215,8 @@ def _train(
     def final(rows: Rows) -> np.ndarray:
         return np.asarray(final_accuracy(program, *rows[:2]))
 
-    lessons = [Lesson(s, seed, s.target, s.max_steps, s.parameters) for s, seed in jobs]
-    school = School(
+    training_jobs = [TrainingJob(s, seed, s.target, s.max_steps, s.parameters) for s, seed in jobs]
+    plan = TrainingPlan(
         go_on,
         CHECK,
         final,
@@ -225,4 +225,4 @@ def _train(
         most,
         compile_seconds=COMPILE_SECONDS if place.platform == "cpu" else TRYING_SECONDS,
     )
-    return train_together(lessons, (world, state, lr), school, hear)
+    return train_until_target(training_jobs, (world, state, lr), plan, hear)

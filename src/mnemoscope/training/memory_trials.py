@@ -16,17 +16,17 @@ from mnemoscope.engine.early_stopping import (
     LEAST_LARGE,
     LEAST_ON_GPU,
     Hear,
-    Lesson,
     Rows,
-    School,
+    TrainingJob,
+    TrainingPlan,
     filled,
     most_rows,
     round_up,
-    train_together,
+    train_until_target,
 )
 from mnemoscope.engine.free_memory import SINGULAR, check_fits
-from mnemoscope.engine.interrupts import handing_on
-from mnemoscope.engine.memory_budget import Room
+from mnemoscope.engine.interrupts import keeping_partial
+from mnemoscope.engine.memory_budget import MemoryBudget
 from mnemoscope.engine.random import named_key
 from mnemoscope.engine.record import Outcome
 from mnemoscope.models.memory import Full, least_squares
@@ -66,7 +66,7 @@ def recall_many(
     for number, (spec, _) in enumerate(jobs):
         groups.setdefault(program_of(spec, place.platform), []).append(number)
     found: dict[int, Outcome] = {}
-    with numerics(precision, place), handing_on(found):
+    with numerics(precision, place), keeping_partial(found):
         for program, numbers in groups.items():
             forget_programs()
             size = _batch_size(program, place)
@@ -95,7 +95,7 @@ def _check_solving(program: Memory) -> None:
 
 
 def _batch_size(program: Memory, place: Place) -> int:
-    fits = (Room.of(place).planned or 2**30) // needed_bytes(program)
+    fits = (MemoryBudget.of(place).planned or 2**30) // needed_bytes(program)
     if fits < 1:
         raise SpecError(
             "items",
@@ -160,7 +160,7 @@ def _train(
         last = np.asarray(accuracy)
         return (pairs, state, lr), {"loss": np.asarray(loss), "accuracy": last}
 
-    lessons = [Lesson(s, seed, s.target, s.most_steps, s.parameters) for s, seed in jobs]
+    training_jobs = [TrainingJob(s, seed, s.target, s.most_steps, s.parameters) for s, seed in jobs]
     # All items are in every check: its accuracy is the final one.
-    school = School(go_on, CHECK, lambda rows: last, place, precision, most, least)
-    return train_together(lessons, (pairs, state, lr), school, hear)
+    plan = TrainingPlan(go_on, CHECK, lambda rows: last, place, precision, most, least)
+    return train_until_target(training_jobs, (pairs, state, lr), plan, hear)

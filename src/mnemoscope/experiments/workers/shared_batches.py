@@ -1,9 +1,9 @@
-"""Several drivers in threads of one process, whose trials run in common batches.
+"""Several drivers in threads of one process, whose trials run in broker batches.
 
 Searches that differ in their seeds alone ask for the same settings at about the same time. So what
 they hand in waits until all of them wait, and is then cut into batches anew:
 
-    drivers -> desks -> batches of one program each -> threads -> desks -> drivers
+    drivers -> clients -> batches of one program each -> threads -> clients -> drivers
 
 A GPU takes three trainings in the time of one, and every program is compiled once. The threads let
 programs compile side by side.
@@ -30,18 +30,18 @@ PATIENCE_SECONDS = 2.0
 class _Order:
     """One batch as a driver handed it in, and what is there of it."""
 
-    def __init__(self, desk: "Desk", jobs: list[AnyJob]) -> None:
-        self.desk, self.jobs = desk, jobs
+    def __init__(self, client: "Desk", jobs: list[AnyJob]) -> None:
+        self.client, self.jobs = client, jobs
         self.found: dict[AnyJob, Record] = {}
 
 
-class Common:
-    """Where the batches of several drivers are run, each of which has a desk of its own."""
+class Broker:
+    """Where the batches of several drivers are run, each of which has a client of its own."""
 
     def __init__(self, device: Device, drivers: int, threads: int = THREADS) -> None:
         self.device: Device = device
-        self.desks = [Desk(self) for _ in range(drivers)]
-        self._open = list(self.desks)
+        self.clients = [Client(self) for _ in range(drivers)]
+        self._open = list(self.clients)
         self._pool = ThreadPoolExecutor(threads)
         self._news = threading.Condition()
         self._pending: list[_Order] = []
@@ -55,28 +55,28 @@ class Common:
                 self._since = time.monotonic()
             self._pending.append(order)
 
-    def wait_for(self, desk: "Desk") -> list[_Order]:
-        """What is ready for a desk, at least one order."""
+    def wait_for(self, client: "Desk") -> list[_Order]:
+        """What is ready for a client, at least one order."""
         with self._news:
-            desk.waits = True
-            while not desk.ready and desk.error is None:
+            client.waits = True
+            while not client.ready and client.error is None:
                 self._begin()
                 self._news.wait(PATIENCE_SECONDS)
-            desk.waits = False
-            if desk.error is not None and not desk.ready:
-                raise desk.error
-            ready, desk.ready = desk.ready, []
+            client.waits = False
+            if client.error is not None and not client.ready:
+                raise client.error
+            ready, client.ready = client.ready, []
             return ready
 
-    def leave(self, desk: "Desk") -> None:
+    def leave(self, client: "Desk") -> None:
         """A driver that is done; the others need not wait for it."""
         with self._news:
-            self._open.remove(desk)
+            self._open.remove(client)
             self._begin()
 
     def _begin(self) -> None:
         """Run what was handed in, once nobody has more to hand in."""
-        idle = [desk.waits and not desk.ready for desk in self._open]
+        idle = [client.waits and not client.ready for client in self._open]
         quiet = all(idle) and not self._running
         late = not all(idle) and time.monotonic() - self._since > PATIENCE_SECONDS
         if not self._pending or not (quiet or late):
@@ -103,24 +103,24 @@ class Common:
                 for order in owners[job]:
                     order.found[job] = record
                     if len(order.found) == len(order.jobs):
-                        order.desk.ready.append(order)
+                        order.client.ready.append(order)
             if error is not None:
                 for order in {id(one): one for job in batch for one in owners[job]}.values():
-                    order.desk.error = error
+                    order.client.error = error
             self._news.notify_all()
 
 
-class Desk:
+class Client:
     """One driver's workers: what it hands in is run with the others'."""
 
     together = IN_AN_ORDER
     at_once = 2**31  # all that it has, so that the others' can join
 
-    def __init__(self, common: Common) -> None:
+    def __init__(self, broker: Broker) -> None:
         self.waits = False
         self.ready: list[_Order] = []
         self.error: BaseException | None = None
-        self._common = common
+        self._common = broker
         self._under_way = 0
 
     def leave(self) -> None:

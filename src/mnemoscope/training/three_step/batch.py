@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 import jax
 
 from mnemoscope.engine.device import Precision, find_device, forget_programs, programs_crowd
-from mnemoscope.engine.interrupts import handing_on, stop_if_asked
+from mnemoscope.engine.interrupts import keeping_partial, stop_if_asked
 from mnemoscope.engine.layout import Layout, needed_bytes
-from mnemoscope.engine.memory_budget import Room
+from mnemoscope.engine.memory_budget import MemoryBudget
 from mnemoscope.engine.record import Job, Trial
 from mnemoscope.spec import Retrieval
 from mnemoscope.spec.validators import Device
@@ -55,12 +55,12 @@ def simulate_many(
         forget_programs()
     place = find_device(device)
     done: dict[int, Trial] = {}
-    room = Room.of(place, budget)
+    room = MemoryBudget.of(place, budget)
     groups: dict[Call, list[int]] = {}
     for number, (spec, seed) in enumerate(jobs):
         call = call_for(spec, precision, room, place)
         if call is None:
-            with _turn, handing_on(done):
+            with _turn, keeping_partial(done):
                 done[number] = simulate(
                     spec,
                     seed,
@@ -82,7 +82,7 @@ def simulate_many(
         ready = [pool.submit(compiled, call, jobs[numbers[0]]) for call, numbers in plans]
         for (call, numbers), program in zip(plans, ready, strict=True):
             program.result()
-            with _turn, handing_on(done):
+            with _turn, keeping_partial(done):
                 for number, trial in _run_group(call, jobs, numbers, say):
                     done[number] = trial
                     if hear is not None:
@@ -127,7 +127,7 @@ def _run_batch(call: Call, jobs: Sequence[Job]) -> list[Trial]:
     return [read_seen(job, seen, seconds, call.precision, call.place) for job, seen in zip(jobs, made, strict=True)]
 
 
-def batch_size(program: Retrieval, layout: Layout, jobs: int, precision: Precision, room: Room) -> int:
+def batch_size(program: Retrieval, layout: Layout, jobs: int, precision: Precision, room: MemoryBudget) -> int:
     """Trials to a call: a power of two, as many as the memory budget holds; on a CPU one."""
     if room.platform == "cpu":
         return 1

@@ -22,12 +22,12 @@ import numpy as np
 from mnemoscope.engine import random
 from mnemoscope.engine.device import Place, Precision, numerics
 from mnemoscope.engine.layout import Layout, choose_layout, needed_bytes
-from mnemoscope.engine.memory_budget import Room, plan_memory
+from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.engine.record import Job
 from mnemoscope.models.retrieval import draw_frozen
 from mnemoscope.spec import Retrieval
 from mnemoscope.training.three_step.algorithm import Rates, three_steps, train_in_one_call
-from mnemoscope.training.three_step.evaluation import Look, look_at_steps
+from mnemoscope.training.three_step.evaluation import Measurement, measure_steps
 from mnemoscope.training.three_step.streaming import Count, Source
 
 _compiling: dict[Any, threading.Lock] = {}
@@ -50,7 +50,7 @@ class Call(NamedTuple):
 class Seen(NamedTuple):
     """What a call tells of a trial: the model after each step, and whether V2 is of numbers."""
 
-    looks: dict[str, Look]
+    looks: dict[str, Measurement]
     finite: jax.Array
 
 
@@ -66,7 +66,7 @@ def bucket(spec: Retrieval) -> Retrieval:
     return program.replace(dim=dim)
 
 
-def call_for(spec: Retrieval, precision: Precision, room: Room, place: Place) -> Call | None:
+def call_for(spec: Retrieval, precision: Precision, room: MemoryBudget, place: Place) -> Call | None:
     """The call of one trial that serves this spec; None where the trial is more than one call.
 
     What cannot fit in the room is refused.
@@ -161,7 +161,7 @@ def _trials(
         # Every trial counts its own samples; the loop over chunks, and its end, is shared.
         learned = three_steps(program, layout, frozen, train, Count(own, samples.most), rates)
         count = Count(tests, fresh.most)
-        looks = look_at_steps(program, layout, frozen, test, learned, rates, count)
+        looks = measure_steps(program, layout, frozen, test, learned, rates, count)
         return Seen(looks, jnp.all(jnp.isfinite(learned.V2)))
 
     rows = (streams, dims, samples.samples, fresh.samples, rates)

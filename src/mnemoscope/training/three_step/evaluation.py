@@ -167,7 +167,7 @@ def hits_by_sample(
     return _count_hits(judge, source, count, program.length, chunk)
 
 
-class Look(NamedTuple):
+class Measurement(NamedTuple):
     """All that is measured of a model, as arrays; `Step` in `record` is its readable form."""
 
     hits: Hits
@@ -186,7 +186,7 @@ def look(
     w: Float[Array, "d"],
     count: Count,
     answers: Answers | None = None,
-) -> Look:
+) -> Measurement:
     """The model with Vmat and W_KQ z_EOS = w (its direction, for argmax) on fresh sequences.
 
     `answers`, where the caller has them for this Vmat, are not asked for again.
@@ -199,12 +199,12 @@ def look(
         if attend == "uniform":
             count = Count(*(jnp.minimum(part, UNIFORM_SAMPLES) for part in count))
         hits = hits_by_sample(program, layout, frozen, test, attend, Vmat, w, count)
-    return Look(hits, count.samples, map_accuracy(frozen, answers), margin(frozen, w))
+    return Measurement(hits, count.samples, map_accuracy(frozen, answers), margin(frozen, w))
 
 
-def look_at_steps(
+def measure_steps(
     program: Retrieval, layout: Layout, frozen: Frozen, test: Source, learned: ThreeSteps, rates: Rates, count: Count
-) -> dict[str, Look]:
+) -> dict[str, Measurement]:
     """The model after each of the three steps; with locked attention there is only the last."""
     seen = partial(look, program, layout, frozen, test)
     if program.attention == "locked":
@@ -222,7 +222,7 @@ def look_at_steps(
     for at, (name, answers) in enumerate((("W1", first), ("V2", last))):
         own = Hits(*(part[at] for part in hits))
         named = map_accuracy(frozen, answers)
-        looks[name] = Look(own, count.samples, named, margin(frozen, w))
+        looks[name] = Measurement(own, count.samples, named, margin(frozen, w))
     return looks
 
 

@@ -18,7 +18,7 @@ from mnemoscope.engine import random
 from mnemoscope.engine.device import Place, Precision, find_device, numerics
 from mnemoscope.engine.interrupts import stop_if_asked
 from mnemoscope.engine.layout import Layout
-from mnemoscope.engine.memory_budget import Room, plan_memory
+from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.engine.record import Job, Status, Step, Trial
 from mnemoscope.models.frozen import make_frozen
 from mnemoscope.models.retrieval import Frozen
@@ -28,14 +28,14 @@ from mnemoscope.training import full_batch
 from mnemoscope.training.three_step import algorithm
 from mnemoscope.training.three_step.algorithm import Rates, ThreeSteps, train_three_steps
 from mnemoscope.training.three_step.call import Seen, call_for, run_call
-from mnemoscope.training.three_step.evaluation import Look, look, look_at_steps
+from mnemoscope.training.three_step.evaluation import Measurement, look, measure_steps
 from mnemoscope.training.three_step.streaming import Count, Progress, Source
 
 # Measurements taken during training that goes on after the three steps.
 CHECKPOINTS = 10
 
 _look = jax.jit(look, static_argnames=("program", "layout", "attend"))
-_look_at_steps = jax.jit(look_at_steps, static_argnames=("program", "layout"))
+_measure_steps = jax.jit(measure_steps, static_argnames=("program", "layout"))
 
 
 def simulate(
@@ -55,7 +55,7 @@ def simulate(
     """
     began = time.perf_counter()
     place = find_device(device)
-    room = Room.of(place, budget)
+    room = MemoryBudget.of(place, budget)
     call = call_for(spec, precision, room, place)
     if call is not None:
         (seen,) = run_call(call, [(spec, seed)])
@@ -76,7 +76,7 @@ def _in_parts(spec: Retrieval, seed: int, layout: Layout, progress: Progress | N
     test = Source(streams["test"], frozen.permutation)
     learned = train_three_steps(spec, layout, frozen, train, progress)
     fresh = Count.of(spec.test_samples)
-    looks = _look_at_steps(spec.program(), layout, frozen, test, learned, Rates.of(spec), fresh)
+    looks = _measure_steps(spec.program(), layout, frozen, test, learned, Rates.of(spec), fresh)
     steps = read_steps(spec, looks)
     if spec.then != "none":
         steps += _train_on(spec, layout, frozen, train, test, learned, progress)
@@ -159,7 +159,7 @@ def judge(spec: Retrieval, steps: list[Step], finite: bool) -> tuple[Status, str
     return "ok", ""
 
 
-def read_steps(spec: Retrieval, looks: dict[str, Look]) -> list[Step]:
+def read_steps(spec: Retrieval, looks: dict[str, Measurement]) -> list[Step]:
     """Measurements as lines of a record, from before training on."""
     chance = 1 / spec.vocab
     before = [Step("start", chance, 1 / spec.length, chance)] if "V1" in looks else []
@@ -167,7 +167,7 @@ def read_steps(spec: Retrieval, looks: dict[str, Look]) -> list[Step]:
     return before + [_step(spec, name, looks[name]) for name in ("V1", "W1", "V2") if name in looks]
 
 
-def _step(spec: Retrieval, name: str, seen: Look, loss: float | None = None) -> Step:
+def _step(spec: Retrieval, name: str, seen: Measurement, loss: float | None = None) -> Step:
     answered, attended, both, tied = (int(count) for count in seen.hits)
     samples = int(seen.samples)
     scored = name != "V1" and spec.attention == "learned"

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from mnemoscope.engine import random
 from mnemoscope.engine.device import find_device, numerics
 from mnemoscope.engine.layout import Layout
-from mnemoscope.engine.memory_budget import Room, plan_memory
+from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.models.frozen import make_frozen
 from mnemoscope.models.retrieval import Frozen
 from mnemoscope.spec import Retrieval, SpecError
@@ -41,7 +41,7 @@ def profile(spec: Retrieval, device: Device, budget: int | None = None) -> dict[
     check_profile(spec)
     place = find_device(device)
     with numerics("float32", place):
-        layout = plan_memory(spec, "float32", Room.of(place, budget))
+        layout = plan_memory(spec, "float32", MemoryBudget.of(place, budget))
         if layout.tables != "dense":
             raise SpecError("profile", "expected a vocabulary whose tables fit in memory")
         streams = random.streams(spec, 0)

@@ -24,7 +24,7 @@ import numpy as np
 from mnemoscope.engine import random
 from mnemoscope.engine.device import find_device, numerics
 from mnemoscope.engine.layout import Layout
-from mnemoscope.engine.memory_budget import Room, plan_memory
+from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.models.frozen import make_frozen
 from mnemoscope.models.retrieval import Frozen
 from mnemoscope.spec import Retrieval
@@ -48,7 +48,7 @@ def main() -> None:
     with numerics("float32", place):
         streams = random.streams(spec, SEED)
         frozen = make_frozen(spec, streams)
-        layout = plan_memory(spec, "float32", Room.of(place, request["budget"]))
+        layout = plan_memory(spec, "float32", MemoryBudget.of(place, request["budget"]))
         source = Source(streams["train"], frozen.permutation)
         go = SIDES[request["side"]](spec, layout, frozen, source)
         began = time.perf_counter()

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mnemoscope.engine.device import find_device
-from mnemoscope.engine.memory_budget import Room, plan_memory
+from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.experiments.collapse import measure_collapse, settings
 from mnemoscope.experiments.decoders import decode, see
 from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
@@ -78,7 +78,7 @@ def bound(
     share = read_option("target", between(0.001, 1.0), target)
     count, first = read_seeds(seeds, seed)
     where = read_device(device)
-    plan_memory(spec, "float32", Room.of(find_device(where)))
+    plan_memory(spec, "float32", MemoryBudget.of(find_device(where)))
     ask_first(of_decoding([spec], count), "cpu", yes)
     shares: list[dict[str, float]] = []
     with Watch("seeds", count) as watch:

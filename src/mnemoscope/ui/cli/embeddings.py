@@ -10,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from mnemoscope.experiments.compare_embeddings import Way, compare_ways, prepare_ways
+from mnemoscope.experiments.compare_embeddings import Variant, compare_ways, prepare_ways
 from mnemoscope.experiments.forecast import jobs_ahead
 from mnemoscope.spec import SpecError
 from mnemoscope.ui.cli.asking import YES
@@ -100,7 +100,7 @@ def _short(value: float) -> str:
     return "0" if abs(value) < 1e-6 else f"{value:.3g}"
 
 
-def show(ways: list[Way]) -> None:
+def show(ways: list[Variant]) -> None:
     """Geometry and recall for people."""
     console = Console(highlight=False)
     own, random = ways[0], ways[-1]

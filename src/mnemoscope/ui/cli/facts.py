@@ -11,7 +11,7 @@ from rich.table import Table
 from mnemoscope.experiments.axes import read_axis
 from mnemoscope.experiments.facts import (
     FactsCapacity,
-    Lessons,
+    FactsRun,
     Scaling,
     facts_capacity_many,
     facts_questions,
@@ -105,7 +105,7 @@ def facts(
     return tools["progress"].status()
 
 
-def show(done: Lessons) -> None:
+def show(done: FactsRun) -> None:
     """The trainings as a table."""
     console = Console(highlight=False)
     spec = done.spec

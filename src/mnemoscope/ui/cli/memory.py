@@ -140,7 +140,7 @@ def show_one(found: Capacity) -> None:
         console.print(f"parameters  {spec.parameters:,}, {limits.estimate / spec.parameters:.4f} items each")
     else:
         console.print(f"parameters  {spec.parameters:,}")
-    if spec.method == "hebbian" and spec.steep and not spec.outputs:
+    if spec.method == "hebbian" and spec.full_rank and not spec.outputs:
         console.print(f"predicted   {found.expected:,.0f}, (H2) for this criterion")
     for law, items in found.laws.items():
         console.print(f"law         {items:,.0f}, {law}")

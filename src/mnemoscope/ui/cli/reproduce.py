@@ -17,7 +17,7 @@ from mnemoscope.store.schema import default_path
 from mnemoscope.studies.base import BASES, Bench, Power, Size, Study
 from mnemoscope.studies.catalogue import MINUTES, load_all
 from mnemoscope.studies.ledger import Claim, Ledger, run_studies
-from mnemoscope.studies.parallel import minutes_of, of_pieces, on_gpu, pieces_left, run_at_once, usual_number
+from mnemoscope.studies.parallel import minutes_of, of_pieces, on_gpu, pieces_left, run_parallel, usual_number
 from mnemoscope.studies.power import ENOUGH
 from mnemoscope.ui.cli.asking import YES, ask_first, say
 from mnemoscope.ui.cli.output import Watch, print_json
@@ -94,14 +94,14 @@ def reproduce(
     if many > 1 or any(len(some) > 1 for _, _, some in pieces):
         say(f"{len(pieces)} to run, {many} at once, each kept when it is done")
         with Watch("studies", sum(minutes_of(piece, platform) for piece in pieces)) as watch:
-            done = run_at_once(pieces, many, where, store or default_path(), book.path)
+            done = run_parallel(pieces, many, where, store or default_path(), book.path)
             for number, (piece, seconds) in enumerate(done, 1):
                 name, _, some = piece
                 seeds = "base seed" + "s" * (len(some) > 1) + " " + ", ".join(map(str, some))
                 say(f"{number} of {len(pieces)} done: {name}, {seeds}, {seconds:.0f} s")
                 watch.advance(minutes_of(piece, platform))
         book.read()
-        claims = book.told(studies, size, several)
+        claims = book.claims_for(studies, size, several)
     else:
         with open_tools(cluster, where, store) as tools:
 

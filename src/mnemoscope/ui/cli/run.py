@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mnemoscope.engine.device import find_device
-from mnemoscope.engine.memory_budget import Room, plan_memory
+from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.engine.record import Step, Trial
 from mnemoscope.experiments.forecast import jobs_ahead
 from mnemoscope.experiments.run import Run
@@ -61,7 +61,7 @@ def run(
     where, budget = read_device(device), read_memory(memory)
     place = find_device(where)
     # What cannot fit is refused before a store is made, and before the question how long it takes.
-    plan_memory(spec, "float32", Room.of(place, budget))
+    plan_memory(spec, "float32", MemoryBudget.of(place, budget))
     jobs = [(spec, number) for number in range(first, first + count)]
     stopped = False
     with open_tools(None, where, store, jobs_ahead(jobs), agreed=yes) as tools:

@@ -114,9 +114,9 @@ def read_memory(value: str | None) -> int | None:
 
 def read_device(value: str) -> Device:
     """The device option. Who names a device will compile: what was compiled before is found."""
-    from mnemoscope.engine.device import compile_soon, keep_compiled_programs
+    from mnemoscope.engine.device import disable_autotuning, keep_compiled_programs
 
     name = read_option("device", one_of(*get_args(Device)), value)
-    compile_soon()
+    disable_autotuning()
     keep_compiled_programs()
     return next(device for device in get_args(Device) if device == name)

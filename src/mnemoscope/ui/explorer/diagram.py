@@ -17,7 +17,7 @@ from mnemoscope.theory.laws import law_of
 from mnemoscope.theory.predict import REGIMES
 from mnemoscope.ui.explorer.state import RANGES, State, read_state
 
-# Cells across and upwards: while a slider moves, and once it rests.
+# SpecGrid across and upwards: while a slider moves, and once it rests.
 MOVING, RESTING = (17, 13), (29, 23)
 CURVE = 41
 # Diagrams that are kept, a few kilobytes each.

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from mnemoscope.spec import Retrieval, SpecError, read_option
 from mnemoscope.spec.retrieval import Activation, Embedding, Trigger
 from mnemoscope.spec.validators import between, one_of, whole
-from mnemoscope.theory.spec_grid import Cells
+from mnemoscope.theory.spec_grid import SpecGrid
 
 # The range of every size. Wide enough to see each regime; small enough that no request is costly.
 RANGES = {"vocab": (64, 8192), "dim": (8, 2048), "length": (2, 1024), "samples": (100, 1_000_000), "width": (16, 8192)}
@@ -49,9 +49,9 @@ class State:
         """All of it as the end of an address."""
         return urlencode({**self.values, "target": self.target, "x": self.x})
 
-    def cells(self, **sizes: Any) -> Cells:
+    def cells(self, **sizes: Any) -> SpecGrid:
         """The setting with other sizes, many at once."""
-        return Cells.of(self.values, **sizes)
+        return SpecGrid.of(self.values, **sizes)
 
     def options(self, *without: str) -> str:
         """The setting as a command's options; what is a default is left out."""

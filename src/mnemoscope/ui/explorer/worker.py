@@ -36,13 +36,13 @@ def serve(line: Connection, store: Path, device: Device) -> None:
     """Work on the orders that come, until the line is closed or the server is gone."""
     # The simulator is loaded here and not above: the server starts this process, and has no use for
     # it itself.
-    from mnemoscope.engine.device import compile_soon, keep_compiled_programs
+    from mnemoscope.engine.device import disable_autotuning, keep_compiled_programs
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server hears it, and ends this process
     if hasattr(os, "nice"):
         os.nice(10)  # pages answer first
     threading.Thread(target=_end_with_the_server, daemon=True).start()
-    compile_soon()
+    disable_autotuning()
     keep_compiled_programs()
     while True:
         try:

@@ -59,7 +59,7 @@ def draw_laws(axes: Any, points: Sequence[Capacity]) -> None:
         lines.append((f"authors' guide: {name} = {GUIDE_MLP_FEW:g} N", x / GUIDE_MLP_FEW, "--"))
     elif not spec.outputs:
         laws: list[Law] = [("authors' guide", GUIDE_MLP if spec.width else GUIDE_LINEAR, "--")]
-        if spec.steep:
+        if spec.full_rank:
             laws += [("all right, Hebbian", HEBBIAN_ALL, "-"), ("all right, best (conjectured)", BEST_LINEAR, ":")]
         for label, constant, style in laws:
             items = np.array([items_by_law(float(one), constant) for one in x])

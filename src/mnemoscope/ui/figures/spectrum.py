@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from mnemoscope.experiments.compare_embeddings import Way
+from mnemoscope.experiments.compare_embeddings import Variant
 from mnemoscope.ui.figures.canvas import open_canvas, save
 
 
-def draw_spectra(ways: Sequence[Way], path: Path) -> None:
+def draw_spectra(ways: Sequence[Variant], path: Path) -> None:
     """Variance by direction, largest first, over what random embeddings have in each."""
     figure, axes = open_canvas(path, width=6.4, height=4.0)
     known = [(one.name, one.geometry) for one in ways if one.geometry is not None]
