@@ -40,7 +40,7 @@ class MemoryBudget(NamedTuple):
     budget: int | None
 
     @classmethod
-    def of(cls, place: Place, budget: int | None = None) -> "Room":
+    def of(cls, place: Place, budget: int | None = None) -> "MemoryBudget":
         """The room on this device now."""
         return cls("cpu" if place.platform == "cpu" else "gpu", free_bytes(place), budget)
 

@@ -36,14 +36,14 @@ class SpecGrid:
     trigger: str = "keys"
 
     @classmethod
-    def of(cls, values: Mapping[str, Any], **sizes: Any) -> "Cells":
+    def of(cls, values: Mapping[str, Any], **sizes: Any) -> "SpecGrid":
         """A setting with other sizes, which may be arrays of any shapes that go together."""
         told = {**values, **sizes}
         parts = np.broadcast_arrays(*(np.asarray(told[name], float) for name in SIZES))
         V, d, L, N, m = (part.ravel() for part in parts)
         return cls(V, d, L, N, m, told["activation"], told["embedding"], told["trigger"])
 
-    def take(self, at: np.ndarray) -> "Cells":
+    def take(self, at: np.ndarray) -> "SpecGrid":
         """Some of them, or some of them several times."""
         kept = {name: getattr(self, name)[at] for name in SIZES}
         return SpecGrid(**kept, activation=self.activation, embedding=self.embedding, trigger=self.trigger)
