@@ -12,7 +12,7 @@ import patience
 import pytest
 
 from mnemoscope import Trial
-from mnemoscope.engine import interrupts
+from mnemoscope.engine import early_stopping, interrupts
 from mnemoscope.engine.interrupts import Interrupted, interrupts_held, keeping_partial, stop_if_asked
 from mnemoscope.engine.record import Job
 from mnemoscope.experiments.sweep import ThisProcess, sweep
@@ -144,7 +144,7 @@ def test_work_without_end_stops(spec: Retrieval | Facts, tmp_path: Path, monkeyp
         if asked.acquire(timeout=patience.SECONDS) and asked.acquire(timeout=patience.SECONDS):
             signal.raise_signal(signal.SIGINT)
 
-    for module in (simulation, streaming, together):
+    for module in (simulation, streaming, early_stopping):
         monkeypatch.setattr(module, "stop_if_asked", ask)
     with Store(tmp_path / "s.db") as store:
         threading.Thread(target=press, daemon=True).start()

@@ -32,9 +32,10 @@ TASK: dict[Size, dict[str, int]] = {
     "quick": {"length": 8, "batch": 128, "max_steps": 2**10},
     "full": {"max_steps": 2**13},
 }
-# The largest of the authors' three rates: of 73 trainings from d = 16 to 64 that missed the target
-# with it, two reached it with one of the others, which are paid for with all of their steps.
-RATE = 1e-2
+# The two larger of the authors' three rates; the smaller one is tried where the larger one fails. The
+# larger one alone is enough up to d = 90, and not at d = 128: there it learned 7,000 facts within
+# 1,760 steps or none, half of what a parameter learns at smaller d.
+RATES: dict[Size, tuple[float, ...]] = {"quick": (1e-2,), "full": (1e-2, 3e-3)}
 LEAST, MOST = 0.9, 1.1
 # The power is also said from here on, without a say in the verdict.
 LARGE = 32
@@ -76,7 +77,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
     found = facts_capacity_many(
         [_model(size, d, alpha * d) for d, alpha in SIZES[size]],
         "equal",
-        rates=(RATE,),
+        rates=RATES[size],
         seeds=SEEDS[size],
         most_seeds=SEEDS[size],
         first_seed=bench.seed,
@@ -178,14 +179,14 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="b-fig4-left",
-    revision=2,
+    revision=3,
     source="paper B",
     place="Fig. 4 left",
     statement="The number of facts that a one-layer transformer learns is proportional to its parameters.",
     expected="0.15 facts a parameter (the authors' guide line)",
     rule="Limits of all base seeds' seeds in one. Power of the parameters in the facts learned to "
-    "99 % within 2^13 steps (quick: 2^10), with heads of two dimensions and d from 16 to 128 "
-    "(quick: 8 and 12): supported if its 95 % interval lies within 0.9 to 1.1, refuted if it lies "
+    "99 % within 2^13 steps at a rate of 0.01 or 0.003 (quick: 2^10, 0.01), with heads of two "
+    "dimensions and d from 16 to 128 (quick: 8 and 12): supported if its 95 % interval lies within 0.9 to 1.1, refuted if it lies "
     "outside.",
     measure=measure,
     judge=judge,
@@ -193,6 +194,19 @@ STUDY = Study(
     draw=draw,
     power=power,
     history=(
+        Earlier(
+            date="2026-11-18",
+            rule="Limits of all base seeds' seeds in one. Power of the parameters in the facts learned "
+            "to 99 % within 2^13 steps (quick: 2^10) at a rate of 0.01, with heads of two dimensions "
+            "and d from 16 to 128 (quick: 8 and 12): supported if its 95 % interval lies within 0.9 "
+            "to 1.1, refuted if it lies outside.",
+            measured="facts grows as size^0.947 [0.553, 1.341] over 5 sizes; size / facts 7.35, 5.50 "
+            "to 13.31, that is 0.136 facts a parameter, 0.075 to 0.182; from d = 32 on 0.778 [-0.059, "
+            "1.615]; the slowest success took 8,128 steps",
+            verdict="inconclusive",
+            reason="At d = 128 the rate was too large: trainings learned about 7,000 facts within 1,760 "
+            "steps or failed, where 0.15 facts a parameter are 14,700.",
+        ),
         Earlier(
             date="2026-11-18",
             rule="Power of the parameters in the facts learned to 99 % within 2^13 steps (quick: "
