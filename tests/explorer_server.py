@@ -47,7 +47,7 @@ class Running:
         """Until a measurement is in one of these stages, and so many of its trials are done."""
 
         def there() -> Measurement | None:
-            (one,) = (n for n in self.explorer.measurements.notes() if n.number == number)
+            (one,) = (n for n in self.explorer.measurements.newest_first() if n.number == number)
             assert not one.over or one.stage in stages, f"{one.stage}: {one.message}"
             return one if one.stage in stages and one.done >= trials else None
 

@@ -36,7 +36,7 @@ MOST_SECONDS = 2.0  # that a visitor waits while connections are held; judged in
 CLIENTS = 4
 
 CHEAP = ("/", "/plan", "/map.json", "/map.sh", "/measured.json", "/jobs", "/assets/explorer.js", "/assets/explorer.css")
-COSTLY = ("/map.json", "/told", "/map.csv", "/explorer.json", "/plan/answer")
+COSTLY = ("/map.json", "/prediction", "/map.csv", "/explorer.json", "/plan/answer")
 METHODS = ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "HEAD", "get", "FOO", "\x00", "G" * 5000)
 ODD_WORDS = (
     "",

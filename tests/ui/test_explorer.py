@@ -14,7 +14,7 @@ from mnemoscope.spec import Retrieval
 from mnemoscope.theory.laws import OVERLAP, laws_for
 from mnemoscope.theory.predict import predict, regime_of
 from mnemoscope.ui.cli import main
-from mnemoscope.ui.explorer.fragments import told
+from mnemoscope.ui.explorer.fragments import prediction
 from mnemoscope.ui.explorer.state import ACROSS, FIRST, RANGES, read_state
 
 
@@ -63,13 +63,13 @@ def test_every_axis_and_choice_has_a_map(server: Running):
             told = json.loads(text)
             assert len(told["accuracy"]) == len(told["y"]["values"])
             assert len(told["accuracy"][0]) == len(told["x"]["values"])
-        assert server.ask(f"/told?{words}")[0] == 200
+        assert server.ask(f"/prediction?{words}")[0] == 200
     # Orthonormal embeddings need as many dimensions as tokens: what cannot be is left empty.
     told = json.loads(server.ask("/map.json?embedding=orthonormal&vocab=512")[2])
     for c, d in enumerate(told["x"]["values"]):
         assert (told["accuracy"][0][c] is None) == (d < 512)
     assert told["laws"]["none"]["name"] == "no such setting"
-    assert "at least vocab" in server.ask("/told?embedding=orthonormal&vocab=512&dim=100")[2]
+    assert "at least vocab" in server.ask("/prediction?embedding=orthonormal&vocab=512&dim=100")[2]
     # Laws are those of the model on the map, also where the cross itself has no MLP.
     for width in (0, 64):
         made = json.loads(server.ask(f"/map.json?x=width&width={width}&dim=20")[2])
@@ -77,7 +77,7 @@ def test_every_axis_and_choice_has_a_map(server: Running):
 
 
 def test_the_readout_is_predicts_own(server: Running):
-    _, _, text = server.ask("/told")
+    _, _, text = server.ask("/prediction")
     usual = Retrieval.read({k: v for k, v in FIRST.items() if k not in ("target", "x")})
     told = predict(usual)
     assert f"<b>{told.accuracy:.3f}</b>" in text
@@ -85,7 +85,7 @@ def test_the_readout_is_predicts_own(server: Running):
     plain = re.sub(r"<[^>]+>", "", text)
     for command in ("predict", "run"):
         assert f"mnemoscope {command} --vocab 512 --dim 128 --length 64 --samples 4000" in plain
-    assert "too few hidden" in server.ask("/told?dim=32&width=64&samples=1000000&length=4")[2]
+    assert "too few hidden" in server.ask("/prediction?dim=32&width=64&samples=1000000&length=4")[2]
 
 
 def test_the_law_at_the_cross_is_that_of_its_setting():
@@ -110,7 +110,7 @@ def test_the_law_at_the_cross_is_that_of_its_setting():
                     words = {law.name: law.words for law in (*laws, OVERLAP)}.get(regime, "")
                     met.add((regime, words))
                     for across in ACROSS:
-                        text = told(read_state({**values, "x": across}))
+                        text = prediction(read_state({**values, "x": across}))
                         found = re.search(r"<dt>Law</dt><dd>(.*?) is what", text)
                         plain = re.sub(r"<sup>(.*?)</sup>", r"^\1", found[1]) if found else ""
                         assert plain.replace("≫", ">>") == words, (values, across)

@@ -58,7 +58,7 @@ def test_foreign_names_are_refused(server: Running):
 
 
 def test_changes_need_the_pages_own_token(server: Running):
-    before = len(server.explorer.measurements.notes())
+    before = len(server.explorer.measurements.newest_first())
     token = server.explorer.token
     good = {"X_Mnemoscope_Token": token}
     for headers in (
@@ -77,7 +77,7 @@ def test_changes_need_the_pages_own_token(server: Running):
     assert server.ask("/measure", method="POST", body="x" * 5000, **good)[0] == 413
     assert server.ask("/measure?seeds=1")[0] == 405  # reading changes nothing
     assert server.ask("/", method="DELETE", body="x", **good)[0] == 405
-    assert len(server.explorer.measurements.notes()) == before
+    assert len(server.explorer.measurements.newest_first()) == before
     for number in ("x", "-1", "9" * 5000, "%32%33x", "²"):
         path = f"/cancel/{quote(number)}"
         assert server.ask(path, method="POST", body="x=1", **good)[0] == 404
@@ -90,7 +90,7 @@ def test_other_sites_have_nothing_computed(server: Running):
     """An image or a script elsewhere may not ask for work; a link elsewhere may open a page."""
     for path in (
         "/map.json",
-        "/told",
+        "/prediction",
         "/plan/answer?facts=100&length=8",
         "/jobs",
         "/map.csv",
@@ -102,8 +102,8 @@ def test_other_sites_have_nothing_computed(server: Running):
             assert server.ask(path, Sec_Fetch_Site=site, Sec_Fetch_Mode="no-cors")[0] == 403
     for path in ("/", "/plan?facts=100&length=8"):
         assert server.ask(path, Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")[0] == 200
-    assert server.ask("/told", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")[0] == 403
-    assert server.ask("/told", Sec_Fetch_Site="same-origin", Sec_Fetch_Mode="cors")[0] == 200
+    assert server.ask("/prediction", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")[0] == 403
+    assert server.ask("/prediction", Sec_Fetch_Site="same-origin", Sec_Fetch_Mode="cors")[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_other_sites_have_nothing_computed(server: Running):
     ],
 )
 def test_sizes_are_bounded_and_files_are_never_named(server: Running, words: str, said: str):
-    for path in ("/map.json", "/told", "/measured.json", "/map.csv", "/explorer.json", "/map.sh"):
+    for path in ("/map.json", "/prediction", "/measured.json", "/map.csv", "/explorer.json", "/map.sh"):
         status, _, text = server.ask(f"{path}?{words}")
         assert status == 400, path
         assert json.loads(text)["message"].startswith(said)

@@ -49,7 +49,7 @@ def test_a_second_measurement_waits_and_any_can_be_cancelled(server: Running):
     server.order(**{**SMALL, "dim": 40}, seeds=1, what="curve")
     server.order(**{**SMALL, "dim": 41}, seeds=1)
     server.wait(first, "running")
-    stages = {one.number: one.stage for one in server.explorer.measurements.notes()}
+    stages = {one.number: one.stage for one in server.explorer.measurements.newest_first()}
     assert stages[first + 1] == stages[first + 2] == "waiting"
     token = {"X_Mnemoscope_Token": server.explorer.token}
     _, _, text = server.ask(f"/cancel/{first + 2}", method="POST", body="x=1", **token)
@@ -73,7 +73,7 @@ def test_a_second_measurement_waits_and_any_can_be_cancelled(server: Running):
 
 
 def test_orders_that_cannot_be_are_refused(server: Running):
-    before = len(server.explorer.measurements.notes())
+    before = len(server.explorer.measurements.newest_first())
     for words, said in (
         ({**SMALL, "seeds": 1000}, "seeds: expected"),
         ({**SMALL, "seeds": "many"}, "seeds: expected"),
@@ -84,7 +84,7 @@ def test_orders_that_cannot_be_are_refused(server: Running):
         text = server.order(**words)
         assert 'class="complaint"' in text
         assert said in text
-    assert len(server.explorer.measurements.notes()) == before
+    assert len(server.explorer.measurements.newest_first()) == before
 
 
 def test_work_without_end_is_refused(server: Running):
@@ -188,4 +188,4 @@ def query(words: dict[str, Any]) -> str:
 
 
 def next_number(server: Running) -> int:
-    return max((one.number for one in server.explorer.measurements.notes()), default=0) + 1
+    return max((one.number for one in server.explorer.measurements.newest_first()), default=0) + 1

@@ -65,7 +65,7 @@ def settle(page: Page) -> None:
           const form = new FormData(document.querySelector('#state'));
           const words = [...new URLSearchParams(form)].sort().toString();
           const of = (text) => [...new URLSearchParams(text ?? '')].sort().toString();
-          const told = document.querySelector('#told [data-state]');
+          const told = document.querySelector('#prediction [data-state]');
           return of(document.querySelector('#map').dataset.settled) === words
             && told !== null && of(told.dataset.state) === words;
         })()""",
@@ -73,7 +73,7 @@ def settle(page: Page) -> None:
 
 
 def accuracy_told(page: Page) -> str:
-    return page.locator("#told dd b").first.inner_text()
+    return page.locator("#prediction dd b").first.inner_text()
 
 
 def numbers(page: Page) -> dict[str, str]:
@@ -341,7 +341,7 @@ def test_narrow_dark_and_wrong(server: Running, browser: Browser):
     assert not page.locator("#wrong").is_visible()
     assert page.locator("body > .complaint:not(#gone)").count() == 0
     visit(page, f"{server.address}?embedding=orthonormal")
-    assert "at least vocab" in page.locator("#told").inner_text()
+    assert "at least vocab" in page.locator("#prediction").inner_text()
     assert narrow.errors == []
     page.close()
 

@@ -4,19 +4,22 @@ import base64
 import gzip
 import json
 import re
-from html import escape
+from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import patience
 import pytest
 from browser import Watched, open_browser, open_page
+from markupsafe import escape
 from matplotlib.figure import Figure
 from places import DATA
 
+from mnemoscope.studies.base import Source
 from mnemoscope.studies.catalogue import MODULES, load, load_all
 from mnemoscope.studies.ledger import Entry, Ledger, is_current
+from mnemoscope.studies.sources import PAPERS
 from mnemoscope.ui.cli import main
 from mnemoscope.ui.cli.report import show_all
 from mnemoscope.ui.figures.canvas import plain_log_ticks
@@ -180,7 +183,7 @@ def test_the_page_shows_whose_claim_it_is_and_what_all_base_seeds_say():
         "power": power,
         "verdict": "supported",
         "pooled": {"verdict": "supported", "measured": "both"},
-        "bases": [{**exhibit().told["bases"][0], "base": base} for base in (0, 1)],
+        "bases": [{**exhibit().claim["bases"][0], "base": base} for base in (0, 1)],
     }
     text = make_page([exhibit(more)])
     assert '<span class="source ours">ours, after paper A</span>' in text
@@ -190,6 +193,37 @@ def test_the_page_shows_whose_claim_it_is_and_what_all_base_seeds_say():
     rows = re.findall(r"<tr><td>(all, pooled|[01])</td><td><span class=\"verdict (\w+)", text)
     assert rows == [("all, pooled", "supported"), ("0", "refuted"), ("1", "refuted")]
     assert "Earlier rules" not in text
+
+
+def test_the_page_cites_its_papers_in_full():
+    text = unescape(make_page([exhibit()]))
+    for paper in PAPERS:
+        cited = re.search(rf"<dt>{paper.name}</dt>(.*?)</dd>", text, re.DOTALL)
+        assert cited is not None
+        plain = " ".join(re.sub(r"<[^>]+>", "", cited[1]).split())
+        assert plain == f"{paper.authors}: {paper.title}, {paper.venue}, arXiv {paper.arxiv}"
+        assert f'href="https://arxiv.org/abs/{paper.arxiv}"' in cited[1]
+    assert {paper.arxiv for paper in PAPERS} == {"2603.15923", "2412.06538"}
+    named = {name for source in get_args(Source) for name in re.findall(r"paper \w", source)}
+    assert named == {paper.name for paper in PAPERS}  # none that a study names stays unresolved
+
+
+def test_a_ledger_cannot_write_into_the_page():
+    """Every text that a claim carries is escaped, also where it becomes an attribute."""
+    evil = '"><script>alert(1)</script>'
+    base = {"base": 0, "verdict": "refuted", "measured": evil, "seconds": 1.0, "made": {evil: evil}}
+    earlier = dict.fromkeys(("date", "rule", "measured", "reason", "statement"), evil) | {"verdict": "refuted"}
+    words = dict.fromkeys(
+        ("id", "source", "place", "statement", "expected", "rule", "size", "command", "measured"), evil
+    )
+    power = {"supported": 0.5, "rivals": {evil: 0.5}, "draws": 1, "note": evil}
+    replaced = {"date": evil, "rule": evil, "statement": "other" + evil}
+    more = {**words, "bases": [base], "history": [earlier], "power": power}
+    for claim in (more, {**more, "replaced": replaced}):
+        text = make_page([exhibit(claim, stale=True)], [evil])
+        assert "<script>alert" not in text
+        assert '"><script' not in text
+        assert text.count("&lt;script&gt;alert") > 20
 
 
 def test_the_page_keeps_earlier_rules():
@@ -208,7 +242,7 @@ def test_the_page_keeps_earlier_rules():
     now = {"date": "2026-11-18", "rule": "a box of 0.25", "statement": "it is > 1"}
     old = {"history": [earlier], "replaced": now}
     before = Exhibit(
-        {**exhibit(old).told, "bases": [{"base": 0, "seconds": 1.0, "made": {}}]}, None, {}, {}, stale=True
+        {**exhibit(old).claim, "bases": [{"base": 0, "seconds": 1.0, "made": {}}]}, None, {}, {}, stale=True
     )
     text = make_page([before, exhibit()], ["a-two"])
     assert "1 of 2 were run before their rule was replaced" in text

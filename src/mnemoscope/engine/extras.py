@@ -8,9 +8,9 @@ from mnemoscope.spec import SpecError
 EXTRAS = {
     "cluster": ("cluster workers", ("distributed", "dask_jobqueue")),
     "figures": ("figures", ("matplotlib",)),
-    "pages": ("pages to click in", ("plotly",)),
+    "pages": ("pages to click in", ("plotly", "jinja2")),
     "tables": ("tables", ("pandas", "pyarrow", "xarray")),
-    "web": ("the explorer's parts", ("starlette", "uvicorn", "plotly", "matplotlib")),
+    "web": ("the explorer's parts", ("starlette", "uvicorn", "jinja2", "plotly", "matplotlib")),
 }
 
 

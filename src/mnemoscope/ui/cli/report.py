@@ -75,7 +75,7 @@ def report(
                 "bytes": size,
                 "left_out": left_out,
                 "claims": [
-                    {"id": exhibit.told["id"], "verdict": exhibit.told["verdict"], "stale": exhibit.stale}
+                    {"id": exhibit.claim["id"], "verdict": exhibit.claim["verdict"], "stale": exhibit.stale}
                     for exhibit in exhibits
                 ],
             }

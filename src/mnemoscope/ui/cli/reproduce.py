@@ -19,6 +19,7 @@ from mnemoscope.studies.catalogue import MINUTES, load_all
 from mnemoscope.studies.ledger import Claim, Ledger, run_studies
 from mnemoscope.studies.parallel import minutes_of, of_pieces, on_gpu, pieces_left, run_parallel, usual_number
 from mnemoscope.studies.power import ENOUGH
+from mnemoscope.studies.sources import PAPERS
 from mnemoscope.ui.cli.asking import YES, ask_first, say
 from mnemoscope.ui.cli.output import Watch, print_json
 from mnemoscope.ui.cli.setting import DEVICE, JSON, read_device, read_whole
@@ -68,7 +69,7 @@ def reproduce(
         raise SpecError("power", "expected one of --list and --power, got both")
     if list_:
         if json:
-            print_json({"claims": [about(study) for study in studies]})
+            print_json({"claims": [about(study) for study in studies], "papers": {p.name: p.citation for p in PAPERS}})
         else:
             show_catalogue(studies)
         return 0
@@ -159,6 +160,7 @@ def show_catalogue(studies: list[Study]) -> None:
         cost = "quick {:g} min, full {:g} min".format(*MINUTES[study.id])
         console.print(f"[bold]{study.id}[/bold]  {study.origin}  ({cost})")
         console.print(Padding(study.statement, (0, 0, 0, 4)))
+    console.print("\n" + "\n".join(f"{paper.name}: {paper.citation}" for paper in PAPERS))
     console.print("\nMinutes: quick, one base seed on two CPU cores; full, three on one H200.")
 
 

@@ -19,21 +19,16 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from mnemoscope.engine.record import versions
-from mnemoscope.experiments.plan import plan_budget, plan_job
 from mnemoscope.spec import SpecError, read_option
-from mnemoscope.spec.validators import Device, between, one_of, whole
-from mnemoscope.store.schema import NOWHERE
-from mnemoscope.store.trials import Store
-from mnemoscope.ui.explorer import diagram, fragments, pages
+from mnemoscope.spec.validators import Device, one_of, whole
+from mnemoscope.ui.explorer import diagram, fragments, pages, planner
 from mnemoscope.ui.explorer.guard import Guard
 from mnemoscope.ui.explorer.measured import measured_points
 from mnemoscope.ui.explorer.measurements import Measurements
-from mnemoscope.ui.explorer.state import RANGES, State, read_state
-from mnemoscope.ui.explorer.worker import Order
+from mnemoscope.ui.explorer.orders import make_order
+from mnemoscope.ui.explorer.state import State, read_state
 
 KINDS = {".js": "text/javascript", ".css": "text/css"}
-# Numbers of samples on a measured curve, and how far it reaches to both sides of the crossing.
-CURVE_POINTS, REACH = 7, 6.0
 
 
 class Explorer:
@@ -44,8 +39,8 @@ class Explorer:
         self.store = store
         self.measurements = Measurements(store, device)
         self.assets = _read_assets()
-        # Work of a tenth of a second and more is done beside the loop, one piece at a time, by one
-        # thread: what each of several had needed for its largest arrays would stay allocated.
+        # Work of a tenth of a second or more runs beside the event loop, one task at a time in one
+        # thread: each of several threads would keep the memory of its largest arrays.
         self.worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="theory")
 
     def app(self, host: str, port: int) -> Guard:
@@ -56,7 +51,7 @@ class Explorer:
             Route("/plan/answer", self.plan_answer),
             Route("/assets/{name}", self.asset),
             Route("/map.json", self.map),
-            Route("/told", self.told),
+            Route("/prediction", self.prediction),
             Route("/measured.json", self.measured),
             Route("/jobs", self.jobs),
             Route("/measure", self.measure, methods=["POST"]),
@@ -66,11 +61,10 @@ class Explorer:
             Route("/explorer.json", self.data),
         ]
         handlers: dict[Any, Any] = {SpecError: _refuse, ClientDisconnect: _leave}
-        pages_alone = Starlette(routes=routes, exception_handlers=handlers)
-        return Guard(pages_alone, host, port, self.token)
+        return Guard(Starlette(routes=routes, exception_handlers=handlers), host, port, self.token)
 
     async def home(self, request: Request) -> Response:
-        """The explorer. A wrong address gets the first visit's page, and is told what is wrong."""
+        """The explorer. A wrong address gets the first visit's page with a line that says what is wrong."""
         complaint = ""
         try:
             state = read_state(request.query_params)
@@ -79,33 +73,32 @@ class Explorer:
         return HTMLResponse(pages.explorer(state, complaint, self.token))
 
     async def asset(self, request: Request) -> Response:
-        """A file of the page's own, out of a fixed list."""
-        found = self.assets.get(request.path_params["name"])
-        if found is None:
+        """A file that pages load, from a fixed list."""
+        asset = self.assets.get(request.path_params["name"])
+        if asset is None:
             return PlainTextResponse("no such file\n", 404)
-        text, kind, tag = found
+        text, kind, tag = asset
         headers = {"etag": tag, "cache-control": "no-cache"}
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
         return Response(text, media_type=kind, headers=headers)
 
     async def map(self, request: Request) -> Response:
-        """The diagram. One that moves is made in the loop itself: handing it over takes longer."""
+        """The diagram. While it moves, it is computed in the event loop: a thread would take longer."""
         state = read_state(request.query_params)
         if request.query_params.get("moving") == "1":
-            made = diagram.as_json(state, moving=True)
+            diagram_json = diagram.as_json(state, moving=True)
         else:
-            made = await self._beside(diagram.as_json, state, moving=False)
-        return Response(made, media_type="application/json")
+            diagram_json = await self._in_thread(diagram.as_json, state, moving=False)
+        return Response(diagram_json, media_type="application/json")
 
-    async def _beside(self, work: Callable[..., Any], *given: Any, **named: Any) -> Any:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.worker, partial(work, *given, **named))
+    async def _in_thread(self, work: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self.worker, partial(work, *args, **options))
 
-    async def told(self, request: Request) -> Response:
-        """Theory's word on the setting."""
+    async def prediction(self, request: Request) -> Response:
+        """What theory predicts for the setting."""
         state = read_state(request.query_params)
-        return HTMLResponse(await self._beside(fragments.told, state))
+        return HTMLResponse(await self._in_thread(fragments.prediction, state))
 
     async def measured(self, request: Request) -> Response:
         """What the store has of the setting's curve."""
@@ -121,24 +114,22 @@ class Explorer:
 
     async def jobs(self, request: Request) -> Response:
         """The measurements; to a page that knows which there are, only how far they are."""
-        made = self.measurements
-        if request.query_params.get("known") == made.version:
-            return HTMLResponse(fragments.progress(made), headers={"HX-Reswap": "none"})
-        return self._jobs()
+        known = request.query_params.get("known") == self.measurements.version
+        return self._jobs(known=known, headers={"HX-Reswap": "none"} if known else {})
 
-    def _jobs(self, trouble: str = "") -> Response:
-        return HTMLResponse(fragments.jobs(self.measurements, trouble))
+    def _jobs(self, *, complaint: str = "", known: bool = False, headers: dict[str, str] | None = None) -> Response:
+        text = fragments.measurement_list(self.measurements, complaint=complaint, known=known)
+        return HTMLResponse(text, headers=headers)
 
     async def measure(self, request: Request) -> Response:
-        """Order a measurement; what is wrong with it is said beside the others."""
+        """Order a measurement; what is wrong with the order is said above the list."""
         form = dict(parse_qsl((await request.body()).decode("utf-8", "replace")))
         try:
-            seeds = read_option("seeds", whole(1, pages.SEEDS_AT_MOST), form.get("seeds", "8"))
+            seeds = read_option("seeds", whole(1, pages.MOST_SEEDS), form.get("seeds", "8"))
             what = read_option("what", one_of("point", "curve"), form.get("what", "point"))
-            words, order = make_order(read_state(form), what, seeds)
-            self.measurements.add(words, order)
+            self.measurements.add(*make_order(read_state(form), what, seeds))
         except SpecError as error:
-            return self._jobs(fragments.complaint(error))
+            return self._jobs(complaint=str(error))
         return self._jobs()
 
     async def cancel(self, request: Request) -> Response:
@@ -152,96 +143,44 @@ class Explorer:
     async def table(self, request: Request) -> Response:
         """The diagram's numbers as a table."""
         state = read_state(request.query_params)
-        return _file("map.csv", await self._beside(diagram.as_table, state), "text/csv")
+        return _file("map.csv", await self._in_thread(diagram.as_table, state), "text/csv")
 
     async def script(self, request: Request) -> Response:
-        """The command that makes the same diagram."""
+        """The command that draws the same diagram."""
         state = read_state(request.query_params)
         return _file("map.sh", f"#!/bin/sh\n{state.command}\n", "text/x-shellscript")
 
     async def data(self, request: Request) -> Response:
         """Everything on the page, with versions and commands."""
         state = read_state(request.query_params)
-        told = {
+        everything = {
             "state": {**state.values, "target": state.target, "x": state.x},
             "versions": versions(),
             "command": state.command,
             "link": f"/?{state.query}",
-            "predicted": json.loads(await self._beside(diagram.as_json, state, moving=False)),
+            "predicted": json.loads(await self._in_thread(diagram.as_json, state, moving=False)),
             "measured": await run_in_threadpool(self._points, state),
         }
-        return _file("explorer.json", json.dumps(told, allow_nan=False), "application/json")
+        return _file("explorer.json", json.dumps(everything, allow_nan=False), "application/json")
 
     async def plan_page(self, request: Request) -> Response:
         """The planner's page, which asks for its answer itself."""
-        return HTMLResponse(pages.plan_form(dict(request.query_params), self.token))
+        return HTMLResponse(planner.page(dict(request.query_params), self.token))
 
     async def plan_answer(self, request: Request) -> Response:
         """What a job needs, or what a budget buys."""
         words = dict(request.query_params)
-        return HTMLResponse(await self._beside(self._answer, words))
-
-    def _answer(self, words: dict[str, str]) -> str:
-        # With commas between thousands or without, as the answer itself has them.
-        told_words = {name: words.get(name, "").replace(",", "").strip() for name in PLAN}
-        given = {name: word for name, word in told_words.items() if word}
-        try:
-            told = {name: read_option(name, PLAN[name], value) for name, value in given.items()}
-            if "length" not in told:
-                raise SpecError("length", "expected a number, got none")
-            facts, target = told.pop("facts", None), told.pop("target", 0.95)
-            known = None
-            if self.store != NOWHERE and self.store.exists():
-                known = Store(self.store, writing=False)
-            try:
-                more = {**told, "target": target, "store": known}
-                made = plan_budget(**more) if facts is None else plan_job(facts, **more)
-            finally:
-                if known is not None:
-                    known.close()
-        except SpecError as error:
-            return fragments.complaint(error)
-        options = " ".join(f"--{name} {value}" for name, value in given.items())
-        return fragments.answer(made, f"mnemoscope plan {options}")
-
-
-# What the planner's form may say, and within what bounds.
-PLAN: dict[str, Callable[[Any], Any]] = {
-    "facts": whole(2, 2**20),
-    "length": whole(1, 2**12),
-    "target": between(0.001, 0.9999),
-    "parameters": between(1, 1e12),
-    "tokens": between(1, 1e15),
-}
-
-
-def make_order(state: State, what: str, seeds: int) -> tuple[str, Order]:
-    """The setting under the cross, or seven N around where theory crosses the target."""
-    spec = state.spec
-    words = f"V={spec.vocab:,} d={spec.dim:,} L={spec.length:,}"
-    if spec.width:
-        words += f" m={spec.width:,} {spec.activation}"
-    how_many = f"{seeds} seed" + "s" * (seeds > 1)
-    if what == "point":
-        return f"{words} N={spec.samples:,}, {how_many}", Order((spec,), seeds)
-    made = diagram.draw(state, moving=False)
-    middle = diagram.crossing(made.samples, made.accuracy, state.target) or spec.samples
-    least, most = RANGES["samples"]
-    low, high = max(least, middle / REACH), min(most, middle * REACH)
-    many = [round(low * (high / low) ** (k / (CURVE_POINTS - 1))) for k in range(CURVE_POINTS)]
-    specs = tuple(spec.replace(samples=one) for one in many)
-    return f"{words} N={many[0]:,} to {many[-1]:,}, {how_many} each", Order(specs, seeds)
+        return HTMLResponse(await self._in_thread(planner.answer, words, self.store))
 
 
 def _read_assets() -> dict[str, tuple[bytes, str, str]]:
     """The files that pages load: text, kind, and a tag that changes with the text."""
     own = resources.files("mnemoscope.ui.explorer") / "assets"
-    found = {one.name: one.read_bytes() for one in own.iterdir() if one.is_file()}
-    bundled = resources.files("plotly") / "package_data" / "plotly.min.js"
-    found["plotly.min.js"] = bundled.read_bytes()
+    texts = {file.name: file.read_bytes() for file in own.iterdir() if file.is_file()}
+    texts["plotly.min.js"] = (resources.files("plotly") / "package_data" / "plotly.min.js").read_bytes()
     return {
         name: (text, KINDS[Path(name).suffix], f'"{hashlib.sha256(text).hexdigest()[:16]}"')
-        for name, text in found.items()
+        for name, text in texts.items()
         if Path(name).suffix in KINDS
     }
 
@@ -251,13 +190,12 @@ def _refuse(request: Request, error: Exception) -> Response:
 
 
 def _leave(request: Request, error: Exception) -> Response:
-    """Whoever left in the middle of a request hears nothing, and it is no error of ours."""
+    """A client that left in the middle of a request is no error of ours."""
     return Response(status_code=400)
 
 
-def _json(told: dict[str, Any], status: int = 200) -> Response:
-    text = json.dumps(told, allow_nan=False)
-    return Response(text, status, media_type="application/json")
+def _json(content: dict[str, Any], status: int = 200) -> Response:
+    return Response(json.dumps(content, allow_nan=False), status, media_type="application/json")
 
 
 def _file(name: str, text: str, kind: str) -> Response:

@@ -1,14 +1,13 @@
-"""The predicted diagram and the curve beside it, as the page draws them.
-
-Theory's own words come with it: what each regime means, and its law.
-"""
+"""The predicted diagram and the curve beside it, with the meaning and the law of each regime, for the page to draw."""
 
 import json
+import math
 import re
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from markupsafe import Markup, escape
 
 from mnemoscope.spec import LETTERS
 from mnemoscope.theory.derived import missing
@@ -25,11 +24,11 @@ KEPT = 2048
 
 
 class Drawn(NamedTuple):
-    """A grid of settings row by row, and what theory says of each; and the curve at one setting."""
+    """A grid of settings row by row with the prediction for each, and the curve at the cross."""
 
     x: np.ndarray
     y: np.ndarray
-    told: Surface
+    predicted: Surface
     samples: np.ndarray
     accuracy: np.ndarray
 
@@ -44,12 +43,12 @@ def draw(state: State, *, moving: bool) -> Drawn:
     if here:  # both in one go, which is cheaper
         across = np.concatenate([across, np.full(len(samples), float(here))])
         up = np.concatenate([up, samples])
-    told = surface(state.cells(**{state.x: across, "samples": up}), grain)
+    predicted = surface(state.cells(**{state.x: across, "samples": up}), grain)
     cells = len(x) * len(y)
-    parts = (told.accuracy, told.attention_accuracy, told.regime, told.valid)
+    parts = (predicted.accuracy, predicted.attention_accuracy, predicted.regime, predicted.valid)
     grid = Surface(*(part[:cells] for part in parts))
     # Where widths lie across, the cross may be where there is no MLP.
-    own = told.accuracy[cells:] if here else surface(state.cells(samples=samples), grain).accuracy
+    own = predicted.accuracy[cells:] if here else surface(state.cells(samples=samples), grain).accuracy
     return Drawn(x, y, grid, samples, own)
 
 
@@ -76,45 +75,42 @@ def as_json(state: State, *, moving: bool) -> bytes:
 @lru_cache(maxsize=KEPT)
 def _packed(values: tuple[tuple[str, Any], ...], target: float, x: str, moving: bool) -> bytes:
     state = State(dict(values), target, x)
-    made = draw(state, moving=moving)
-    names = list(dict.fromkeys(made.told.regime.tolist()))
-    rows = len(made.y)
-    found = crossing(made.samples, made.accuracy, target)
-    told = {
-        "x": {"field": x, "label": _label(x), "values": made.x.tolist()},
-        "y": {"field": "samples", "label": _label("samples"), "values": made.y.tolist()},
-        "accuracy": _rounded(made.told.accuracy.reshape(rows, -1)),
+    drawn = draw(state, moving=moving)
+    accuracy, regimes = (part.reshape(len(drawn.y), -1) for part in (drawn.predicted.accuracy, drawn.predicted.regime))
+    names = list(dict.fromkeys(regimes.ravel().tolist()))
+    at_target = crossing(drawn.samples, drawn.accuracy, target)
+    content = {
+        "x": {"field": x, "label": _label(x), "values": drawn.x.tolist()},
+        "y": {"field": "samples", "label": _label("samples"), "values": drawn.y.tolist()},
+        "accuracy": _rounded(accuracy),
         "names": names,
-        "regimes": [[names.index(name) for name in row] for row in made.told.regime.reshape(rows, -1).tolist()],
+        "regimes": [[names.index(name) for name in row] for row in regimes.tolist()],
         "laws": {name: _law(state, name) for name in names},
         "target": target,
-        "curve": {"samples": made.samples.tolist(), "accuracy": _rounded(made.accuracy[None])[0]},
-        "crossing": None if found is None else round(found),
+        "curve": {"samples": drawn.samples.tolist(), "accuracy": _rounded(drawn.accuracy[None])[0]},
+        "crossing": None if at_target is None else round(at_target),
     }
-    return json.dumps(told, allow_nan=False, separators=(",", ":")).encode()
+    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 
 def as_table(state: State) -> str:
     """The resting diagram as comma-separated values."""
-    made = draw(state, moving=False)
+    drawn = draw(state, moving=False)
     lines = [",".join([*state.values, "accuracy", "attention_accuracy", "regime", "valid"])]
-    told = made.told
-    places = [(x, y) for y in made.y for x in made.x]
-    for (x, y), accuracy, attention, regime, valid in zip(
-        places, told.accuracy, told.attention_accuracy, told.regime, told.valid, strict=True
-    ):
+    cells, predicted = [(x, y) for y in drawn.y for x in drawn.x], drawn.predicted
+    columns = (predicted.accuracy, predicted.attention_accuracy, predicted.regime, predicted.valid)
+    for (x, y), accuracy, attention, regime, valid in zip(cells, *columns, strict=True):
         setting = {**state.values, state.x: round(x), "samples": round(y)}
-        numbers = ["" if np.isnan(one) else f"{one:.4f}" for one in (accuracy, attention)]
-        words = [*numbers, regime, "true" if valid else "false"]
-        lines.append(",".join([*map(str, setting.values()), *words]))
+        numbers = ["" if np.isnan(value) else f"{value:.4f}" for value in (accuracy, attention)]
+        lines.append(",".join([*map(str, setting.values()), *numbers, regime, "true" if valid else "false"]))
     return "\n".join(lines) + "\n"
 
 
-def formula(state: State, regime: str, width: float) -> str:
+def formula(state: State, regime: str, width: float) -> Markup:
     """A regime's law in HTML with so many hidden units, or nothing where it has none."""
     law = law_of(regime, state.values["trigger"], width, state.values["activation"])
     text = "" if law is None else law.words.replace(">>", "≫")
-    return re.sub(r"([A-Za-z])\^([0-9.]+)", lambda m: f"{m[1]}<sup>{m[2]}</sup>", text)
+    return Markup(re.sub(r"([A-Za-z])\^([0-9.]+)", r"\1<sup>\2</sup>", str(escape(text))))
 
 
 def _law(state: State, name: str) -> dict[str, str]:
@@ -124,8 +120,8 @@ def _law(state: State, name: str) -> dict[str, str]:
     if name == "none":  # what a diagram leaves empty
         words = "orthonormal embeddings need at least as many dimensions as tokens"
         return {"name": "no such setting", "words": words, "formula": ""}
-    told = formula(state, name, _width_on_map(state))
-    return {"name": name.replace("_", " "), "words": REGIMES[name], "formula": told}
+    law = formula(state, name, _width_on_map(state))
+    return {"name": name.replace("_", " "), "words": REGIMES[name], "formula": law}
 
 
 def _width_on_map(state: State) -> int:
@@ -146,7 +142,7 @@ def _label(name: str) -> str:
 
 def _rounded(values: np.ndarray) -> list[list[float | None]]:
     rows = np.round(values, 3).tolist()
-    return [[None if one != one else one for one in row] for row in rows]
+    return [[None if math.isnan(value) else value for value in row] for row in rows]
 
 
 def warm_up() -> None:

@@ -1,6 +1,6 @@
-"""Measurements that pages ask for: one runs, others wait, any can be cancelled, none is lost.
+"""Measurements that pages order: one runs, others wait, any can be cancelled, none is lost.
 
-A thread hands orders to the worker process and notes what it says. Pages look at the notes.
+A thread sends orders to the worker process and records its progress, which pages show.
 """
 
 import itertools
@@ -21,7 +21,7 @@ from mnemoscope.ui.explorer.worker import Order, serve
 Stage = Literal["waiting", "running", "done", "cancelled", "failed"]
 # How many may wait, and how many that are over are still shown.
 MOST_WAITING, SHOWN = 20, 8
-SECONDS_BETWEEN_LOOKS = 0.1
+SECONDS_BETWEEN_POLLS = 0.1
 
 
 @dataclass
@@ -46,6 +46,18 @@ class Measurement:
         """Whether nothing more will come of it."""
         return self.stage not in ("waiting", "running")
 
+    @property
+    def status(self) -> str:
+        """How it stands, in words."""
+        trials = f"{int(self.done)} of {self.order.trials} trials"
+        return {
+            "waiting": "waiting",
+            "running": trials if self.done else "starting",
+            "done": self.message,
+            "cancelled": f"cancelled; {trials} kept",
+            "failed": self.message,
+        }[self.stage]
+
 
 class Measurements:
     """All orders of one server, on one store."""
@@ -63,28 +75,28 @@ class Measurements:
     def add(self, words: str, order: Order) -> Measurement:
         """Take an order on, or refuse one too many. The worker refuses what would take too long."""
         with self._changed:
-            if sum(one.stage == "waiting" for one in self._all) >= MOST_WAITING:
+            if sum(each.stage == "waiting" for each in self._all) >= MOST_WAITING:
                 raise SpecError("", f"expected at most {MOST_WAITING} waiting: cancel some first")
-            made = Measurement(next(self._numbers), words, order)
-            self._all.append(made)
-            over = [one for one in self._all if one.over]
+            measurement = Measurement(next(self._numbers), words, order)
+            self._all.append(measurement)
+            over = [other for other in self._all if other.over]
             for old in over[: max(0, len(over) - SHOWN)]:
                 self._all.remove(old)
             self._changed.notify_all()
-        return made
+        return measurement
 
     def cancel(self, number: int) -> None:
         """Stop one; what it has finished is kept."""
         with self._changed:
-            for one in self._all:
-                if one.number == number and not one.over:
-                    one.stop.set()
-                    if one.stage == "waiting":
-                        one.stage = "cancelled"
+            for measurement in self._all:
+                if measurement.number == number and not measurement.over:
+                    measurement.stop.set()
+                    if measurement.stage == "waiting":
+                        measurement.stage = "cancelled"
                     self._changed.notify_all()
 
-    def notes(self) -> list[Measurement]:
-        """All that are known, the latest first."""
+    def newest_first(self) -> list[Measurement]:
+        """All that are still shown."""
         with self._changed:
             return self._all[::-1]
 
@@ -92,21 +104,21 @@ class Measurements:
     def version(self) -> str:
         """Another word whenever one comes, goes, or changes its stage."""
         with self._changed:
-            return "-".join(f"{one.number}.{one.stage}" for one in self._all)
+            return "-".join(f"{each.number}.{each.stage}" for each in self._all)
 
     @property
     def finished(self) -> int:
         """How many trials the store has got by now; another number when there is more to show."""
         with self._changed:
-            return sum(int(one.done) for one in self._all)
+            return sum(int(each.done) for each in self._all)
 
     def close(self) -> int:
         """Stop the worker; how many orders were not finished."""
         with self._changed:
             self._closing = True
-            left = [one for one in self._all if not one.over]
-            for one in left:
-                one.stop.set()
+            left = [each for each in self._all if not each.over]
+            for measurement in left:
+                measurement.stop.set()
             self._changed.notify_all()
         self._thread.join(timeout=10)
         return len(left)
@@ -114,10 +126,10 @@ class Measurements:
     def _work(self) -> None:
         while True:
             with self._changed:
-                waiting = [one for one in self._all if one.stage == "waiting"]
+                waiting = [each for each in self._all if each.stage == "waiting"]
                 while not waiting and not self._closing:
                     self._changed.wait()
-                    waiting = [one for one in self._all if one.stage == "waiting"]
+                    waiting = [each for each in self._all if each.stage == "waiting"]
                 if self._closing:
                     break
                 now = waiting[0]
@@ -140,7 +152,7 @@ class Measurements:
                 self._end_worker()
                 now.stage = "cancelled"
                 return
-            if not line.poll(SECONDS_BETWEEN_LOOKS):
+            if not line.poll(SECONDS_BETWEEN_POLLS):
                 continue
             kind, value = line.recv()
             if kind == "at":
@@ -159,9 +171,9 @@ class Measurements:
         spec = order.specs[0]
         if len(order.specs) > 1:
             return f"{order.trials} trials on the curve, kept in the store"
-        found = [one for one in measured_points(spec, self.store) if one["samples"] == spec.samples]
-        told = Interval(*(found[0][name] for name in ("mean", "low", "high")))
-        return f"accuracy {told} over {found[0]['seeds']} seeds, kept in the store"
+        point = next(point for point in measured_points(spec, self.store) if point["samples"] == spec.samples)
+        accuracy = Interval(*(point[name] for name in ("mean", "low", "high")))
+        return f"accuracy {accuracy} over {point['seeds']} seeds, kept in the store"
 
     def _start_worker(self) -> Connection:
         if self._worker is None or not self._worker[0].is_alive():

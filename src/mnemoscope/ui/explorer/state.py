@@ -55,14 +55,14 @@ class State:
 
     def options(self, *without: str) -> str:
         """The setting as a command's options; what is a default is left out."""
-        told = {name: self.values[name] for name in RANGES}
-        told |= {name: self.values[name] for name in ("embedding", "trigger")}
+        options = {name: self.values[name] for name in RANGES}
+        options |= {name: self.values[name] for name in ("embedding", "trigger")}
         if self.values["width"] or "width" in without:
-            told["activation"] = self.values["activation"]
+            options["activation"] = self.values["activation"]
         for name in without:
-            told.pop(name)
+            options.pop(name)
         usual = Retrieval.model_fields
-        return " ".join(f"--{name} {value}" for name, value in told.items() if value != usual[name].default)
+        return " ".join(f"--{name} {value}" for name, value in options.items() if value != usual[name].default)
 
     @property
     def command(self) -> str:
@@ -88,14 +88,14 @@ class State:
 
 def read_state(words: Mapping[str, Any]) -> State:
     """A page's state from its address; what is missing is as on a first visit."""
-    told = {**FIRST, **{name: value for name, value in words.items() if name in FIRST}}
+    given = {**FIRST, **{name: value for name, value in words.items() if name in FIRST}}
     values: dict[str, Any] = {}
     for name, (low, high) in RANGES.items():
-        values[name] = read_option(name, whole(0 if name == "width" else low, high), told[name])
+        values[name] = read_option(name, whole(0 if name == "width" else low, high), given[name])
     for name, names in CHOICES.items():
-        values[name] = read_option(name, one_of(*names), told[name])
+        values[name] = read_option(name, one_of(*names), given[name])
     least = RANGES["width"][0]
     if 0 < values["width"] < least:
         raise SpecError("width", f"expected 0, or at least {least}, got {values['width']}")
-    target = read_option("target", between(0.01, 0.99), told["target"])
-    return State(values, target, read_option("x", one_of(*ACROSS), told["x"]))
+    target = read_option("target", between(0.01, 0.99), given["target"])
+    return State(values, target, read_option("x", one_of(*ACROSS), given["x"]))

@@ -13,19 +13,19 @@ from mnemoscope.ui.figures.canvas import open_canvas, plain_log_ticks, save
 Law = tuple[str, float, str]
 
 
-def draw_capacity(made: Capacities, path: Path) -> None:
+def draw_capacity(capacities: Capacities, path: Path) -> None:
     """Write the figure into a .png, .svg or .pdf file."""
-    save(make_figure(made, path), path)
+    save(make_figure(capacities, path), path)
 
 
-def make_figure(made: Capacities, path: Path | None = None) -> Any:
+def make_figure(capacities: Capacities, path: Path | None = None) -> Any:
     """One series of capacities as a matplotlib figure."""
     figure, axes = open_canvas(path, width=5.6, height=4.2)
-    spec = made.points[0].spec
-    right = criterion_name(made.points[0].criterion)
+    spec = capacities.points[0].spec
+    right = criterion_name(capacities.points[0].criterion)
     named = "all right" if right == "all" else f"{right} right"
-    draw_series(axes, made.points, f"{spec.method}, {named}", "C0")
-    draw_laws(axes, made.points)
+    draw_series(axes, capacities.points, f"{spec.method}, {named}", "C0")
+    draw_laws(axes, capacities.points)
     axes.set_title(f"{spec.form} memory", fontsize=10)
     axes.legend(fontsize=8)
     return figure
@@ -33,24 +33,25 @@ def make_figure(made: Capacities, path: Path | None = None) -> Any:
 
 def draw_series(axes: Any, points: Sequence[Capacity], label: str, color: str) -> None:
     """Capacities with their intervals, against the number of weights of a layer."""
-    known = [one for one in points if one.limits.estimate is not None]
+    known = [point for point in points if point.limits.estimate is not None]
     if not known:
         return
-    x = [layer(one) for one in known]
-    y = np.array([one.limits.estimate for one in known], float)
-    low = np.array([one.limits.low or one.limits.estimate for one in known], float)
-    high = np.array([one.limits.high or one.limits.estimate for one in known], float)
+    x = [layer(point) for point in known]
+    y = np.array([point.limits.estimate for point in known], float)
+    low = np.array([point.limits.low or point.limits.estimate for point in known], float)
+    high = np.array([point.limits.high or point.limits.estimate for point in known], float)
     axes.errorbar(x, y, yerr=[y - low, high - y], fmt="o", markersize=4, capsize=2, label=label, color=color)
 
 
-def layer(one: Capacity) -> int:
+def layer(capacity: Capacity) -> int:
     """d^2, r d or m d: what the laws count."""
-    return one.spec.dim * (one.spec.width or one.spec.rank or one.spec.dim)
+    spec = capacity.spec
+    return spec.dim * (spec.width or spec.rank or spec.dim)
 
 
 def draw_laws(axes: Any, points: Sequence[Capacity]) -> None:
     """The laws that speak of these memories, over the range of the points."""
-    sizes = [layer(one) for one in points]
+    sizes = [layer(point) for point in points]
     x = np.geomspace(min(sizes) / 1.3, max(sizes) * 1.3, 60)
     spec = points[0].spec
     name = "m d" if spec.width else "r d" if spec.rank else "d²"
@@ -62,12 +63,12 @@ def draw_laws(axes: Any, points: Sequence[Capacity]) -> None:
         if spec.full_rank:
             laws += [("all right, Hebbian", HEBBIAN_ALL, "-"), ("all right, best (conjectured)", BEST_LINEAR, ":")]
         for label, constant, style in laws:
-            items = np.array([items_by_law(float(one), constant) for one in x])
+            items = np.array([items_by_law(float(weights), constant) for weights in x])
             lines.append((f"{label}: {name} = {constant:g} N ln N", items, style))
     for label, items, style in lines:
         axes.plot(x, items, style, color="black", linewidth=0.9, label=label)
     drawn = [items for _, items, _ in lines]
-    drawn += [np.array([one.limits.estimate or np.nan for one in points], float)]
+    drawn += [np.array([point.limits.estimate or np.nan for point in points], float)]
     plain_log_ticks(axes, "x", x[0], x[-1])
     plain_log_ticks(axes, "y", *(float(f(np.concatenate(drawn))) for f in (np.nanmin, np.nanmax)))
     axes.set_xlabel(f"{name}, weights of a layer" if name != "d²" else "d², weights")

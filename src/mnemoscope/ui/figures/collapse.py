@@ -14,15 +14,15 @@ MARKS = ("o", "s", "^", "D", "v", "x")
 def draw_collapse(points: Sequence[Point], path: Path) -> None:
     """Write the figure into a file; its suffix says in which form."""
     figure, axes = open_canvas(path, width=8.4, height=3.6, columns=len(TITLES))
-    shapes = list(dict.fromkeys((one.spec.vocab, one.spec.dim) for one in points))
-    lengths = list(dict.fromkeys(one.spec.length for one in points))
+    shapes = list(dict.fromkeys((point.spec.vocab, point.spec.dim) for point in points))
+    lengths = list(dict.fromkeys(point.spec.length for point in points))
     for panel, (name, title) in zip(axes, TITLES.items(), strict=True):
         for row, (V, d) in enumerate(shapes):
             for column, L in enumerate(lengths):
-                some = [p for p in points if (p.spec.vocab, p.spec.dim, p.spec.length) == (V, d, L)]
+                series = [p for p in points if (p.spec.vocab, p.spec.dim, p.spec.length) == (V, d, L)]
                 panel.plot(
-                    [one.x for one in some],
-                    [one.shares[name].mean for one in some],
+                    [point.x for point in series],
+                    [point.shares[name].mean for point in series],
                     color=COLOURS[row % len(COLOURS)],
                     marker=MARKS[column % len(MARKS)],
                     markersize=4,

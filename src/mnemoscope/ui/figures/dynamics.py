@@ -7,18 +7,18 @@ from mnemoscope.experiments.dynamics import Dynamics
 from mnemoscope.ui.figures.canvas import open_canvas, save
 
 
-def draw_dynamics(made: Dynamics, path: Path) -> None:
+def draw_dynamics(dynamics: Dynamics, path: Path) -> None:
     """Write the figure into a .png, .svg or .pdf file."""
-    save(make_figure(made, path), path)
+    save(make_figure(dynamics, path), path)
 
 
-def make_figure(made: Dynamics, path: Path | None = None) -> Any:
+def make_figure(dynamics: Dynamics, path: Path | None = None) -> Any:
     """The run as a matplotlib figure."""
     figure, (left, right) = open_canvas(path, width=9.0, height=3.8, columns=2, share=False)
-    course = made.course
+    course = dynamics.course
     left.plot(course.loss, linewidth=1.2)
     names = ("ln(RD)", "ln D", "0")
-    for name, stage in zip(names, made.stages, strict=True):
+    for name, stage in zip(names, dynamics.stages, strict=True):
         left.axhline(stage.level, color="black", linewidth=0.6, linestyle=":")
         left.annotate(
             name, (1, stage.level), (3, 0), ("axes fraction", "data"), "offset points", va="center", fontsize=8

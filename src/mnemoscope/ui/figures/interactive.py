@@ -1,7 +1,7 @@
-"""A drawn figure for the browser: what Matplotlib was told to draw, told to Plotly.
+"""A Matplotlib figure turned into Plotly data, for the browser.
 
-Studies draw once, and both the picture on paper and the one to point at come from that. Only what
-they use is read: lines, error bars, bars, one image to a panel, level lines, bands, and texts.
+Studies draw once; the picture on paper and the interactive one both come from that. Only what
+they use is converted: lines, error bars, bars, one image to a panel, level lines, bands, and texts.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def as_plotly(figure: Any) -> Data:
         left = at * (each + GAP)
         layout[f"xaxis{number}"] = {**_axis(axes, "x"), "domain": [left, left + each], "anchor": f"y{number}"}
         layout[f"yaxis{number}"] = {**_axis(axes, "y"), "anchor": f"x{number}"}
-        traces += [{**one, "xaxis": f"x{number}", "yaxis": f"y{number}"} for one in _traces(axes)]
+        traces += [{**trace, "xaxis": f"x{number}", "yaxis": f"y{number}"} for trace in _traces(axes)]
         layout["shapes"] += _shapes(axes, number)
         layout["annotations"] += _texts(axes, number)
         layout["showlegend"] |= axes.get_legend() is not None
@@ -48,15 +48,15 @@ def as_plotly(figure: Any) -> Data:
 
 
 def _named_once(traces: list[Data]) -> list[Data]:
-    """What looks the same and has the same name in several panels is named, and hidden, as one."""
-    told: list[Data] = []
-    for one in traces:
-        looks = {key: one.get(key) for key in ("name", "type", "mode", "line", "marker")}
-        if looks in told:
-            one["showlegend"] = False
+    """Traces of the same look and name in several panels share one entry of the legend."""
+    named: list[Data] = []
+    for trace in traces:
+        looks = {key: trace.get(key) for key in ("name", "type", "mode", "line", "marker")}
+        if looks in named:
+            trace["showlegend"] = False
         else:
-            told.append(looks)
-        one["legendgroup"] = str(told.index(looks))
+            named.append(looks)
+        trace["legendgroup"] = str(named.index(looks))
     return traces
 
 
@@ -68,7 +68,7 @@ def _axis(axes: Any, name: str) -> Data:
     low, high = getattr(axes, f"get_{name}lim")()
     log = getattr(axes, f"get_{name}scale")() == "log"
     ends = np.log10([low, high]) if log else np.array([low, high])
-    made: Data = {
+    axis_layout: Data = {
         "title": {"text": axis.get_label_text()},
         "type": "log" if log else "linear",
         "range": ends.tolist(),
@@ -78,8 +78,8 @@ def _axis(axes: Any, name: str) -> Data:
     if isinstance(locator, FixedLocator):
         ticks = [float(value) for value in locator()]
         words = axis.get_major_formatter().format_ticks(ticks)
-        made |= {"tickvals": ticks, "ticktext": [word.replace("\n", "<br>") for word in words]}
-    return made
+        axis_layout |= {"tickvals": ticks, "ticktext": [word.replace("\n", "<br>") for word in words]}
+    return axis_layout
 
 
 def _traces(axes: Any) -> Iterator[Data]:
@@ -116,7 +116,7 @@ def _traces(axes: Any) -> Iterator[Data]:
             heights = np.asarray(line.get_ydata(), float)
             yield {**_line(line), **_name(group.get_label()), "error_y": _errors(group, heights)}
         elif isinstance(group, ErrorbarContainer):
-            own |= {id(cap) for cap in group[1]}  # of bars, told with them
+            own |= {id(cap) for cap in group[1]}  # of bars, converted with them
     for line in axes.get_lines():
         if id(line) not in own and all(_in_data(line, axes)):
             yield {**_line(line), **_name(line.get_label())}
@@ -237,12 +237,12 @@ def _name(label: Any) -> Data:
 
 def _plain(values: Any) -> list[Any]:
     """Numbers as JSON has them: what is not finite is nothing."""
-    told = np.asarray(values, float)
+    numbers = np.asarray(values, float)
     # Six digits are more than a screen shows.
-    rounded = [None if not np.isfinite(one) else float(f"{one:.6g}") for one in told.ravel()]
-    if told.ndim < 2:
+    rounded = [None if not np.isfinite(number) else float(f"{number:.6g}") for number in numbers.ravel()]
+    if numbers.ndim < 2:
         return rounded
-    wide = told.shape[1]
+    wide = numbers.shape[1]
     return [rounded[first : first + wide] for first in range(0, len(rounded), wide)]
 
 

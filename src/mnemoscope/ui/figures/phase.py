@@ -14,30 +14,30 @@ from mnemoscope.spec import LETTERS
 from mnemoscope.ui.figures.canvas import open_canvas, plain, save
 
 
-def draw_phase(made: PhaseDiagram, path: Path) -> None:
+def draw_phase(diagram: PhaseDiagram, path: Path) -> None:
     """Write the diagram into a file: .png, .svg or .pdf for paper, .html for a browser."""
     if path.suffix == ".html":
-        _draw_page(made, path)
+        _draw_page(diagram, path)
     else:
-        save(make_figure(made, path), path)
+        save(make_figure(diagram, path), path)
 
 
-def make_figure(made: PhaseDiagram, path: Path | None = None) -> Any:
+def make_figure(diagram: PhaseDiagram, path: Path | None = None) -> Any:
     """The diagram as a matplotlib figure."""
     figure, axes = open_canvas(path, width=6.4, height=4.8)
-    x, y = _edges(made.x.values), _edges(made.y.values)
-    shown, words = _shown(made)
+    x, y = _edges(diagram.x.values), _edges(diagram.y.values)
+    shown, words = _shown(diagram)
     mesh = axes.pcolormesh(x, y, shown, vmin=0, vmax=1, cmap="viridis")
     axes.set_facecolor("#dddddd")  # where nothing was run
     axes.set_xscale("log")
     axes.set_yscale("log")
-    for values, style, name in ((made.accuracy, "-", "measured"), (made.predicted, "--", "predicted")):
+    for values, style, name in ((diagram.accuracy, "-", "measured"), (diagram.predicted, "--", "predicted")):
         if not np.isnan(values).all():
-            _contour(axes, made, values, style)
+            _contour(axes, diagram, values, style)
             axes.plot([], [], f"w{style}", label=name)
-    for (x0, y0), (x1, y1) in regime_edges(made):
+    for (x0, y0), (x1, y1) in regime_edges(diagram):
         axes.plot([x0, x1], [y0, y1], color="black", linewidth=0.8)
-    for name, (across, up) in regime_places(made).items():
+    for name, (across, up) in regime_places(diagram).items():
         axes.text(
             across,
             up,
@@ -49,68 +49,74 @@ def make_figure(made: PhaseDiagram, path: Path | None = None) -> Any:
         )
     axes.set_xlim(x[0], x[-1])
     axes.set_ylim(y[0], y[-1])
-    for name, axis, field in (("x", axes.xaxis, made.x.field), ("y", axes.yaxis, made.y.field)):
+    for name, axis, field in (("x", axes.xaxis, diagram.x.field), ("y", axes.yaxis, diagram.y.field)):
         getattr(axes, f"set_{name}label")(f"{field} ({LETTERS[field]})" if field in LETTERS else field)
-        values = made.x.values if name == "x" else made.y.values
+        values = diagram.x.values if name == "x" else diagram.y.values
         axis.set_ticks(values[:: -(-len(values) // 8)], minor=False)
         axis.set_ticks([], minor=True)
         axis.set_major_formatter(lambda value, _: plain(float(value)))
     legend = axes.legend(fontsize=8, facecolor="#555555", labelcolor="white", loc="lower left")
-    legend.set_title(f"accuracy {made.target:g}", prop={"size": 8})
+    legend.set_title(f"accuracy {diagram.target:g}", prop={"size": 8})
     legend.get_title().set_color("white")
     figure.colorbar(mesh, ax=axes, label=words)
     return figure
 
 
-def _shown(made: PhaseDiagram) -> tuple[np.ndarray, str]:
+def _shown(diagram: PhaseDiagram) -> tuple[np.ndarray, str]:
     """What the colours mean: what was measured, or theory where nothing was."""
-    if np.isnan(made.accuracy).all():
-        return made.predicted, "predicted accuracy"
-    return made.accuracy, "accuracy"
+    if np.isnan(diagram.accuracy).all():
+        return diagram.predicted, "predicted accuracy"
+    return diagram.accuracy, "accuracy"
 
 
-def _contour(axes: Any, made: PhaseDiagram, values: np.ndarray, style: str) -> None:
+def _contour(axes: Any, diagram: PhaseDiagram, values: np.ndarray, style: str) -> None:
     """The contour at the target; along columns alone where cells were left out."""
     if min(values.shape) > 1 and not np.isnan(values).any():
         axes.contour(
-            made.x.values, made.y.values, values, [made.target], colors="white", linestyles=style, linewidths=1.6
+            diagram.x.values,
+            diagram.y.values,
+            values,
+            [diagram.target],
+            colors="white",
+            linestyles=style,
+            linewidths=1.6,
         )
         return
-    line = replace(made, accuracy=values).contour()
-    there = [(a, b) for a, b in zip(made.x.values, line, strict=True) if b is not None]
+    line = replace(diagram, accuracy=values).contour()
+    there = [(a, b) for a, b in zip(diagram.x.values, line, strict=True) if b is not None]
     if there:
         axes.plot(*zip(*there, strict=True), f"w{style}", linewidth=1.6, marker=".")
 
 
-def predicted_contour(made: PhaseDiagram) -> list[float | None]:
+def predicted_contour(diagram: PhaseDiagram) -> list[float | None]:
     """Where predicted accuracy crosses the target, column by column."""
-    return replace(made, accuracy=made.predicted).contour()
+    return replace(diagram, accuracy=diagram.predicted).contour()
 
 
-def regime_edges(made: PhaseDiagram) -> list[tuple[tuple[float, float], tuple[float, float]]]:
+def regime_edges(diagram: PhaseDiagram) -> list[tuple[tuple[float, float], tuple[float, float]]]:
     """Sides of cells between which the predicted regime changes."""
-    x, y = _edges(made.x.values), _edges(made.y.values)
-    rows, columns = len(made.regimes), len(made.regimes[0])
+    x, y = _edges(diagram.x.values), _edges(diagram.y.values)
+    rows, columns = len(diagram.regimes), len(diagram.regimes[0])
     lines = []
     for r in range(rows):
         for c in range(columns):
-            here = made.regimes[r][c]
-            if c + 1 < columns and made.regimes[r][c + 1] != here:
+            here = diagram.regimes[r][c]
+            if c + 1 < columns and diagram.regimes[r][c + 1] != here:
                 lines.append(((x[c + 1], y[r]), (x[c + 1], y[r + 1])))
-            if r + 1 < rows and made.regimes[r + 1][c] != here:
+            if r + 1 < rows and diagram.regimes[r + 1][c] != here:
                 lines.append(((x[c], y[r + 1]), (x[c + 1], y[r + 1])))
     return lines
 
 
-def regime_places(made: PhaseDiagram) -> dict[str, tuple[float, float]]:
+def regime_places(diagram: PhaseDiagram) -> dict[str, tuple[float, float]]:
     """For every predicted regime, the cell of it that is nearest to its middle."""
     places = {}
-    regimes = np.array(made.regimes)
+    regimes = np.array(diagram.regimes)
     for name in dict.fromkeys(regimes.ravel().tolist()):
         rows, columns = np.nonzero(regimes == name)
         away = (rows - np.median(rows)) ** 2 + (columns - np.median(columns)) ** 2
         best = int(np.argmin(away))
-        places[name] = (made.x.values[int(columns[best])], made.y.values[int(rows[best])])
+        places[name] = (diagram.x.values[int(columns[best])], diagram.y.values[int(rows[best])])
     return places
 
 
@@ -124,14 +130,14 @@ def _edges(values: Sequence[float]) -> list[float]:
     return np.exp([ends[0], *between, ends[1]]).tolist()
 
 
-def _draw_page(made: PhaseDiagram, path: Path) -> None:
+def _draw_page(diagram: PhaseDiagram, path: Path) -> None:
     """One self-contained page: nothing is fetched when it is opened."""
     need("pages")
     import plotly.graph_objects as go
 
-    x, y = list(made.x.values), list(made.y.values)
-    texts = [[_hover(made, r, c) for c in range(len(x))] for r in range(len(y))]
-    values, words = _shown(made)
+    x, y = list(diagram.x.values), list(diagram.y.values)
+    texts = [[_hover(diagram, r, c) for c in range(len(x))] for r in range(len(y))]
+    values, words = _shown(diagram)
     shown = [[None if np.isnan(value) else value for value in row] for row in values]
     heat = go.Heatmap(
         x=x,
@@ -145,11 +151,18 @@ def _draw_page(made: PhaseDiagram, path: Path) -> None:
         colorbar={"title": words},
     )
     figure: Any = go.Figure(heat)
-    for line, dash, name in ((made.contour(), "solid", "measured"), (predicted_contour(made), "dash", "predicted")):
+    for line, dash, name in (
+        (diagram.contour(), "solid", "measured"),
+        (predicted_contour(diagram), "dash", "predicted"),
+    ):
         figure.add_scatter(
-            x=x, y=line, mode="lines", name=f"{name}, accuracy {made.target:g}", line={"dash": dash, "color": "white"}
+            x=x,
+            y=line,
+            mode="lines",
+            name=f"{name}, accuracy {diagram.target:g}",
+            line={"dash": dash, "color": "white"},
         )
-    edges = regime_edges(made)
+    edges = regime_edges(diagram)
     figure.add_scatter(
         x=[value for (x0, _), (x1, _) in edges for value in (x0, x1, None)],
         y=[value for (_, y0), (_, y1) in edges for value in (y0, y1, None)],
@@ -158,7 +171,7 @@ def _draw_page(made: PhaseDiagram, path: Path) -> None:
         hoverinfo="skip",
         line={"color": "black", "width": 1},
     )
-    for name, (across, up) in regime_places(made).items():
+    for name, (across, up) in regime_places(diagram).items():
         # On an axis in logarithms an annotation's place is a logarithm.
         figure.add_annotation(
             x=float(np.log10(across)),
@@ -168,7 +181,7 @@ def _draw_page(made: PhaseDiagram, path: Path) -> None:
             bgcolor="rgba(255,255,255,0.6)",
             font={"size": 11},
         )
-    for name, axis in (("xaxis", made.x), ("yaxis", made.y)):
+    for name, axis in (("xaxis", diagram.x), ("yaxis", diagram.y)):
         ticks = list(axis.values[:: -(-len(axis.values) // 10)])
         edges = np.log10(_edges(axis.values))
         figure.update_layout(
@@ -184,7 +197,7 @@ def _draw_page(made: PhaseDiagram, path: Path) -> None:
         )
     figure.update_layout(
         legend={"bgcolor": "rgba(80,80,80,0.6)", "font": {"color": "white"}, "x": 0.01, "y": 0.01},
-        title=_title(made),
+        title=_title(diagram),
         template="plotly_white",
         height=680,
     )
@@ -192,28 +205,28 @@ def _draw_page(made: PhaseDiagram, path: Path) -> None:
         figure.write_html(part, include_plotlyjs=True, full_html=True)
 
 
-def _title(made: PhaseDiagram) -> str:
+def _title(diagram: PhaseDiagram) -> str:
     """What is held while the axes vary."""
-    if not made.trials:
+    if not diagram.trials:
         return "Recall"
-    spec = made.trials[0].spec
+    spec = diagram.trials[0].spec
     held = [
         f"{letter}={getattr(spec, name):,}"
         for name, letter in LETTERS.items()
-        if name not in (made.x.field, made.y.field) and (name != "width" or spec.width)
+        if name not in (diagram.x.field, diagram.y.field) and (name != "width" or spec.width)
     ]
-    return f"Recall at {' '.join(held)}, up to {made.seeds.max():.0f} seeds a cell"
+    return f"Recall at {' '.join(held)}, up to {diagram.seeds.max():.0f} seeds a cell"
 
 
-def _hover(made: PhaseDiagram, r: int, c: int) -> str:
+def _hover(diagram: PhaseDiagram, r: int, c: int) -> str:
     """What a cell says of itself."""
     return "<br>".join(
         (
-            f"{made.x.field} {made.x.values[c]:,}",
-            f"{made.y.field} {made.y.values[r]:,}",
-            f"measured {_text(made.accuracy[r, c])} ({made.seeds[r, c]:.0f} seeds)",
-            f"predicted {_text(made.predicted[r, c])}",
-            made.regimes[r][c],
+            f"{diagram.x.field} {diagram.x.values[c]:,}",
+            f"{diagram.y.field} {diagram.y.values[r]:,}",
+            f"measured {_text(diagram.accuracy[r, c])} ({diagram.seeds[r, c]:.0f} seeds)",
+            f"predicted {_text(diagram.predicted[r, c])}",
+            diagram.regimes[r][c],
         )
     )
 

@@ -11,24 +11,24 @@ from mnemoscope.ui.figures.canvas import open_canvas, save
 COLOURS = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#CC79A7", "#BBBBBB", "#D55E00", "#7FA8D9")
 
 
-def draw_regimes(made: RegimeMap, path: Path) -> None:
+def draw_regimes(regimes: RegimeMap, path: Path) -> None:
     """Write the map into a file; its suffix says in which form."""
     figure, axes = open_canvas(path, width=6.4, height=4.4)
-    shades = [(1.0, 1.0, 1.0), *(_rgb(colour) for colour in COLOURS[: len(made.laws)])]
-    picture = np.array(shades)[made.binding + 1]
-    edges = (made.dim[0], made.dim[-1], made.samples[0], made.samples[-1])
+    shades = [(1.0, 1.0, 1.0), *(_rgb(colour) for colour in COLOURS[: len(regimes.laws)])]
+    picture = np.array(shades)[regimes.binding + 1]
+    edges = (regimes.dim[0], regimes.dim[-1], regimes.samples[0], regimes.samples[-1])
     axes.imshow(picture, origin="lower", extent=edges, aspect="auto", interpolation="nearest")
-    for at, name in [(-1, "recall"), *((k, law.name) for k, law in enumerate(made.laws))]:
-        rows, columns = np.nonzero(made.binding == at)
-        if len(rows) < 0.01 * made.binding.size:
+    for at, name in [(-1, "recall"), *((k, law.name) for k, law in enumerate(regimes.laws))]:
+        rows, columns = np.nonzero(regimes.binding == at)
+        if len(rows) < 0.01 * regimes.binding.size:
             continue
         # The label goes to the place of its region that is nearest to the region's middle.
-        y, x = made.samples[rows], made.dim[columns]
+        y, x = regimes.samples[rows], regimes.dim[columns]
         spot = np.argmin((x - np.median(x)) ** 2 + ((y - np.median(y)) / 2) ** 2)
         axes.text(x[spot], y[spot], name.replace("_", " "), ha="center", va="center", fontsize=9)
     axes.set_xlabel(r"$\log_V d$")
     axes.set_ylabel(r"$\log_V N$")
-    axes.set_title(rf"Which noise binds, $L = V^{{{made.length:g}}}$ (leading powers)", fontsize=10)
+    axes.set_title(rf"Which noise binds, $L = V^{{{regimes.length:g}}}$ (leading powers)", fontsize=10)
     save(figure, path)
 
 

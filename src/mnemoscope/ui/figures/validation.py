@@ -35,9 +35,9 @@ NOTES = {
 }
 
 
-def page(head: str, told: Mapping[str, tuple[Agreement, Sequence[Compared]]]) -> str:
+def page(head: str, comparisons: Mapping[str, tuple[Agreement, Sequence[Compared]]]) -> str:
     """The whole page."""
-    parts = [section(name, agreement, rows) for name, (agreement, rows) in told.items()]
+    parts = [section(name, agreement, rows) for name, (agreement, rows) in comparisons.items()]
     return "\n\n".join(["# Theory against simulation", f"Made by {head}.", *parts]) + "\n"
 
 
@@ -67,17 +67,17 @@ def _table(name: str, found: Sequence[Compared]) -> list[str]:
     head += ["bound" if name == "bound" else "predicted", "observed"]
     head += last.get(name, ["error", "regime"])
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for one in found:
-        spec = one.spec
+    for row in found:
+        spec = row.spec
         cells = [_kind(spec), f"{spec.vocab}", f"{spec.dim}", f"{spec.length}"]
         cells += [] if searched else [f"{spec.samples}"]
-        cells += [one.name] if many else []
-        cells += [_number(one.predicted), _number(one.observed)]
+        cells += [row.name] if many else []
+        cells += [_number(row.predicted), _number(row.observed)]
         if name == "terms":
-            off, error = amplitude_off(one)
+            off, error = amplitude_off(row)
             cells += [f"{off:+.3f}", f"{error:.3f}"]
         else:
-            cells += [_number(one.error)] + ([one.note] if one.note else [])
+            cells += [_number(row.error)] + ([row.note] if row.note else [])
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 

@@ -14,9 +14,9 @@ let measured = { of: "", points: [] };
 
 const value = (name) => Number(byId(name).value);
 const settingOf = (text) => {
-  const told = new URLSearchParams(text);
-  for (const name of ["samples", "target", "x"]) told.delete(name);
-  return told.toString();
+  const query = new URLSearchParams(text);
+  for (const name of ["samples", "target", "x"]) query.delete(name);
+  return query.toString();
 };
 
 // ---- numbers and sliders ---------------------------------------------------------------------
@@ -104,9 +104,9 @@ async function fetchJson(address) {
     throw new Error("The server does not answer.");
   }
   reachable(true);
-  const told = await answer.json();
-  if (!answer.ok) throw new Error(told.message);
-  return told;
+  const content = await answer.json();
+  if (!answer.ok) throw new Error(content.message);
+  return content;
 }
 
 async function ask() {
@@ -120,10 +120,10 @@ async function ask() {
   try {
     // The fine one may have come first: then this one would only blur it.
     if (map.dataset.settled !== now) {
-      const told = await fetchJson(`/map.json?${now}&moving=1`);
+      const diagram = await fetchJson(`/map.json?${now}&moving=1`);
       answered = performance.now();
       if (map.dataset.settled !== words) {
-        show(told);
+        show(diagram);
         map.dataset.took = (performance.now() - asked).toFixed(1);
       }
     }
@@ -137,7 +137,7 @@ async function ask() {
 
 async function rest() {
   const now = words;
-  htmx.ajax("GET", `/told?${now}`, "#told");
+  htmx.ajax("GET", `/prediction?${now}`, "#prediction");
   try {
     const [fine] = await Promise.all([fetchJson(`/map.json?${now}`), look(now)]);
     if (now !== words) return;  // it moved on meanwhile
@@ -160,9 +160,9 @@ async function look(now) {
 // ---- drawing ---------------------------------------------------------------------------------
 const PLAIN = { responsive: true, displayModeBar: false };
 
-function show(told) {
-  shown = told;
-  const { data, layout } = mapFigure(told, value(told.x.field), value("samples"));
+function show(diagram) {
+  shown = diagram;
+  const { data, layout } = mapFigure(diagram, value(diagram.x.field), value("samples"));
   Plotly.react(map, data, layout, PLAIN);
   drawCurve();
   describe(null);
@@ -286,10 +286,10 @@ byId("link").addEventListener("click", () => copy(byId("link"), location.href));
 byId("figure").addEventListener("click", () => {
   if (!shown) return;
   const { data, layout } = mapFigure(shown, value(shown.x.field), value("samples"));
-  const told = new URLSearchParams(words);
+  const query = new URLSearchParams(words);
   const held = [["V", "vocab"], ["d", "dim"], ["L", "length"], ["m", "width"]]
-    .filter(([, name]) => name !== shown.x.field && told.get(name) !== "0")
-    .map(([letter, name]) => `${letter} = ${told.get(name)}`);
+    .filter(([, name]) => name !== shown.x.field && query.get(name) !== "0")
+    .map(([letter, name]) => `${letter} = ${query.get(name)}`);
   layout.title = { text: `Predicted accuracy, ${held.join(", ")}; dashed: ${shown.target}`,
     font: { size: 14 } };
   layout.margin = { ...layout.margin, t: 44 };

@@ -1,4 +1,4 @@
-// The explorer's two figures, as Plotly takes them, from what the server told. Nothing is changed here.
+// The explorer's two figures, as Plotly takes them, from the server's answer, which is not changed here.
 
 const ticks = (low, high, firsts) => {
   const found = [];
@@ -16,11 +16,11 @@ const axis = (side, firsts = innerWidth < 640 ? [1] : [1, 2, 5]) => ({ type: "lo
   ...ticks(side.values[0], side.values.at(-1), firsts) });
 
 // Lines between cells of different regimes, and a place near each region's middle for its name.
-function regions(told) {
+function regions(diagram) {
   const edge = (values, at) => at < 0 ? values[0] : at + 1 >= values.length ? values.at(-1)
     : Math.sqrt(values[at] * values[at + 1]);
   const x = [], y = [], places = new Map();
-  const grid = told.regimes, X = told.x.values, Y = told.y.values;
+  const grid = diagram.regimes, X = diagram.x.values, Y = diagram.y.values;
   grid.forEach((row, r) => row.forEach((name, c) => {
     if (c + 1 < row.length && row[c + 1] !== name) {
       x.push(edge(X, c), edge(X, c), null);
@@ -44,7 +44,7 @@ function regions(told) {
       const [c, r] = middle(cells);
       // Near a side, a name leans inwards.
       const side = (at, count) => (at < 0.15 * count ? 0 : at > 0.85 * count ? 2 : 1);
-      return { x: Math.log10(X[c]), y: Math.log10(Y[r]), text: told.laws[told.names[name]].name,
+      return { x: Math.log10(X[c]), y: Math.log10(Y[r]), text: diagram.laws[diagram.names[name]].name,
         xanchor: ["left", "center", "right"][side(c, X.length)],
         yanchor: ["bottom", "middle", "top"][side(r, Y.length)], showarrow: false,
         bgcolor: "rgba(255,255,255,0.72)", font: { size: 11, color: "#1b1f24" } };
@@ -53,37 +53,37 @@ function regions(told) {
 }
 
 // The map, with a cross at these two numbers.
-export function mapFigure(told, x, N) {
-  const lines = regions(told);
+export function mapFigure(diagram, x, N) {
+  const lines = regions(diagram);
   const cross = { x: [x], y: [N] };
   const mark = (size, width, color) => ({ type: "scatter", mode: "markers", ...cross,
     hoverinfo: "skip", cliponaxis: false,
     marker: { symbol: "cross-thin", size, line: { width, color } } });
   const data = [
-    { type: "heatmap", x: told.x.values, y: told.y.values, z: told.accuracy, zmin: 0, zmax: 1,
+    { type: "heatmap", x: diagram.x.values, y: diagram.y.values, z: diagram.accuracy, zmin: 0, zmax: 1,
       colorscale: "Viridis", zsmooth: "best", hoverinfo: "none",
       colorbar: { thickness: 10, title: { text: "accuracy", side: "right" } } },
-    { type: "contour", x: told.x.values, y: told.y.values, z: told.accuracy, showscale: false,
-      autocontour: false, hoverinfo: "skip", name: `accuracy ${told.target}`,
-      contours: { start: told.target, end: told.target, size: 1, coloring: "none" },
+    { type: "contour", x: diagram.x.values, y: diagram.y.values, z: diagram.accuracy, showscale: false,
+      autocontour: false, hoverinfo: "skip", name: `accuracy ${diagram.target}`,
+      contours: { start: diagram.target, end: diagram.target, size: 1, coloring: "none" },
       line: { color: "#fff", width: 2.5, dash: "dash" } },
     { type: "scatter", mode: "lines", x: lines.x, y: lines.y, hoverinfo: "skip",
       line: { color: "rgba(140,140,140,0.9)", width: 1 } },
     mark(18, 5, "#fff"), mark(16, 2.5, palette().warm),
   ];
-  const layout = figureLayout({ xaxis: axis(told.x), yaxis: axis(told.y), showlegend: false,
+  const layout = figureLayout({ xaxis: axis(diagram.x), yaxis: axis(diagram.y), showlegend: false,
     annotations: lines.names, hovermode: false, dragmode: false });
   return { data, layout };
 }
 
 // Accuracy against N, with measured points and their intervals, and dotted lines at the cross' N and
 // at the contour's accuracy.
-export function curveFigure(told, points, N) {
+export function curveFigure(diagram, points, N) {
   const { accent, warm, soft } = palette();
-  const side = { label: "N, samples", values: told.y.values };
+  const side = { label: "N, samples", values: diagram.y.values };
   const data = [
-    { type: "scatter", mode: "lines", name: "predicted", x: told.curve.samples,
-      y: told.curve.accuracy, line: { color: accent, width: 2.5 },
+    { type: "scatter", mode: "lines", name: "predicted", x: diagram.curve.samples,
+      y: diagram.curve.accuracy, line: { color: accent, width: 2.5 },
       hovertemplate: "N = %{x:,}<br>predicted %{y:.3f}<extra></extra>" },
     { type: "scatter", mode: "markers", name: "measured", x: points.map((one) => one.samples),
       y: points.map((one) => one.mean), marker: { color: warm, size: 8 },
@@ -98,7 +98,7 @@ export function curveFigure(told, points, N) {
     yaxis: { range: [-0.03, 1.03], title: { text: "accuracy" }, gridcolor: palette().line,
       zeroline: false, fixedrange: true },
     margin: { l: 62, r: 16, t: 34, b: 46 }, dragmode: false,
-    shapes: [line({ xref: "paper", x0: 0, x1: 1, y0: told.target, y1: told.target }),
+    shapes: [line({ xref: "paper", x0: 0, x1: 1, y0: diagram.target, y1: diagram.target }),
       line({ yref: "paper", y0: 0, y1: 1, x0: N, x1: N })],
     legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" }, showlegend: true });
   return { data, layout };

@@ -33,9 +33,9 @@
   // Words that are longer than their place, in letters of so many pixels, go on in a new line.
   function wrap(text, pixels, size) {
     const most = Math.floor(pixels / (0.56 * size));
-    return text.split(" ").reduce((told, word) => {
-      const line = told.split("<br>").pop();
-      return line.length + word.length + 1 > most ? `${told}<br>${word}` : `${told} ${word}`;
+    return text.split(" ").reduce((wrapped, word) => {
+      const line = wrapped.split("<br>").pop();
+      return line.length + word.length + 1 > most ? `${wrapped}<br>${word}` : `${wrapped} ${word}`;
     });
   }
 
