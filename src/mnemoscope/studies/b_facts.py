@@ -186,7 +186,8 @@ STUDY = Study(
     expected="0.15 facts a parameter (the authors' guide line)",
     rule="Limits of all base seeds' seeds in one. Power of the parameters in the facts learned to "
     "99 % within 2^13 steps at a rate of 0.01 or 0.003 (quick: 2^10, 0.01), with heads of two "
-    "dimensions and d from 16 to 128 (quick: 8 and 12): supported if its 95 % interval lies within 0.9 to 1.1, refuted if it lies "
+    "dimensions and d from 16 to 128 (quick: 8 and 12): supported if its 95 % interval lies within 0.9 to 1.1, "
+    "refuted if it lies "
     "outside.",
     measure=measure,
     judge=judge,
