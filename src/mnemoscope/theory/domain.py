@@ -25,7 +25,7 @@ import numpy as np
 
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.validators import Measure
-from mnemoscope.theory.derived import missing, underived
+from mnemoscope.theory.registry import missing, underived
 from mnemoscope.theory.spec_grid import Number, Sizes, SpecGrid
 
 QUANTITIES: dict[str, tuple[tuple[str, ...], Callable[[Any], Number]]] = {
@@ -278,14 +278,13 @@ OPTIONS = {
 
 def choices_of(sizes: Sizes) -> dict[str, str]:
     """What a setting chooses, by the names that rows are about."""
-    hidden = sizes.hidden if isinstance(sizes, SpecGrid) else sizes.width > 0
-    told = {
-        "model": (MLP if hidden else BARE)[0],
+    choices = {
+        "model": (MLP if sizes.hidden else BARE)[0],
         "embedding": sizes.embedding,
         "trigger": sizes.trigger,
-        "attention": "learned" if isinstance(sizes, SpecGrid) else sizes.attention,
+        "attention": sizes.attention,
     }
-    return told | ({"activation": sizes.activation} if hidden else {})
+    return choices | ({"activation": sizes.activation} if sizes.hidden else {})
 
 
 def domain_of(sizes: Sizes, measure: Measure = "accuracy") -> Domain | None:
@@ -308,7 +307,7 @@ def doubts(spec: Sizes, measure: Measure = "accuracy") -> list[str]:
     row = domain_of(spec, measure)
     if row is not None:
         return list(row.doubts(spec))
-    return [missing(spec.embedding, spec.activation, True) or "no law is about this setting"]
+    return [missing(spec)[1] or "no law is about this setting: it was not held against simulation"]
 
 
 def domains_with(spec: Retrieval, given: Collection[str]) -> list[Domain]:
