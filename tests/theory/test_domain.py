@@ -146,6 +146,15 @@ def test_the_command_prints_the_table(capsys: pytest.CaptureFixture[str]):
     assert "V >= 64" in shown
 
 
+def test_long_sequences_on_the_sphere_are_outside():
+    """Attention came out 0.12 low here while the number was called valid."""
+    spec = Retrieval(vocab=128, dim=20, length=32, samples=644, embedding="sphere")
+    assert not predict(spec).valid
+    assert "L/V = 0.25 on the sphere" in predict(spec).notes[0]
+    assert predict(spec.replace(length=25)).valid
+    assert predict(spec.replace(embedding="gaussian")).valid
+
+
 def laws(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
     assert main(["predict", "--domain", "--json", *words]) == 0
     return [row["law"] for row in json.loads(capsys.readouterr().out)["domains"]]
@@ -154,6 +163,7 @@ def laws(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
 def test_a_question_lists_the_laws_that_are_valid_there(capsys: pytest.CaptureFixture[str]):
     assert laws(capsys, "--trigger", "additive", "--width", "0") == [
         "attention-only, additive",
+        "attention-only, sphere",
         "attention-only, orthonormal, additive",
     ]
     assert laws(capsys, "--vocab", "32") == ["matched filter (D4)"]

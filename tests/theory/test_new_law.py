@@ -15,9 +15,9 @@ import mnemoscope
 from mnemoscope.spec import Activation, Embedding, Retrieval
 from mnemoscope.theory.activation import FORMULAS
 from mnemoscope.theory.critical import critical_value
-from mnemoscope.theory.derived import LAWS
 from mnemoscope.theory.fast_predict import surface
 from mnemoscope.theory.predict import predict
+from mnemoscope.theory.registry import derived_laws
 from mnemoscope.theory.spec_grid import SpecGrid
 
 SPEC = Retrieval(vocab=128, dim=40, length=8, samples=2000, width=64)
@@ -36,7 +36,7 @@ def cube(a: Float[Array, "*n"]) -> Float[Array, "*n"]:
 
 
 def test_theory_lists_what_there_is():
-    assert get_args(Embedding) == LAWS
+    assert get_args(Embedding) == derived_laws()
     assert get_args(Activation) == tuple(FORMULAS)
 
 
@@ -68,7 +68,7 @@ def test_added_as_the_document_says_it_runs_and_nothing_is_claimed(tmp_path: Pat
     assert '"hermite3"]\n' in text
     text = text.replace('"orthonormal"]\n', '"orthonormal", "rademacher"]\n')
     names.write_text(text.replace('"hermite3"]\n', '"hermite3", "cube"]\n'))
-    for file, more in (("embeddings.py", LAW), ("models/activations.py", CUBE)):
+    for file, more in (("models/embeddings.py", LAW), ("models/activations.py", CUBE)):
         (house / file).write_text((house / file).read_text() + more)
     sizes = ["--vocab", "64", "--dim", "24", "--length", "4", "--samples", "600"]
     for more, name in (

@@ -20,11 +20,11 @@ from mnemoscope.theory.activation import apply, coefficients
 from mnemoscope.theory.attention import attention_terms
 from mnemoscope.theory.counts import trigger_weight
 from mnemoscope.theory.critical import Axis
-from mnemoscope.theory.gram import gram_moments
 from mnemoscope.theory.kernel import kernel
 from mnemoscope.theory.mlp_gains import Gains
 from mnemoscope.theory.predict import REGIMES
 from mnemoscope.theory.recall import map_accuracy
+from mnemoscope.theory.registry import gram_moments
 from mnemoscope.ui.cli import main
 
 SMALL = ["--vocab", "128", "--dim", "40", "--length", "16", "--samples", "2000"]

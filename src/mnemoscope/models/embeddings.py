@@ -3,7 +3,7 @@
 A law turns a V x d matrix of standard normal numbers into V embeddings of norm about 1. The matrix
 may have more columns than d, filled with zeros (so that one program serves many d); a law leaves
 them zero. To add a law, write its function here and add its name to `Embedding` in
-`spec/retrieval.py`; until it stands in `theory/derived.py` too, theory has no word on it.
+`spec/retrieval.py`; until it is registered as in `theory/embedding_laws.py`, theory has no word on it.
 
 With V = 3 and d = 2, the normal draw ((3, 4), (0, -2), (1, 1)) becomes
 

@@ -131,6 +131,11 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
         return FROM_FILE.fullmatch(self.embedding) is not None
 
     @property
+    def hidden(self) -> bool:
+        """Whether there is an MLP."""
+        return self.width > 0
+
+    @property
     def learning_rate(self) -> float:
         """The rate of the training that goes on after the three steps (our choice by default)."""
         if self.lr is not None:

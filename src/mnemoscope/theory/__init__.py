@@ -1,5 +1,7 @@
 """Predictions from the spec alone: no simulation, no fitted number.
 
-Shares only `spec` with the simulator, so that agreement between the two means something. The
-derivations stand in docs/theory; the numbers in brackets in this code are its equations.
+Theory shares only `spec` with the simulator, so that agreement between the two means something. The
+derivations are in docs/theory; the numbers in brackets in this code are its equations.
 """
+
+from mnemoscope.theory import embedding_laws as embedding_laws  # registers its laws

@@ -12,13 +12,10 @@ from scipy.special import ndtr
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.counts import Counts, count_moments, trigger_in_values, trigger_weight
-from mnemoscope.theory.gram import gram_moments
 from mnemoscope.theory.mlp_gains import Gains, gains
-from mnemoscope.theory.quadrature import chi_square_nodes, gauss_nodes, normal_nodes, squared_norm_nodes
+from mnemoscope.theory.quadrature import FINE, chi_square_nodes, gauss_nodes, normal_nodes
+from mnemoscope.theory.registry import embedding_law, gram_moments
 from mnemoscope.theory.spec_grid import Number, Sizes
-
-# Seeds that stand for all.
-SEED_NODES = 5
 
 
 @dataclass(frozen=True)
@@ -40,20 +37,18 @@ class Attention:
 
 def attention_terms(spec: Sizes) -> Attention:
     """Signal and noise of the scores z_v . alpha, from the spec alone."""
-    if isinstance(spec, Retrieval) and spec.length == 1:  # nothing to choose from, and no gradient
+    if np.ndim(spec.length) == 0 and spec.length == 1:  # nothing to choose from, and no gradient
         return Attention(0.0, {})
     counts, gain = count_moments(spec), gains(spec)
     # One sample says nothing of the trigger: kept off zero, so that a ratio stays a number. An even
     # activation may turn attention away from a trigger in the values.
     weight, least = trigger_weight(spec, gain), 1e-6 * spec.samples
     weight = np.where(weight < 0, np.minimum(weight, -least), np.maximum(weight, least))
-    make = _orthonormal if spec.embedding == "orthonormal" else _random
-    terms = make(spec, counts, gain)
+    law = embedding_law(spec.embedding)
+    terms = (_overlapping if law.overlapping else _orthonormal)(spec, counts, gain)
     # The trigger's weight varies from seed to seed (A16), and its square is what overlaps see.
     unsteady = _unsteady(spec, counts, gain)
-    terms["overlap"] = (weight**2 + unsteady) / spec.dim
-    if spec.embedding == "orthonormal":
-        terms["overlap"] *= spec.dim <= spec.vocab  # else the trigger fits into the frame
+    terms["overlap"] = (weight**2 + unsteady) / spec.dim * law.overlaps_trigger(spec)
     return Attention(
         signal=weight / (spec.samples * spec.length) ** 2,
         terms={name: value / weight**2 for name, value in terms.items()},
@@ -68,8 +63,9 @@ def _across(spec: Sizes, terms: dict[str, Number]) -> Number:
     A trigger has no part in the tokens that carry the noise: one power of B = Z Z^T less.
     """
     c = spec.vocab / spec.dim
-    if spec.embedding == "orthonormal":  # at d = V it is uniform on the sphere
-        every = 1.0 * (spec.dim <= spec.vocab)
+    law = embedding_law(spec.embedding)
+    if not law.overlapping:  # at d = V it is uniform on the sphere
+        every = 1.0 * law.overlaps_trigger(spec)
         bias, label = every, every
     else:
         every = c / (1 + c)
@@ -83,7 +79,7 @@ def _unsteady(spec: Sizes, counts: Counts, gain: Gains) -> Number:
     """Variance of the trigger's weight from seed to seed (A16), and an MLP's share in it (F8)."""
     V, L, d, n = spec.vocab, spec.length, spec.dim, counts.per_label
     both = (gain.linear + _steady(spec, gain)) ** 2 * n * counts.per_token**2
-    if spec.embedding == "orthonormal":  # overlaps of variance 1/m, and none of labels (F10)
+    if not embedding_law(spec.embedding).overlapping:  # overlaps of variance 1/m, and none of labels (F10)
         c, overlap = 0.0, gain.inverse_width
         tables = gain.inverse_width * (counts.column + 2 * n**2)
     else:
@@ -101,7 +97,7 @@ def _uneven_trigger(spec: Sizes, gain: Gains) -> Number:
     """Variance of what label counts give a trigger in the values: that of |U^T dn|^2 (C4)."""
     if spec.trigger == "keys":
         return 0.0
-    uneven = 2 / spec.vocab + (0.0 if spec.embedding == "orthonormal" else 2 / spec.dim)
+    uneven = 2 / spec.vocab + (2 / spec.dim if embedding_law(spec.embedding).overlapping else 0.0)
     return trigger_in_values(spec, gain) ** 2 * uneven
 
 
@@ -110,9 +106,9 @@ def _steady(spec: Sizes, gain: Gains) -> Number:
     return gain.constant * (1 - 2 / spec.length)
 
 
-def _random(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
+def _overlapping(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
     V, d, N, L = spec.vocab, spec.dim, spec.samples, spec.length
-    gram = gram_moments(spec)
+    law, gram = embedding_law(spec.embedding), gram_moments(spec)
     c, n, b, column = gram.load, counts.per_label, counts.per_token, counts.column
     linear = gain.linear**2
     # Overlaps as the MLP sees them have variance 1/d + 1/m (F3).
@@ -133,9 +129,9 @@ def _random(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
     through = gain.rest * counts.kept + gain.slopes * n * L
     gradient += through * gain.inverse_width * n * (1 + c)  # (F6)
     # (A14): a column's length in d dimensions, where a unit vector's own square is fixed.
-    own = 0.0 if spec.embedding == "gaussian" else 2 * counts.share**2 * n**4 / d
+    own = 2 * counts.share**2 * n**4 / d if law.unit_norm else 0.0
     length = column * (counts.kept + counts.share**2 * column) / d - own
-    length += counts.spread * (1 + 2 / d if spec.embedding == "gaussian" else 1.0)
+    length += counts.spread * (1 + law.norm_variance(d))
     mean = (counts.share * column) ** 2
     t2, t3, t4 = gram.norm2, gram.norm3, gram.norm4
     length += mean * 2 * gain.inverse_width
@@ -162,7 +158,7 @@ def _by_label(spec: Sizes, gain: Gains, noise: Number) -> Number:
     """
     n, uneven = spec.samples / spec.vocab, 2 * gain.inverse_width
     load = 0.0
-    if spec.embedding != "orthonormal":
+    if embedding_law(spec.embedding).overlapping:
         gram = gram_moments(spec)
         load, uneven = gram.load, uneven + gram.norm2 - 1
     own, kept = n**3 * (1 + load), (1 - 1 / spec.length) ** 2
@@ -219,7 +215,7 @@ def lift_over_seeds(spec: Retrieval, attention: Attention) -> Seeds:
     """Lifts and their weights, by few nodes with the same moments."""
     if not attention.terms:
         return Seeds(np.array([np.inf]), np.array([1.0]))
-    return Seeds(*gauss_nodes(*lift_nodes(spec, attention), SEED_NODES))
+    return Seeds(*gauss_nodes(*lift_nodes(spec, attention), FINE.seeds))
 
 
 def lift_nodes(
@@ -233,7 +229,8 @@ def lift_nodes(
     accuracy's mean hardly depends on.
     """
     noise, d = attention.learned_noise, spec.dim
-    square, square_weight = squared_norm_nodes(spec, norms)
+    law = embedding_law(spec.embedding)
+    square, square_weight = law.squared_norm_nodes(d, norms)
     shift, shift_weight = normal_nodes(shifts)
     length, length_weight = np.ones((1, *np.shape(noise))), np.ones(1)
     if lengths:
@@ -244,9 +241,7 @@ def lift_nodes(
     # The weight in units of its mean's size, which may be negative.
     weight = np.sign(attention.signal) + np.sqrt(attention.unsteady) * shift.reshape(-1, *ends)
     across = np.sqrt(attention.across) * shift.reshape(-1, 1, *ends)
-    # Orthonormal tokens have the trigger outside of their span, where there is room.
-    inside = d <= spec.vocab if spec.embedding == "orthonormal" else 1
-    lift = (square * weight + across) / np.sqrt(inside * square * weight**2 / d + noise * length)
+    lift = (square * weight + across) / np.sqrt(law.overlaps_trigger(spec) * square * weight**2 / d + noise * length)
     share = length_weight[:, None, None, None] * square_weight[:, None, None]
     share = share * shift_weight[:, None] * shift_weight
     return lift.reshape(share.size, *lift.shape[4:]), share.ravel()

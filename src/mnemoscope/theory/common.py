@@ -18,7 +18,8 @@ import numpy as np
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.activation import apply, coefficients
-from mnemoscope.theory.quadrature import Nodes, chi_square_nodes, combine, normal_nodes
+from mnemoscope.theory.quadrature import chi_square_nodes, combine, normal_nodes
+from mnemoscope.theory.registry import embedding_law
 
 # Nodes over norms and over overlaps, over a hidden unit's input, and orders of an activation.
 NORMS, OVERLAPS, INPUTS, ORDERS = 3, 5, 24, 28
@@ -35,11 +36,12 @@ class Common:
 
 def common_overlap(spec: Retrieval) -> Common:
     """What all queries find of a stored token (S5)."""
-    q, weight = _squares(spec.embedding, spec.dim)
+    law = embedding_law(spec.embedding)
+    q, weight = law.squared_norm_nodes(float(spec.dim), NORMS)
     if spec.trigger == "keys":
         q, weight = np.zeros(1), np.ones(1)
     if not spec.width:
-        variance = 0 * q if spec.embedding == "orthonormal" else q / spec.dim
+        variance = q / spec.dim if law.overlapping else 0 * q
         return Common(q, variance, weight)
     found = [_hidden(spec.activation, spec.embedding, spec.dim, float(square)) for square in q]
     mean, variance, unit = np.array(found).T
@@ -49,8 +51,9 @@ def common_overlap(spec: Retrieval) -> Common:
 @lru_cache(maxsize=1024)
 def _hidden(activation: str, embedding: str, dim: int, q: float) -> tuple[float, float, float]:
     """M, C at infinite width, and E_a[p_a^2 E_t phi_a(t)^2]."""
-    overlap = (0.0 if embedding == "orthonormal" else 1.0) / math.sqrt(dim)
-    (square, along), weight = combine(_squares(embedding, dim), normal_nodes(OVERLAPS))
+    law = embedding_law(embedding)
+    overlap = law.overlapping / math.sqrt(dim)
+    (square, along), weight = combine(law.squared_norm_nodes(float(dim), NORMS), normal_nodes(OVERLAPS))
     along = along * overlap * np.sqrt(square * q)  # z_t . z_trig
     norm = np.maximum(square + q + 2 * along, 1e-6)
     across, across_weight = normal_nodes(OVERLAPS)
@@ -69,9 +72,3 @@ def _hidden(activation: str, embedding: str, dim: int, q: float) -> tuple[float,
     answers = apply(activation, inputs)
     unit = float(chance @ ((answers @ g_weight) ** 2 * (answers**2 @ g_weight)))
     return mean, variance, unit
-
-
-def _squares(embedding: str, dim: int) -> Nodes:
-    if embedding != "gaussian":
-        return np.ones(1), np.ones(1)
-    return chi_square_nodes(float(dim), NORMS)

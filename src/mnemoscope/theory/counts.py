@@ -8,6 +8,7 @@ F = Kc - (n - N/V) 1^T (L-1)/V leaves out what uneven label counts alone put the
 from dataclasses import dataclass
 
 from mnemoscope.theory.mlp_gains import Gains
+from mnemoscope.theory.registry import embedding_law
 from mnemoscope.theory.spec_grid import Number, Sizes
 
 
@@ -80,6 +81,6 @@ def trigger_in_values(spec: Sizes, gain: Gains) -> Number:
     """
     V, L, N = spec.vocab, spec.length, spec.samples
     seen = (1 - 1 / V) * (1 - 1 / L)
-    if spec.embedding != "orthonormal":
+    if embedding_law(spec.embedding).overlapping:
         seen = seen + (L - 1) / spec.dim
     return (gain.linear + gain.constant + gain.own) * N * seen

@@ -6,9 +6,9 @@ from typing import Literal
 
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.validators import Measure
-from mnemoscope.theory.derived import not_derived
 from mnemoscope.theory.matched_filter import matched_filter_accuracy, matched_filter_doubt
 from mnemoscope.theory.predict import solve
+from mnemoscope.theory.registry import embedding_law, not_derived
 
 Axis = Literal["samples", "dim", "length"]
 # How far the search for a critical value goes, and how fine it is.
@@ -30,8 +30,8 @@ def critical_value(spec: Retrieval, axis: Axis, target: float = 0.5, measure: Me
     if not_derived(spec):
         return None
     low, high = SEARCH[axis]
-    if spec.embedding == "orthonormal" and axis == "dim":
-        low = spec.vocab
+    if axis == "dim":
+        low = max(low, embedding_law(spec.embedding).least_dim(spec.vocab))
 
     def reaches(value: int) -> bool:
         try:

@@ -11,13 +11,13 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from mnemoscope.theory.attention import Attention, attention_terms, lift_nodes, noise_wins, win_rate
-from mnemoscope.theory.derived import missing
 from mnemoscope.theory.domain import inside
 from mnemoscope.theory.frame import named_in_frame
 from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.predict import RECALLED, map_noise
-from mnemoscope.theory.quadrature import Nodes, even_counts, normal_nodes, poisson_nodes
-from mnemoscope.theory.recall import Memory, Quadrature, named_right
+from mnemoscope.theory.quadrature import Nodes, Quadrature, even_counts, normal_nodes, poisson_nodes
+from mnemoscope.theory.recall import Memory, named_right
+from mnemoscope.theory.registry import embedding_law, missing
 from mnemoscope.theory.spec_grid import SpecGrid
 
 # Tokens of cells that are looked at together.
@@ -43,16 +43,16 @@ class Surface:
     valid: np.ndarray
 
 
-def surface(cells: SpecGrid, grain: "Grain | None" = None) -> Surface:
+def surface(cells: SpecGrid, nodes: Quadrature | None = None) -> Surface:
     """Accuracy, attention accuracy and regime, cell by cell; coarsely unless told otherwise."""
-    grain = grain or COARSE
-    if missing(cells.embedding, cells.activation, cells.hidden):
+    nodes = nodes or COARSE
+    if any(missing(cells)):
         unknown = np.full(len(cells.vocab), np.nan)
         nowhere = np.zeros(len(unknown), bool)
         return Surface(unknown, unknown, np.full(len(unknown), "none"), nowhere)
     attention = attention_terms(cells)
-    lift, seed_weight = _few_lifts(cells, attention, grain.seeds)
-    score, score_weight = normal_nodes(grain.scores)
+    lift, seed_weight = _few_lifts(cells, attention, nodes.seeds)
+    score, score_weight = normal_nodes(nodes.scores)
     # Seeds, tokens, cells.
     won = win_rate(cells.length, lift[:, None], score[:, None])
     wrong = noise_wins(cells, lift[:, None], score[:, None])
@@ -62,8 +62,8 @@ def surface(cells: SpecGrid, grain: "Grain | None" = None) -> Surface:
     n = cells.samples / cells.vocab
     everything = np.arange(len(n))
     sure = np.stack([n, n + n**2, 0 * n])
-    found = kernel(cells, grain.norms)
-    right = _named(cells, found, everything, 1.0 + 0 * n, 0 * n, sure, grain)
+    found = kernel(cells, nodes.norms)
+    right = _named(cells, found, everything, 1.0 + 0 * n, 0 * n, sure, nodes)
     errs = won.min(axis=(0, 1)) < SURE
     matters = (right > FEW) & (attended > FEW)
     right[errs & ~matters] = 0.0
@@ -72,7 +72,7 @@ def surface(cells: SpecGrid, grain: "Grain | None" = None) -> Surface:
         seed, token, at = np.nonzero(weight[..., errs] > FEW / weight[..., 0].size)
         at = errs[at]
         stored = _stored_by_seed(cells, won, wrong, score_weight)[:, seed, at]
-        named = _named(cells, found, at, won[seed, token, at], wrong[seed, token, at], stored, grain)
+        named = _named(cells, found, at, won[seed, token, at], wrong[seed, token, at], stored, nodes)
         right[errs] = 0.0
         np.add.at(right, at, weight[seed, token, at] * named)
     # What was never seen caps it (D3), as in `Recall`.
@@ -80,10 +80,9 @@ def surface(cells: SpecGrid, grain: "Grain | None" = None) -> Surface:
     accuracy = np.minimum(right + (1 - attended) / cells.vocab, seen + 1 / cells.vocab)
     accuracy = np.minimum(accuracy, 1.0)
     regime = _regimes(cells, attention, found, accuracy, attended)
-    if cells.embedding == "orthonormal":
-        there = cells.dim >= cells.vocab
-        accuracy, attended = (np.where(there, part, np.nan) for part in (accuracy, attended))
-        regime = np.where(there, regime, "none")
+    possible = cells.dim >= embedding_law(cells.embedding).least_dim(cells.vocab)
+    accuracy, attended = (np.where(possible, part, np.nan) for part in (accuracy, attended))
+    regime = np.where(possible, regime, "none")
     return Surface(accuracy, attended, regime, inside(cells) & ~np.isnan(accuracy))
 
 
@@ -109,7 +108,7 @@ def _named(
     won: np.ndarray,
     wrong: np.ndarray,
     stored: np.ndarray,
-    grain: "Grain",
+    nodes: Quadrature,
 ) -> np.ndarray:
     """For tokens that win these shares of their sequences: the chance that their label is named.
 
@@ -118,22 +117,23 @@ def _named(
     if len(at) > AT_ONCE:
         parts = [slice(first, first + AT_ONCE) for first in range(0, len(at), AT_ONCE)]
         return np.concatenate(
-            [_named(cells, found, at[part], won[part], wrong[part], stored[:, part], grain) for part in parts]
+            [_named(cells, found, at[part], won[part], wrong[part], stored[:, part], nodes) for part in parts]
         )
     items = cells.take(at)
     mean = items.samples / items.vocab * won
-    if cells.embedding == "orthonormal" and not cells.hidden:
+    apart = not embedding_law(cells.embedding).overlapping
+    if apart and not cells.hidden:
         if cells.trigger == "additive":
             return named_in_frame(mean, stored[0], items.vocab)  # (B9)
         return 1 - np.exp(-mean) * (1 - 1 / items.vocab)  # (B6)
     here = found.take(at)
-    if cells.embedding == "orthonormal":
-        memory = Memory(*stored, others=even_counts(stored[0], grain.steps))
-        n, weight = even_counts(mean, grain.steps)
+    if apart:
+        memory = Memory(*stored, others=even_counts(stored[0], nodes.steps))
+        n, weight = even_counts(mean, nodes.steps)
     else:
-        memory = Memory(*stored, others=_poisson(stored[0], grain.fineness.others))
-        n, weight = _from_zero(mean, grain.stored)
-    named = named_right(items, here, memory, n, wrong, grain.fineness)
+        memory = Memory(*stored, others=_poisson(stored[0], nodes.others))
+        n, weight = _from_zero(mean, nodes.stored)
+    named = named_right(items, here, memory, n, wrong, nodes)
     return np.sum(named * weight, axis=0)
 
 
@@ -179,27 +179,9 @@ def log_phi(x: np.ndarray) -> np.ndarray:
     return _log_phi_table()[at.astype(np.int32)]
 
 
-@dataclass(frozen=True)
-class Grain:
-    """How many nodes averages are taken with.
-
-    Over seeds, tokens' scores, stored pairs (also where labels do not mix) and queries' norms; and
-    what `Quadrature` has.
-    """
-
-    seeds: int
-    scores: int
-    stored: int
-    steps: int
-    norms: int
-    fineness: Quadrature
-
-
 # While a slider moves, and once it rests.
-FEW_NODES = Quadrature(others=3, tails=2, noise=2, label=2, size=1, log_phi=log_phi)
-MORE_NODES = Quadrature(others=3, tails=2, noise=3, label=2, size=1, log_phi=log_phi)
-COARSE = Grain(2, 3, 5, 9, 1, FEW_NODES)
-FINER = Grain(3, 5, 8, 17, 2, MORE_NODES)
+COARSE = Quadrature(seeds=2, scores=3, stored=5, steps=9, norms=1, others=3, tails=2, size=1, noise=2, log_phi=log_phi)
+FINER = Quadrature(seeds=3, scores=5, stored=8, steps=17, norms=2, others=3, tails=2, size=1, noise=3, log_phi=log_phi)
 
 
 def _regimes(

@@ -10,8 +10,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from mnemoscope.theory.quadrature import Nodes, combine, normal_nodes, squared_norm_nodes
-from mnemoscope.theory.spec_grid import Number, Sizes, SpecGrid
+from mnemoscope.theory.quadrature import Nodes, combine, normal_nodes
+from mnemoscope.theory.registry import embedding_law
+from mnemoscope.theory.spec_grid import Number, Sizes
 from mnemoscope.theory.units import DRAWS, draw_overlaps
 
 # With an MLP, for each number of norms that is asked for: queries in so many groups by how much
@@ -47,68 +48,62 @@ class Kernel:
 
 def kernel(spec: Sizes, norms: int = 3) -> Kernel:
     """The overlaps of a spec's features, over so many of the queries' norms."""
-    if isinstance(spec, SpecGrid):
-        return _hidden_cells(spec, norms) if spec.hidden else _bare(spec, norms)
-    if not spec.width:
-        return _bare(spec, norms)
-    return _hidden(spec.activation, spec.embedding, spec.trigger, spec.dim, spec.width, norms)
+    return _hidden(spec, norms) if spec.hidden else _bare(spec, norms)
 
 
 def _bare(spec: Sizes, norms: int) -> Kernel:
     d = spec.dim
     if spec.trigger == "keys":
-        t, weight = squared_norm_nodes(spec, norms)
+        t, weight = embedding_law(spec.embedding).squared_norm_nodes(d, norms)
         return Kernel(t, 0 * t, t / d, weight, weight @ t / d)  # (B1)
     # The trigger is in every value: (z_t + z_trig) . (z_x + z_trig) (C2). Its overlap with the
     # query moves the own pair against the others.
-    (t, xi), weight = combine(squared_norm_nodes(spec, norms), _trigger_overlap(spec))
+    (t, xi), weight = combine(embedding_law(spec.embedding).squared_norm_nodes(d, norms), _trigger_overlap(spec))
     spread = (t + 1) / d
     return Kernel(t + xi + 1, np.ones_like(t), spread, weight, weight @ spread)
 
 
-def _hidden_cells(spec: SpecGrid, norms: int) -> Kernel:
+def _hidden(spec: Sizes, norms: int) -> Kernel:
     """With the MLP, for every pair of d and m once."""
     pairs, at = np.unique(spec.dim + 1j * spec.width, return_inverse=True)
-    made = _hidden_pairs(
+    kernels = _by_pair(
         spec.activation,
         spec.embedding,
         spec.trigger,
         norms,
         tuple((round(pair.real), round(pair.imag)) for pair in pairs.tolist()),
     )
-    return replace(made.take(at), interference=made.interference[at])
+    return replace(kernels.take(at), interference=kernels.interference[at])
 
 
 @lru_cache(maxsize=64)
-def _hidden_pairs(
-    activation: str, embedding: str, trigger: str, norms: int, pairs: tuple[tuple[int, int], ...]
-) -> Kernel:
-    """The kernels of so many pairs of d and m, side by side."""
-    made = [_hidden(activation, embedding, trigger, d, m, norms) for d, m in pairs]
+def _by_pair(activation: str, embedding: str, trigger: str, norms: int, pairs: tuple[tuple[int, int], ...]) -> Kernel:
+    """The kernels of these pairs of d and m, side by side."""
+    kernels = [_of_pair(activation, embedding, trigger, d, m, norms) for d, m in pairs]
     rows = {
-        name: np.stack([getattr(each, name) for each in made], axis=-1)
+        name: np.stack([getattr(kernel, name) for kernel in kernels], axis=-1)
         for name in ("own", "mean", "variance", "skewness", "kurtosis")
     }
-    wide = np.array([each.interference for each in made])
-    # Equal groups but for a query: their weights are those of any of them.
-    return Kernel(**rows, weight=made[0].weight, interference=wide)
+    wide = np.array([kernel.interference for kernel in kernels])
+    # The groups differ by one query at most, so all have the weights of the first.
+    return Kernel(**rows, weight=kernels[0].weight, interference=wide)
 
 
 @lru_cache(maxsize=1024)
-def _hidden(activation: str, embedding: str, trigger: str, dim: int, width: int, norms: int) -> Kernel:
+def _of_pair(activation: str, embedding: str, trigger: str, dim: int, width: int, norms: int) -> Kernel:
     """Queries that find themselves equally well, beside their interference, in one node each.
 
     Only ratios to `own` tell one query's answer from another's: recall does not change when all
     its overlaps are scaled (B13).
     """
     across, along, draws = GROUPS[norms]
-    found = draw_overlaps(activation, embedding, trigger == "additive", dim, width, draws)
-    own = np.maximum(found.own, 1e-12)
-    ratio, shared = found.variance / own**2, found.mean / own
+    overlaps = draw_overlaps(activation, embedding, trigger == "additive", dim, width, draws)
+    own = np.maximum(overlaps.own, 1e-12)
+    ratio, shared = overlaps.variance / own**2, overlaps.mean / own
     parts = [
         part
-        for some in np.array_split(np.argsort(shared, kind="stable"), across)
-        for part in np.array_split(some[np.argsort(ratio[some])], along)
+        for group in np.array_split(np.argsort(shared, kind="stable"), across)
+        for part in np.array_split(group[np.argsort(ratio[group])], along)
     ]
     if np.ptp(shared) < 1e-6:  # nothing is shared
         parts = np.array_split(np.argsort(ratio), across * along)
@@ -120,10 +115,10 @@ def _hidden(activation: str, embedding: str, trigger: str, dim: int, width: int,
     weight = np.array([len(part) for part in parts]) / len(own)
     # Those of a usual query: their means are a few queries' alone.
     skewness, kurtosis = (
-        np.array([np.median(values[part]) for part in parts]) for values in (found.skewness, found.kurtosis)
+        np.array([np.median(values[part]) for part in parts]) for values in (overlaps.skewness, overlaps.kurtosis)
     )
     return Kernel(
-        size, size * means(shared), size**2 * means(ratio), weight, float(found.wide.mean()), skewness, kurtosis
+        size, size * means(shared), size**2 * means(ratio), weight, float(overlaps.wide.mean()), skewness, kurtosis
     )
 
 
@@ -133,4 +128,4 @@ def _trigger_overlap(spec: Sizes) -> Nodes:
         return np.zeros((1, *np.shape(spec.dim))), np.ones(1)
     g, weight = normal_nodes(2)
     g = g.reshape(-1, *(1,) * np.ndim(spec.dim)) / np.sqrt(spec.dim)
-    return (0 * g if spec.embedding == "orthonormal" else g), weight
+    return (g if embedding_law(spec.embedding).overlapping else 0 * g), weight

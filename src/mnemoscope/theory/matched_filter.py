@@ -22,13 +22,16 @@ The share of tokens named right is the chance that V - 1 wrong scores, independe
 below the right one (docs/theory/bound.md has the derivation). Nothing is fitted.
 """
 
+import math
+
 import numpy as np
 from scipy.special import ndtr
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.domain import doubts
-from mnemoscope.theory.quadrature import chi_square_nodes, normal_nodes, poisson_nodes, squared_norm_nodes
+from mnemoscope.theory.quadrature import chi_square_nodes, normal_nodes, poisson_nodes
 from mnemoscope.theory.recall import normal_quantile
+from mnemoscope.theory.registry import derived_laws, embedding_law
 
 # Nodes for the squared norms of z_x and u_x, for f, S, the right label's count and its noise, and
 # for the counts of a wrong label. More change the accuracy by less than 0.005.
@@ -47,12 +50,15 @@ def matched_filter_doubt(spec: Retrieval) -> str:
 
 
 def matched_filter_accuracy(spec: Retrieval) -> float:
-    """The share of tokens that the matched filter names right."""
+    """The share of tokens that the matched filter names right; NaN where it is not derived."""
+    if spec.embedding not in derived_laws():
+        return math.nan
+    law = embedding_law(spec.embedding)
     V, d, L = spec.vocab, spec.dim, spec.length
     n, a, b = spec.samples / V, (L - 1) / V, L / V
     # Axes: t = |z_x|^2, |u_x|^2, f, S, count of the right label, its noise.
-    t, t_weight = squared_norm_nodes(spec, TOKEN)
-    u, u_weight = squared_norm_nodes(spec, LABEL)
+    t, t_weight = law.squared_norm_nodes(d, TOKEN)
+    u, u_weight = law.squared_norm_nodes(d, LABEL)
     # C is a sum of V squares, so it varies as well: relative variances 2/(d - 1) and 2/V add up.
     f, f_weight = chi_square_nodes(1 / (1 / max(d - 1, 1) + 1 / V), SIZE)
     S, S_weight = normal_nodes(SHARED)
@@ -71,7 +77,7 @@ def matched_filter_accuracy(spec: Retrieval) -> float:
     square = np.maximum(right**2 / u + C * f, 1e-300)  # |w|^2; one dimension may leave nothing
     h = f + g * right / np.sqrt(u * C * d)
     bar, room = right, 1.0
-    if spec.embedding == "sphere":
+    if law.bounded:
         # u_y . w is at most |w|: the score that a normal u_y would pass as rarely (B7).
         length = np.sqrt(square / d)
         bar, room = length * normal_quantile(right / length, max(d, 2)), 3.0

@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from mnemoscope.theory.activation import coefficients, mean_derivatives, mean_square_slope, power
-from mnemoscope.theory.spec_grid import Number, Sizes, SpecGrid
+from mnemoscope.theory.spec_grid import Number, Sizes
 
 
 @dataclass(frozen=True)
@@ -40,19 +40,15 @@ class Gains:
 
 def gains(spec: Sizes) -> Gains:
     """The gains of a spec's first two steps."""
-    hidden = spec.hidden if isinstance(spec, SpecGrid) else spec.width > 0
-    if not hidden:
+    if not spec.hidden:
         return Gains()
-    if isinstance(spec, SpecGrid):
-        lengths, at = np.unique(spec.length, return_inverse=True)
-        parts = np.array([_parts(spec.activation, length) for length in lengths.tolist()])
-        made = Gains(*parts.T[:, at], inverse_width=1 / spec.width)
-    else:
-        made = Gains(*_parts(spec.activation, spec.length), inverse_width=1 / spec.width)
+    lengths, at = np.unique(spec.length, return_inverse=True)
+    parts = np.array([_parts(spec.activation, length) for length in lengths.tolist()])
+    gain = Gains(*parts.T[:, at], inverse_width=1 / spec.width)
     # What all sequences share, the tokens' mean of squared norm 1/V and a trigger in the values,
     # makes of the pair part a linear one (F9).
     shared = 1 / spec.vocab + (1 / spec.length**2 if spec.trigger == "additive" else 0.0)
-    return replace(made, linear=made.linear + made.pair * shared)
+    return replace(gain, linear=gain.linear + gain.pair * shared)
 
 
 @lru_cache(maxsize=4096)

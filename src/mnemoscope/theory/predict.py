@@ -13,12 +13,12 @@ import numpy as np
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import Attention, attention_terms, lift_over_seeds
-from mnemoscope.theory.derived import not_derived
 from mnemoscope.theory.domain import doubts
 from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.recall import Recall
+from mnemoscope.theory.registry import embedding_law, not_derived
 from mnemoscope.theory.seeds import interval
-from mnemoscope.theory.spec_grid import Number, Sizes, SpecGrid
+from mnemoscope.theory.spec_grid import Number, Sizes
 
 # What each regime means. The first six are noises of attention, the next three of the map.
 REGIMES = {
@@ -109,8 +109,7 @@ def map_noise(spec: Sizes, found: Kernel | None = None) -> dict[str, Number]:
     Without an MLP it is all interference; with one, the part that 1/m lets through is its own. The
     kernel may be at hand already.
     """
-    hidden = spec.hidden if isinstance(spec, SpecGrid) else spec.width > 0
-    if spec.embedding == "orthonormal" and not hidden:
+    if not (embedding_law(spec.embedding).overlapping or spec.hidden):
         return {"interference": 0.0}
     V, d, n = spec.vocab, spec.dim, spec.samples / spec.vocab
     pairs = 1 + 1 / n  # E n^2 / (E n)^2
@@ -119,7 +118,7 @@ def map_noise(spec: Sizes, found: Kernel | None = None) -> dict[str, Number]:
     through = (V / d + 1) / own**2
     leak = mean**2 / n * through
     told: dict[str, Number] = {"interference": np.sqrt(found.interference * pairs * through + leak + 1 / d)}
-    if hidden:
+    if spec.hidden:
         told["mlp_noise"] = np.sqrt(np.maximum(variance - found.interference, 0.0) * pairs * through)
     return told
 

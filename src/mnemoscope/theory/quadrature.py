@@ -1,16 +1,43 @@
 """Averages over normal numbers, squared norms and Poisson counts, by a few nodes each."""
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, log_ndtr
 
-from mnemoscope.theory.spec_grid import Number, Sizes
+from mnemoscope.theory.spec_grid import Number
 
 Nodes = tuple[np.ndarray, np.ndarray]
 # Up to this mean a Poisson law is summed count by count, above it by Gauss nodes.
 MOST_COUNTED = 2.0
+
+
+@dataclass(frozen=True)
+class Quadrature:
+    """How many nodes each average is taken with; the defaults are those of `predict`."""
+
+    # Seeds, and the scores of tokens.
+    seeds: int = 5
+    scores: int = 7
+    # The stored pairs of a token, also where labels do not mix and the most frequent one decides.
+    stored: int = 8
+    steps: int = 25
+    # The squared norms of queries and of labels.
+    norms: int = 3
+    label: int = 2
+    # Competing labels: their stored pairs, the tails of their overlaps, the spread of their logits.
+    others: int = 5
+    tails: int = 3
+    size: int = 2
+    # The noise in the right logit.
+    noise: int = 5
+    log_phi: Callable[[np.ndarray], np.ndarray] = log_ndtr
+
+
+FINE = Quadrature()
 
 
 @lru_cache(maxsize=32)
@@ -41,13 +68,6 @@ def gamma_nodes(variance: Number, count: int) -> Nodes:
     matrix[..., j[1:], j[:-1]] = np.sqrt(j[1:] * (j[1:] + k - 1)) / k
     nodes, vectors = np.linalg.eigh(matrix)
     return np.moveaxis(nodes, -1, 0), np.moveaxis(vectors[..., 0, :] ** 2, -1, 0)
-
-
-def squared_norm_nodes(spec: Sizes, count: int) -> Nodes:
-    """|z|^2 of an embedding: chi^2_d / d under the Gaussian law, 1 under the others."""
-    if spec.embedding != "gaussian":
-        return np.ones((1, *np.shape(spec.dim))), np.ones(1)
-    return chi_square_nodes(np.asarray(spec.dim, float), count)
 
 
 def combine(first: Nodes, second: Nodes) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:

@@ -9,52 +9,29 @@ features that the values see. A token x with n stored right pairs and m wrong on
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr, ndtr
+from scipy.special import ndtr
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.attention import Seeds, noise_wins, win_rate
 from mnemoscope.theory.frame import named_in_frame
 from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.quadrature import (
+    FINE,
     Nodes,
+    Quadrature,
     chi_square_nodes,
     even_counts,
     gamma_nodes,
     normal_nodes,
     poisson_nodes,
-    squared_norm_nodes,
 )
+from mnemoscope.theory.registry import embedding_law
 from mnemoscope.theory.spec_grid import Number, Sizes
 
-# Nodes for the stored pairs of a token.
-STORED = 8
-# Counts at even steps where labels do not mix, and the most frequent one decides.
-STEPS = 25
-# Nodes for the tails of overlaps there.
+# Nodes for the tails of overlaps where labels do not mix.
 APART_TAILS = 6
-
-
-@dataclass(frozen=True)
-class Quadrature:
-    """How many nodes stand for what varies from token to token.
-
-    The stored pairs of competing labels and their overlaps' tails, the noise in the right logit,
-    the labels' squared norms, and the spread of the other logits; and how ln Phi is found.
-    """
-
-    others: int = 5
-    tails: int = 3
-    noise: int = 5
-    label: int = 2
-    size: int = 2
-    log_phi: Callable[[np.ndarray], np.ndarray] = log_ndtr
-
-
-FINE = Quadrature()
 
 
 class Recall:
@@ -62,7 +39,7 @@ class Recall:
 
     def __init__(self, spec: Retrieval, seeds: Seeds) -> None:
         self.weight, self.lift = seeds.weight, seeds.lift
-        score, score_weight = normal_nodes(7)
+        score, score_weight = normal_nodes(FINE.scores)
         won = win_rate(spec.length, seeds.lift[:, None], score)
         attended = won @ score_weight
         if won.min() > 1 - 1e-6:  # all tokens alike, whatever the seed
@@ -95,20 +72,20 @@ def map_accuracy(spec: Retrieval, won: np.ndarray, wrong: np.ndarray, share: np.
     wins, `share` how common such a token is.
     """
     mean = spec.samples / spec.vocab * won
-    if spec.embedding == "orthonormal" and not spec.width:
+    apart = not embedding_law(spec.embedding).overlapping
+    if apart and not spec.hidden:
         if spec.trigger == "additive":
             return named_in_frame(mean, (mean @ share)[:, None], spec.vocab)  # (B9)
         # A label once seen is named (B6).
         return 1 - np.exp(-mean) * (1 - 1 / spec.vocab)
-    apart = spec.embedding == "orthonormal"
-    stored, stored_weight = even_counts(mean, STEPS) if apart else _first(poisson_nodes(mean, STORED))
+    stored, stored_weight = even_counts(mean, FINE.steps) if apart else _first(poisson_nodes(mean, FINE.stored))
     # E n^2 over tokens, and the wrong pairs that the whole memory holds, per token (B2).
     usual = (mean @ share)[:, None]
     memory = Memory(
         usual=usual,
         pairs=((mean + mean**2) @ share)[:, None],
         errors=(wrong @ share)[:, None],
-        others=even_counts(usual, STEPS) if apart else _first(poisson_nodes(usual, FINE.others)),
+        others=even_counts(usual, FINE.steps) if apart else _first(poisson_nodes(usual, FINE.others)),
     )
     named = named_right(spec, kernel(spec), memory, stored, wrong, FINE)
     return np.sum(named * stored_weight, axis=0)
@@ -138,20 +115,21 @@ class Memory:
 
 
 def named_right(
-    spec: Sizes, found: Kernel, memory: Memory, n: np.ndarray, wrong: np.ndarray, fine: Quadrature
+    spec: Sizes, found: Kernel, memory: Memory, n: np.ndarray, wrong: np.ndarray, nodes: Quadrature
 ) -> np.ndarray:
     """The chance that V - 1 other logits stay below the right one, for n stored pairs.
 
     `n` has its nodes along the first axis, and then the shape of `wrong`, with which the rest goes
     together: arrays of settings, or one setting's seeds and tokens.
     """
-    if spec.embedding == "orthonormal":
+    law = embedding_law(spec.embedding)
+    if not law.overlapping:
         return _named_apart(spec, found, memory, n, wrong)
     V, d = spec.vocab, spec.dim
-    g, g_weight = normal_nodes(fine.noise)
+    g, g_weight = normal_nodes(nodes.noise)
     # Axes: other labels, noise, stored pairs, and the shape of `wrong`.
     g = g.reshape(-1, *(1,) * n.ndim)
-    label, label_weight = squared_norm_nodes(spec, fine.label)
+    label, label_weight = law.squared_norm_nodes(d, nodes.label)
     # How the spread of the other logits varies from token to token (B5).
     c = V / d
     degrees = d * c * (c + 1) ** 2 / (c**3 + 6 * c**2 + 6 * c + 1)
@@ -161,10 +139,10 @@ def named_right(
     ):
         # A sum of V squares varies more where the overlaps' tails are heavy.
         heavy = 0.0 if found.kurtosis is None else found.kurtosis[at] / (2 * V)
-        size, size_weight = chi_square_nodes(1 / (1 / degrees + heavy), fine.size)
+        size, size_weight = chi_square_nodes(1 / (1 / degrees + heavy), nodes.size)
         # Uneven label counts, through what all overlaps share (C2).
         leak = memory.uneven * mean**2
-        counts, excess, lean, factor, weights = _competing(memory, found, at, fine.tails)
+        counts, excess, lean, factor, weights = _competing(memory, found, at, nodes.tails)
         pair = counts**2 * factor * variance + memory.left * mean**2
         # A competing label's own share in that is no chance: it has its count (C2).
         ahead_of = excess * mean + counts * lean * np.sqrt(variance)
@@ -179,10 +157,10 @@ def named_right(
                 shared = right**2 / (u * d) + rest * (1 - 1 / d) / d
                 # Two tokens may leave no noise at all.
                 ahead = (right - ahead_of) / np.sqrt(np.maximum(shared + pair, 1e-300))
-                if spec.embedding == "sphere":
+                if law.bounded:
                     ahead = normal_quantile(ahead, d)
                 # All V - 1 others below, each with its own count: the product of Phi(right/s).
-                below = np.sum(weights * fine.log_phi(ahead), axis=0)
+                below = np.sum(weights * nodes.log_phi(ahead), axis=0)
                 named = np.tensordot(g_weight, np.exp((V - 1) * below), 1)
                 total += named * (weight * f_weight * u_weight)
     return total

@@ -21,6 +21,7 @@ from mnemoscope.theory.frame import by_largest_count
 from mnemoscope.theory.kernel import kernel
 from mnemoscope.theory.quadrature import chi_square_nodes, combine, normal_nodes, poisson_nodes
 from mnemoscope.theory.recall import Recall
+from mnemoscope.theory.registry import embedding_law
 
 LEVEL = 0.95
 # Nodes over a token's stored pairs and the noise in its right logit, over a wrong label's stored
@@ -47,7 +48,7 @@ def interval(spec: Retrieval, attention: Attention, recall: Recall) -> tuple[flo
         order = np.argsort(recall.lift)
         known = recall.lift[order]
         accuracy, variance = (np.interp(lift, known, part[order]) for part in (accuracy, variance))
-    if spec.embedding == "orthonormal" and spec.trigger == "additive" and not spec.width:
+    if spec.trigger == "additive" and not (embedding_law(spec.embedding).overlapping or spec.hidden):
         attended = recall.attention_accuracy
         named, weight = by_largest_count(spec.samples / spec.vocab * attended, spec.vocab)
         accuracy = attended * named + (1 - attended) / spec.vocab
@@ -82,7 +83,7 @@ def _shared(spec: Retrieval, attended: float, named: float) -> tuple[float, floa
     n = spec.samples / spec.vocab * attended
     if n <= 0:
         return 0.0, 0.0
-    if spec.embedding == "orthonormal" and not spec.width:
+    if not (embedding_law(spec.embedding).overlapping or spec.hidden):
         return 0.0, n * np.exp(-2 * n)  # (B6): a count of 0 is all that matters
     if not 1e-9 < named < 1 - 1e-9:
         return 0.0, 0.0
@@ -133,7 +134,7 @@ class Logits:
         wrong = np.maximum(pairs * found.variance + n * found.mean**2, 1e-300)
         level = (found.own - found.mean) / np.sqrt(wrong)
         norms = float(found.weight @ level**2) / max(float(found.weight @ level) ** 2, 1e-300) - 1
-        norms += 2 / spec.dim if spec.embedding == "gaussian" else 0.0
+        norms += embedding_law(spec.embedding).norm_variance(spec.dim)
         self.signal = self.count * (own - mean)
         self.leaked = shared_mean[:, None] * (self.count - n)
         self.loose = self.along + self.private + norms * self.signal**2

@@ -1,20 +1,19 @@
 """Many settings at once, for a diagram that is redrawn while a slider moves.
 
-`SpecGrid` has the names of a `Retrieval`'s sizes and an array under each, so that a formula written
-with them holds for one setting and for hundreds.
+`SpecGrid` has the names of a `Retrieval`'s sizes and an array under each. A formula written with
+`Sizes` holds for one setting and for hundreds.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
 from mnemoscope.spec import Retrieval
 
-# What a formula gives: a float for one setting, an array for many. Which of them it is, a type
-# checker cannot follow; the tests check every call.
+# What a formula gives: a float for one setting, an array for many. A type checker cannot tell which;
+# the tests check every call.
 if TYPE_CHECKING:
     Number = Any
 else:
@@ -22,9 +21,39 @@ else:
 SIZES = ("vocab", "dim", "length", "samples", "width")
 
 
+@runtime_checkable
+class Sizes(Protocol):
+    """What a formula asks of a setting: numbers in a `Retrieval`, arrays in a `SpecGrid`."""
+
+    kind: ClassVar[str]
+
+    @property
+    def vocab(self) -> Number: ...
+    @property
+    def dim(self) -> Number: ...
+    @property
+    def length(self) -> Number: ...
+    @property
+    def samples(self) -> Number: ...
+    @property
+    def width(self) -> Number: ...
+    @property
+    def hidden(self) -> bool: ...
+    @property
+    def activation(self) -> str: ...
+    @property
+    def embedding(self) -> str: ...
+    @property
+    def trigger(self) -> str: ...
+    @property
+    def attention(self) -> str: ...
+
+
 @dataclass(frozen=True)
 class SpecGrid:
     """Settings that differ in their sizes, which are arrays of one shape."""
+
+    kind: ClassVar[str] = Retrieval.kind
 
     vocab: np.ndarray
     dim: np.ndarray
@@ -34,24 +63,21 @@ class SpecGrid:
     activation: str = "relu"
     embedding: str = "gaussian"
     trigger: str = "keys"
+    attention: str = "learned"
 
     @classmethod
     def of(cls, values: Mapping[str, Any], **sizes: Any) -> "SpecGrid":
-        """A setting with other sizes, which may be arrays of any shapes that go together."""
-        told = {**values, **sizes}
-        parts = np.broadcast_arrays(*(np.asarray(told[name], float) for name in SIZES))
+        """A setting with other sizes, which may be arrays of any shapes that broadcast."""
+        merged = {**values, **sizes}
+        parts = np.broadcast_arrays(*(np.asarray(merged[name], float) for name in SIZES))
         V, d, L, N, m = (part.ravel() for part in parts)
-        return cls(V, d, L, N, m, told["activation"], told["embedding"], told["trigger"])
+        return cls(V, d, L, N, m, merged["activation"], merged["embedding"], merged["trigger"])
 
     def take(self, at: np.ndarray) -> "SpecGrid":
-        """Some of them, or some of them several times."""
-        kept = {name: getattr(self, name)[at] for name in SIZES}
-        return SpecGrid(**kept, activation=self.activation, embedding=self.embedding, trigger=self.trigger)
+        """The settings at these places, of which some may repeat."""
+        return replace(self, **{name: getattr(self, name)[at] for name in SIZES})
 
-    @cached_property
+    @property
     def hidden(self) -> bool:
         """Whether there is an MLP, in all of them or in none."""
         return bool(self.width.any())
-
-
-Sizes = Retrieval | SpecGrid

@@ -24,6 +24,7 @@ from scipy.special import ndtri
 from mnemoscope.theory.activation import apply, coefficients
 from mnemoscope.theory.activation import power as power_of
 from mnemoscope.theory.quadrature import chi_square_nodes
+from mnemoscope.theory.registry import embedding_law
 
 # Units drawn for one kernel, at least so many queries, and units to a query at most.
 DRAWS, QUERIES, UNITS = 2**17, 32, 2**15
@@ -89,7 +90,7 @@ def _overlaps(
 ) -> Overlaps:
     """Of queries with these norms and units."""
     queries = len(square)
-    orthonormal = embedding == "orthonormal"
+    law = embedding_law(embedding)
     rest = max(dim - (2 if additive else 1), 1)
     # |w|^2 less the parts along x and the trigger: chi^2, by Wilson and Hilferty's cube.
     small = 2 / (9 * rest)
@@ -100,14 +101,14 @@ def _overlaps(
         seen = a + np.sqrt(square) * (across * beside + np.sqrt(1 - across**2) * along)
     else:
         a, seen, beside = None, np.sqrt(square) * along, np.zeros(1)
-    squares = length if orthonormal else length + along**2 + (beside**2 if additive else 0)
-    room = rest if orthonormal else dim
-    table = _table(activation, room if embedding != "gaussian" else 0, additive)
+    squares = length + along**2 + (beside**2 if additive else 0) if law.overlapping else length
+    room = dim if law.overlapping else rest
+    table = _table(activation, room if law.unit_norm else 0, additive)
     *c, total, third, fourth = _look_up(table, np.sqrt(squares / room), a)
     phi = apply(activation, seen)
     power = phi**2
     mean = (phi * c[0]).mean(axis=1)
-    if orthonormal:  # no token has a part along another
+    if not law.overlapping:  # no token has a part along another
         left, variance = total, 0.0
     else:
         x, y = along / np.sqrt(squares), beside / np.sqrt(squares)
@@ -119,7 +120,7 @@ def _overlaps(
             for j in range(k + 1) if additive else (k,):
                 e = (part * x**j * y ** (k - j)).mean(axis=1)  # (B11)
                 variance = variance + math.comb(k, j) * e**2
-            if k == 2 and embedding == "gaussian":  # tokens' norms vary, which all units see
+            if k == 2 and not law.unit_norm:  # tokens' norms vary, which all units see
                 e = (part * (1 - plane)).mean(axis=1)
                 variance = variance + e**2 / rest
     through = (power * left).mean(axis=1) / width  # (B12)
@@ -135,7 +136,7 @@ def _overlaps(
 @lru_cache(maxsize=1024)
 def _uneven_tokens(activation: str, embedding: str, dim: int) -> float:
     """How far a token's norm makes its features' variance vary: relative variance (B14)."""
-    if embedding != "gaussian":
+    if embedding_law(embedding).unit_norm:
         return 0.0
     square, weight = chi_square_nodes(float(dim), 9)
     spread = power_of(activation, square) - coefficients(activation, square, 1)[:, 0] ** 2
@@ -162,16 +163,16 @@ def _queries(queries: int, dim: int, embedding: str, additive: bool) -> tuple[np
     order = np.arange(queries)
     even = [((order + 0.5) * step) % 1 for step in (1 / queries, 0.7548776662, 0.5698402910)]
     g = [ndtri(part)[:, None] for part in even]
-    one = np.ones((queries, 1))
+    law, one = embedding_law(embedding), np.ones((queries, 1))
     small = 2 / (9 * dim)
 
     def squared_norm(normal: np.ndarray) -> np.ndarray:
-        if embedding != "gaussian":
+        if law.unit_norm:
             return one
         return np.maximum(1 - small + math.sqrt(small) * normal, 0.05) ** 3
 
     cosine = np.clip(g[1] / math.sqrt(dim), -0.9, 0.9)
-    if not additive or embedding == "orthonormal":
+    if not (additive and law.overlapping):
         cosine = 0 * one
     return squared_norm(g[0]), cosine, np.sqrt(squared_norm(g[2]))
 

@@ -10,10 +10,10 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from mnemoscope.spec import LETTERS
-from mnemoscope.theory.derived import missing
 from mnemoscope.theory.fast_predict import COARSE, FINER, Surface, surface
 from mnemoscope.theory.laws import law_of
 from mnemoscope.theory.predict import REGIMES
+from mnemoscope.theory.registry import missing
 from mnemoscope.ui.explorer.state import RANGES, State, read_state
 
 # SpecGrid across and upwards: while a slider moves, and once it rests.
@@ -114,7 +114,7 @@ def formula(state: State, regime: str, width: float) -> Markup:
 
 
 def _law(state: State, name: str) -> dict[str, str]:
-    unknown = missing(state.values["embedding"], state.values["activation"], _width_on_map(state) > 0)
+    _, unknown = missing(state.cells(width=_width_on_map(state)))
     if name == "none" and unknown:
         return {"name": "not derived", "words": unknown, "formula": ""}
     if name == "none":  # what a diagram leaves empty

@@ -1,0 +1,130 @@
+"""What theory has a derivation for, by kind of spec and law of embeddings.
+
+A law registers its moments here (`embedding_laws.py` has ours), an activation its formula in
+`activation.FORMULAS`. What is not registered is "not derived": no number, `valid` false, and the
+reason. The bounds of `bound.py` hold for every U and Z and need no entry.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mnemoscope.spec import Retrieval
+from mnemoscope.theory.activation import FORMULAS
+from mnemoscope.theory.quadrature import Nodes, chi_square_nodes
+from mnemoscope.theory.spec_grid import Number, Sizes
+
+
+@dataclass(frozen=True)
+class Gram:
+    """Moments of Z, whose V rows are the input embeddings: B = Z Z^T, t = |z|^2."""
+
+    # V/d, the mean over tokens of sum_{w != v} (z_v . z_w)^2.
+    load: Number
+    # E t^2, E t^3, E t^4.
+    norm2: Number
+    norm3: Number
+    norm4: Number
+    # E tr B^3 / d and E tr B^4 / V, the mean taken off.
+    third: Number
+    fourth: Number
+
+
+@dataclass(frozen=True)
+class EmbeddingLaw:
+    """What the formulas ask of a law of embeddings.
+
+    `gram` gives its moments from V and d; without it no two embeddings overlap. Squared norms are
+    1 where `unit_norm`, else chi^2_d / d.
+    """
+
+    name: str
+    unit_norm: bool
+    gram: Callable[[Number, Number], Gram] | None
+
+    @property
+    def overlapping(self) -> bool:
+        """Whether tokens overlap, by 1/sqrt(d); otherwise they are orthonormal."""
+        return self.gram is not None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether an overlap is a unit vector's coordinate, of lighter tails than a normal one (B7)."""
+        return self.unit_norm and self.overlapping
+
+    def squared_norm_nodes(self, dim: Number, count: int) -> Nodes:
+        """|z|^2 by nodes along a new first axis."""
+        if self.unit_norm:
+            return np.ones((1, *np.shape(dim))), np.ones(1)
+        return chi_square_nodes(np.asarray(dim, float), count)
+
+    def norm_variance(self, dim: Number) -> Number:
+        """The variance of |z|^2."""
+        return 0.0 if self.unit_norm else 2 / dim
+
+    def overlaps_trigger(self, spec: Sizes) -> Number:
+        """Whether tokens overlap with the trigger: orthonormal ones where it does not fit beside them."""
+        return 1 if self.overlapping else spec.dim <= spec.vocab
+
+    def least_dim(self, vocab: Number) -> Number:
+        """The least dimension that there can be."""
+        return 1 if self.overlapping else vocab
+
+
+_LAWS: dict[tuple[str, str], EmbeddingLaw] = {}
+
+
+def register(kind: str, law: EmbeddingLaw) -> None:
+    """Let theory answer for specs of this kind whose embeddings have this law."""
+    _LAWS[kind, law.name] = law
+
+
+def embedding_law(name: str, kind: str = Retrieval.kind) -> EmbeddingLaw:
+    """The registered law of that name."""
+    return _LAWS[kind, name]
+
+
+def gram_moments(spec: Sizes) -> Gram:
+    """The moments of a spec's embeddings, which overlap."""
+    gram = embedding_law(spec.embedding, spec.kind).gram
+    assert gram is not None
+    return gram(spec.vocab, spec.dim)
+
+
+def derived_laws(kind: str = Retrieval.kind) -> tuple[str, ...]:
+    """The names of the laws registered for a kind of spec."""
+    return tuple(name for registered, name in _LAWS if registered == kind)
+
+
+def missing(spec: Sizes) -> tuple[str, str]:
+    """The choice that nothing is derived for, and why; both empty where a derivation exists."""
+    laws = derived_laws(spec.kind)
+    if not laws:
+        kinds = dict.fromkeys(kind for kind, _ in _LAWS)
+        return "kind", f"{spec.kind} is not derived: theory is for {', '.join(kinds)}"
+    if spec.embedding not in laws:
+        return "embedding", f"{spec.embedding} embeddings are not derived: theory is for {', '.join(laws)}"
+    if spec.hidden and spec.activation not in FORMULAS:
+        why = f"the activation {spec.activation} is not derived: theory is for {', '.join(FORMULAS)}"
+        return "activation", why
+    return "", ""
+
+
+def not_derived(spec: Retrieval) -> str:
+    """Why theory has no answer for a setting; empty where it has one."""
+    return underived(spec)[1]
+
+
+def underived(spec: Retrieval) -> tuple[str, str]:
+    """The field that theory has no derivation for, and why; both empty where it has one."""
+    if spec.kind != Retrieval.kind:
+        return missing(spec)
+    if spec.eta != "limit" or spec.gamma != "limit":
+        why = "finite step sizes are not derived: theory is for eta -> 0, gamma -> infinity"
+        return ("eta" if spec.eta != "limit" else "gamma"), why
+    if spec.then != "none":
+        return "then", "training beyond the three steps is not derived"
+    if spec.from_file:
+        return "embedding", "embeddings from a file are not derived: theory is for random ones"
+    return missing(spec)
