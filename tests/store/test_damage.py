@@ -10,8 +10,8 @@ import pytest
 from places import FILES
 from stored_trials import SPEC, Recorded, change, made, path, read_all
 
-from mnemoscope import SpecError
-from mnemoscope.engine.record import NUMERICS_VERSION, Outcome
+from mnemoscope import SpecError, Trial
+from mnemoscope.engine.record import NUMERICS_VERSION
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.spec import Facts, Memory
 from mnemoscope.store.claims import Claims
@@ -95,7 +95,7 @@ def test_a_negative_zero_is_no_damage(tmp_path: Path):
     """SQLite knows none: a loss of -0.0 comes back as 0.0."""
     spec = Memory(dim=8, items=5)
     with Store(tmp_path / "s.db") as store:
-        store.add([Outcome(spec, 0, "ok", metrics={"accuracy": 1.0, "loss": -0.0}, seconds=-0.0)])
+        store.add([Trial(spec, 0, "ok", metrics={"accuracy": 1.0, "loss": -0.0}, seconds=-0.0)])
         assert store.finished([spec]) == {(spec.id, 0)}
         assert verify(store) == (1, [])
 

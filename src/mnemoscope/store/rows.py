@@ -10,7 +10,7 @@ import math
 import time
 from typing import Any
 
-from mnemoscope.engine.record import Outcome, Record, Step, Trial
+from mnemoscope.engine.record import Step, Trial
 from mnemoscope.spec import KINDS, Retrieval, Spec
 
 FIELDS = tuple(Retrieval.model_fields)
@@ -58,7 +58,7 @@ def setting_row(spec: Spec) -> tuple[Any, ...]:
     return (*values, checksum(*values))
 
 
-def trial_row(trial: Record) -> tuple[Any, ...]:
+def trial_row(trial: Trial) -> tuple[Any, ...]:
     """The values of TRIAL, and their checksum."""
     metrics, history = _columns(trial)
     values = (
@@ -83,10 +83,10 @@ def _kept(value: Any) -> Any:
     return value + 0.0 if isinstance(value, float) else value
 
 
-def _columns(trial: Record) -> tuple[list[Any], Any]:
+def _columns(trial: Trial) -> tuple[list[Any], Any]:
     """The metrics that have columns, in METRICS' order, and the rest of what is kept."""
     end = trial.as_dict()
-    if isinstance(trial, Outcome):
+    if trial.spec.history == "curve":
         own = {name: end[name] for name in trial.metrics}
         return [own.get(name) for name in METRICS], {"metrics": own, "curve": end["curve"]}
     metrics = [end["accuracy"], end["attention_accuracy"], end["recall"], end["map_accuracy"]]
@@ -100,8 +100,8 @@ def read_setting(canonical: str) -> Spec:
     return KINDS[values.pop("kind")].read(values)
 
 
-def read_trial(row: tuple[Any, ...]) -> Record:
-    """A trial, or an outcome of another kind, from the columns of RECORD."""
+def read_trial(row: tuple[Any, ...]) -> Trial:
+    """A trial from the columns of RECORD."""
     canonical, seed, status, seconds, message, precision, device, versions, history = row
     spec = read_setting(canonical)
     kept = json.loads(history)
@@ -113,10 +113,11 @@ def read_trial(row: tuple[Any, ...]) -> Record:
         "precision": precision,
         "device": device,
         "versions": json.loads(versions),
+        "code": None,
     }
-    if isinstance(spec, Retrieval):
-        return Trial(spec=spec, steps=tuple(_read_step(step) for step in kept), **same)
-    return Outcome(spec=spec, metrics=kept["metrics"], curve=tuple(kept["curve"]), **same)
+    if spec.history == "steps":
+        return Trial(spec, history=tuple(_read_step(step) for step in kept), **same)
+    return Trial(spec, history=tuple(kept["curve"]), metrics=kept["metrics"], **same)
 
 
 def _read_step(values: dict[str, Any]) -> Step:

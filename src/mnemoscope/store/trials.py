@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from mnemoscope.engine.record import NUMERICS_VERSION, Outcome, Record, Trial
+from mnemoscope.engine.record import NUMERICS_VERSION, Record, Trial
 from mnemoscope.spec import Retrieval, Spec
 from mnemoscope.store.rows import RECORD, SETTING, TRIAL, UNREADABLE, read_setting, read_trial, setting_row, trial_row
 from mnemoscope.store.salvage import open_salvaged
@@ -175,15 +175,15 @@ class Store:
         """The trial of this spec and seed, or None."""
         return next(self.find("id = ? AND seed = ?", (spec.id, seed)), None)
 
-    def outcomes(self, spec: Spec) -> dict[int, Outcome]:
+    def outcomes(self, spec: Spec) -> dict[int, Trial]:
         """What was kept of a setting of another kind, by seed."""
         found = self._find("id = ?", (spec.id,))
-        return {one.seed: one for one in found if isinstance(one, Outcome)}
+        return {one.seed: one for one in found if one.spec.history == "curve"}
 
     def find(self, where: str = "1", values: Sequence[Any] = ()) -> Iterator[Trial]:
         """Retrieval's trials of today's numerics that meet a condition, in a fixed order."""
         for one in self._find(where, values):
-            if isinstance(one, Trial):
+            if one.spec.history == "steps":
                 yield one
 
     def accuracies(self, where: str, values: Sequence[Any]) -> Iterator[tuple[str, int, int, float]]:
