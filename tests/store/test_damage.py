@@ -18,7 +18,8 @@ from mnemoscope.store.claims import Claims
 from mnemoscope.store.maintenance import repair, verify
 from mnemoscope.store.query import list_settings
 from mnemoscope.store.salvage import salvage
-from mnemoscope.store.schema import FORMAT, DamagedStore
+from mnemoscope.store.schema import DamagedStore
+from mnemoscope.store.tables import FORMAT
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli import main
 
@@ -32,7 +33,7 @@ FORMAT_1 = FILES / "store_format_1.db"
     [
         "history = replace(history, '0.5', '0.6')",
         "history = '{'",
-        "history = replace(history, 'loss', 'lOss')",
+        "history = replace(history, 'signal', 'siGnal')",
         "history = CAST(x'ff' AS TEXT)",
         "accuracy = 0.6",
         "accuracy = NULL",
@@ -67,7 +68,7 @@ def test_a_damaged_record_is_named_and_computed_again(path: Path, harm: str):
     "harm",
     [
         "canonical = replace(canonical, '64', '65')",
-        "vocab = 65",
+        "kind = ''",
         "kind = 'memory'",
         "canonical = ''",
         "setting_checksum = ''",

@@ -17,10 +17,11 @@ from stored_trials import SPEC, made, repeat_trials
 
 from mnemoscope import SpecError, Trial
 from mnemoscope.spec import Facts, Memory
-from mnemoscope.store import schema
+from mnemoscope.store import sqlite
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.query import condition, list_settings, open_array, open_frame
-from mnemoscope.store.schema import FORMAT, default_path
+from mnemoscope.store.schema import default_path
+from mnemoscope.store.tables import FORMAT
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli import main
 
@@ -236,7 +237,7 @@ def test_drivers_may_make_a_store_at_the_same_time(tmp_path: Path, monkeypatch: 
             other.execute("COMMIT")
 
     clock = SimpleNamespace(monotonic=time.monotonic, time=time.time, sleep=wait)
-    monkeypatch.setattr(schema, "time", clock)
+    monkeypatch.setattr(sqlite, "time", clock)
     with Store(path) as store:
         assert store.count() == 0
     assert len(waited) == 3

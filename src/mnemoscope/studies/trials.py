@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from mnemoscope.engine.record import AnyJob, Trial
-from mnemoscope.spec import Retrieval
 from mnemoscope.store.trials import Store
 
 # Settings, and rows whose first column is a setting's place among them.
@@ -19,10 +18,7 @@ def trials_of(store: Store, jobs: Iterable[AnyJob]) -> Trials:
         asked.setdefault(spec, set()).add(seed)
     rows: list[list[Any]] = []
     for at, (spec, seeds) in enumerate(asked.items()):
-        found: Iterable[Trial] = (
-            store.find("id = ?", (spec.id,)) if isinstance(spec, Retrieval) else store.outcomes(spec).values()
-        )
-        rows += [_row(at, one) for one in found if one.seed in seeds]
+        rows += [_row(at, trial) for seed, trial in store.outcomes(spec).items() if seed in seeds]
     settings = [{"kind": spec.kind, **spec.model_dump()} for spec in asked]
     return {"settings": settings, "columns": list(COLUMNS), "rows": rows}
 
