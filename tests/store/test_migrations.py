@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from places import FILES
@@ -137,7 +138,7 @@ def test_a_new_field_and_a_new_kind_need_no_change_of_a_store(path: Path, monkey
         old = list_settings(store, ["kind=retrieval", "tokens=uniform"])
         assert sum(row["trials"] for row in old) == 10
         (trial,) = store.find("kind = 'retrieval' AND seed = 2")
-        size = {"vocab": 8, "dim": 4, "length": 2, "samples": 9}
+        size: dict[str, Any] = {"vocab": 8, "dim": 4, "length": 2, "samples": 9}
         new, other = Wider(**size, tokens="zipf:1"), Other(**size, layers=3)
         store.add([type(trial)(new, 0, "ok", trial.steps)])
         store.add([type(trial)(other, 0, "ok", metrics={"accuracy": 0.5, "depth": 7.0})])
