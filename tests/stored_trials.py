@@ -10,7 +10,7 @@ import pytest
 from mnemoscope import Retrieval, Step, Trial
 from mnemoscope.engine.record import AnyJob, Record
 from mnemoscope.store.rows import TRIAL, as_checked
-from mnemoscope.store.schema import transaction
+from mnemoscope.store.sqlite import transaction
 from mnemoscope.store.trials import Store
 
 SPEC = Retrieval(vocab=64, dim=32, length=4, samples=500)

@@ -13,6 +13,7 @@ import pytest
 from hang_guard import no_hang
 from places import DATA
 
+from mnemoscope.engine import files
 from mnemoscope.ui.cli import COMMANDS, main
 from mnemoscope.ui.cli.setting import Setting
 
@@ -105,6 +106,27 @@ def path_options() -> Iterator[tuple[str, str]]:
 
 
 OPTIONS = sorted(set(path_options()))
+
+
+@pytest.mark.parametrize(
+    ("system", "data", "cache"),
+    [
+        ("unix.Unix", ".local/share/mnemoscope", ".cache/mnemoscope"),
+        ("macos.MacOS", "Library/Application Support/mnemoscope", "Library/Caches/mnemoscope"),
+    ],
+)
+def test_folders_are_where_they_were(monkeypatch: pytest.MonkeyPatch, system: str, data: str, cache: str):
+    module, name = system.split(".")
+    dirs = getattr(import_module(f"platformdirs.{module}"), name)
+    for kind in ("data", "cache"):
+        monkeypatch.delenv(f"XDG_{kind.upper()}_HOME", raising=False)
+        folder = lambda *words, kind=kind, **more: getattr(dirs(*words, **more), f"user_{kind}_path")  # noqa: E731
+        monkeypatch.setattr(files, f"user_{kind}_path", folder)
+    assert files.data_home() == Path.home() / data
+    assert files.cache_home() == Path.home() / cache
+    monkeypatch.setenv("XDG_DATA_HOME", "/elsewhere")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
+    assert (files.data_home(), files.cache_home()) == (Path("/elsewhere/mnemoscope"), Path("/cache/mnemoscope"))
 
 
 def test_all_path_options_are_found():

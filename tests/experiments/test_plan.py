@@ -198,7 +198,7 @@ def test_a_way_that_was_measured_too_low_is_left_out(tmp_path: Path):
     spec = first.recommended.spec
     end = Step("V2", 0.5, 1.0, 0.5)
     with Store(tmp_path / "s.db") as store:
-        store.add([Trial(spec, seed, "ok", steps=(end,)) for seed in range(3)])
+        store.add([Trial(spec, seed, "ok", history=(end,)) for seed in range(3)])
         again = plan_job(300, 16, 0.9, store=store)
     assert again.recommended is not None
     assert again.recommended.spec != spec

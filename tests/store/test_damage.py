@@ -10,15 +10,16 @@ import pytest
 from places import FILES
 from stored_trials import SPEC, Recorded, change, made, path, read_all
 
-from mnemoscope import SpecError
-from mnemoscope.engine.record import NUMERICS_VERSION, Outcome
+from mnemoscope import SpecError, Trial
+from mnemoscope.engine.record import NUMERICS_VERSION
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.spec import Facts, Memory
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.maintenance import repair, verify
 from mnemoscope.store.query import list_settings
 from mnemoscope.store.salvage import salvage
-from mnemoscope.store.schema import FORMAT, DamagedStore
+from mnemoscope.store.schema import DamagedStore
+from mnemoscope.store.tables import FORMAT
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli import main
 
@@ -32,7 +33,7 @@ FORMAT_1 = FILES / "store_format_1.db"
     [
         "history = replace(history, '0.5', '0.6')",
         "history = '{'",
-        "history = replace(history, 'loss', 'lOss')",
+        "history = replace(history, 'signal', 'siGnal')",
         "history = CAST(x'ff' AS TEXT)",
         "accuracy = 0.6",
         "accuracy = NULL",
@@ -67,7 +68,7 @@ def test_a_damaged_record_is_named_and_computed_again(path: Path, harm: str):
     "harm",
     [
         "canonical = replace(canonical, '64', '65')",
-        "vocab = 65",
+        "kind = ''",
         "kind = 'memory'",
         "canonical = ''",
         "setting_checksum = ''",
@@ -95,7 +96,7 @@ def test_a_negative_zero_is_no_damage(tmp_path: Path):
     """SQLite knows none: a loss of -0.0 comes back as 0.0."""
     spec = Memory(dim=8, items=5)
     with Store(tmp_path / "s.db") as store:
-        store.add([Outcome(spec, 0, "ok", metrics={"accuracy": 1.0, "loss": -0.0}, seconds=-0.0)])
+        store.add([Trial(spec, 0, "ok", metrics={"accuracy": 1.0, "loss": -0.0}, seconds=-0.0)])
         assert store.finished([spec]) == {(spec.id, 0)}
         assert verify(store) == (1, [])
 

@@ -176,7 +176,7 @@ def test_a_large_file_is_looked_at_whole_by_repair(path: Path, monkeypatch: pyte
 
 
 def test_a_damaged_setting_is_written_anew(path: Path):
-    change(path, "UPDATE settings SET vocab = 65 WHERE number = 2")
+    change(path, "UPDATE settings SET kind = 'facts' WHERE number = 2")
     assert repair(path).trials == 9
     with Store(path) as store:
         assert verify(store) == (9, [])

@@ -16,12 +16,12 @@ import pytest
 from stored_trials import SPEC, made, repeat_trials
 
 from mnemoscope import SpecError, Trial
-from mnemoscope.engine.record import Outcome
 from mnemoscope.spec import Facts, Memory
-from mnemoscope.store import schema
+from mnemoscope.store import sqlite
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.query import condition, list_settings, open_array, open_frame
-from mnemoscope.store.schema import FORMAT, default_path
+from mnemoscope.store.schema import default_path
+from mnemoscope.store.tables import FORMAT
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli import main
 
@@ -171,8 +171,8 @@ def test_tables_have_labelled_axes(store: Store):
 def test_tables_know_the_fields_of_other_kinds(store: Store):
     facts = Facts(subjects=4, relations=2, answers=2, dim=8, heads=1, head_dim=8, width=0)
     steps: dict[str, float | None] = {"accuracy": 0.99, "steps": 640.0, "relation_accuracy": 1.0}
-    store.add([made(), Outcome(facts, 0, "ok", steps), Outcome(facts.replace(lr=0.1), 0, "ok")])
-    store.add([Outcome(Memory(dim=8, items=5), 0, "ok", {"accuracy": 1.0})])
+    store.add([made(), Trial(facts, 0, "ok", metrics=steps), Trial(facts.replace(lr=0.1), 0, "ok")])
+    store.add([Trial(Memory(dim=8, items=5), 0, "ok", metrics={"accuracy": 1.0})])
     assert len(list_settings(store, ["subjects=4"])) == 2
     assert len(list_settings(store, ["mixing=softmax", f"lr={facts.lr}"])) == 1
     assert len(list_settings(store, ["lr=0"])) == 1  # the memory's own default
@@ -237,7 +237,7 @@ def test_drivers_may_make_a_store_at_the_same_time(tmp_path: Path, monkeypatch: 
             other.execute("COMMIT")
 
     clock = SimpleNamespace(monotonic=time.monotonic, time=time.time, sleep=wait)
-    monkeypatch.setattr(schema, "time", clock)
+    monkeypatch.setattr(sqlite, "time", clock)
     with Store(path) as store:
         assert store.count() == 0
     assert len(waited) == 3

@@ -2,9 +2,13 @@
 
 import dataclasses
 import json
+import multiprocessing
 import os
 import signal
+import sqlite3
+import warnings
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -132,6 +136,55 @@ def test_several_write_to_one_ledger(tmp_path: Path):
     assert len(Ledger(tmp_path / "ledger.json").entries) == 2
     first.read()
     assert len(first.entries) == 2
+
+
+def test_the_users_own_ledger_is_a_table_and_takes_in_an_older_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    older = tmp_path / "mnemoscope" / "ledger.json"
+    older.parent.mkdir()
+    Ledger(older).add(Entry("b-fig5", "quick", 0, 2, {"value": 1}))
+    before = older.read_bytes()
+    first, second = Ledger(), Ledger()
+    assert first.path == older.with_name("ledger.db")
+    assert len(first.entries) == 1
+    assert not first.path.exists()  # nothing is written before there is something to add
+    first.add(Entry("b-fig5", "quick", 1, 2, {"value": 2}))
+    second.add(Entry("b-fig5", "quick", 2, 2, {"value": 3}))  # which has not seen the first's
+    second.add(Entry("b-fig5", "quick", 0, 2, {"value": 4}))
+    assert [entry.numbers["value"] for entry in Ledger().entries.values()] == [4, 2, 3]
+    assert older.read_bytes() == before
+    Ledger().export(tmp_path / "export.json")
+    assert Ledger(tmp_path / "export.json").entries == Ledger().entries
+
+
+def add_entries(path: Path, base: int) -> None:
+    for number in range(base, base + 20):
+        Ledger(path).add(Entry("b-fig5", "quick", number, 2, {}))
+
+
+@pytest.mark.parametrize("name", ["l.db", "l.json"])
+def test_processes_that_add_at_once_lose_nothing(tmp_path: Path, name: str):
+    processes = [multiprocessing.Process(target=add_entries, args=(tmp_path / name, 20 * part)) for part in range(3)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # JAX's threads do not mind here
+        for process in processes:
+            process.start()
+    for process in processes:
+        process.join()
+    assert len(Ledger(tmp_path / name).entries) == 60
+
+
+def test_a_table_that_is_no_ledger_is_refused(tmp_path: Path):
+    path = tmp_path / "l.db"
+    path.write_text("no database " * 400)
+    with pytest.raises(SpecError, match="a ledger that `reproduce` wrote"):
+        Ledger(path)
+    path.unlink()
+    Ledger(path).add(Entry("b-fig5", "quick", 0, 2, {}))
+    with closing(sqlite3.connect(path)) as raw:
+        raw.execute("PRAGMA user_version = 4")
+    with pytest.raises(SpecError, match="a newer mnemoscope wrote it"):
+        Ledger(path)
 
 
 def test_studies_run_at_once_and_are_found_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -17,7 +17,7 @@ import numpy as np
 
 from mnemoscope.engine.device import Place, Precision
 from mnemoscope.engine.interrupts import stop_if_asked
-from mnemoscope.engine.record import Outcome, Status
+from mnemoscope.engine.record import Status, Trial
 from mnemoscope.spec import Spec
 
 # Going on in a smaller batch costs a compilation of about so many seconds.
@@ -91,9 +91,9 @@ def filled(jobs: Sequence[Any], place: Place, most: int, least: int = LEAST_ON_G
 
 def train_until_target(
     jobs: Sequence[TrainingJob], rows: Rows, plan: TrainingPlan, hear: Hear | None = None
-) -> list[Outcome]:
+) -> list[Trial]:
     """Steps and checks in turn, from the first state on. Rows beyond the jobs are not heard."""
-    outcomes: dict[int, Outcome] = {}
+    outcomes: dict[int, Trial] = {}
     curves: list[list[dict[str, float]]] = [[] for _ in jobs]
     at = list(range(len(jobs)))
     size, each = row_count(len(at), plan.place, plan.most, plan.least), math.inf
@@ -122,7 +122,7 @@ def train_until_target(
             job, curve = jobs[number], curves[number]
             ended = {name: value for name, value in curve[-1].items() if name != "step"}
             ended["accuracy"] = float(final[row])
-            outcomes[number] = Outcome(
+            outcomes[number] = Trial(
                 job.spec,
                 job.seed,
                 status,
@@ -131,7 +131,7 @@ def train_until_target(
                     "steps": taken,
                     "parameters": job.parameters,
                 },
-                curve=tuple(curve[:: -(-len(curve) // KEPT_CHECKS)]),
+                history=tuple(curve[:: -(-len(curve) // KEPT_CHECKS)]),
                 seconds=(time.perf_counter() - began) / len(jobs),
                 message=message,
                 precision=plan.precision,

@@ -3,26 +3,30 @@
 import hashlib
 import os
 import stat
-import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from platformdirs import user_cache_path, user_data_path
 
 from mnemoscope.spec import SpecError
 
 
 def data_home() -> Path:
-    """The user's data directory: XDG_DATA_HOME, or what the system has in its place."""
-    if os.environ.get("XDG_DATA_HOME"):
-        base = Path(os.environ["XDG_DATA_HOME"])
-    elif sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", str(Path.home())))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Application Support"
-    else:
-        base = Path.home() / ".local" / "share"
-    return base / "mnemoscope"
+    """The user's data folder: in XDG_DATA_HOME, or where the system has such."""
+    return _home("XDG_DATA_HOME", user_data_path)
+
+
+def cache_home() -> Path:
+    """The user's folder for what can be made again: in XDG_CACHE_HOME, or where the system has such."""
+    return _home("XDG_CACHE_HOME", user_cache_path)
+
+
+def _home(variable: str, of_system: Callable[..., Path]) -> Path:
+    """The variable counts on every system: platformdirs honours it on some alone."""
+    base = os.environ.get(variable)
+    return Path(base) / "mnemoscope" if base else of_system("mnemoscope", appauthor=False)
 
 
 def check_place(path: Path, option: str) -> None:

@@ -3,9 +3,11 @@
 import dataclasses
 import importlib.metadata
 import math
+import subprocess
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar
 
 from mnemoscope.spec import Retrieval, Spec
 from mnemoscope.spec.validators import Measure
@@ -17,6 +19,7 @@ NUMERICS_VERSION = 3
 Job = tuple[Retrieval, int]
 AnyJob = tuple[Spec, int]
 Status = Literal["ok", "crashed", "diverged", "unreached"]
+S = TypeVar("S", bound=Spec)
 
 
 @dataclass(frozen=True)
@@ -42,37 +45,58 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One spec, one seed, one outcome. `accuracy` and what follows are None unless status is ok."""
+class Trial(Generic[S]):
+    """One setting, one seed, one outcome, of any kind of setting.
 
-    spec: Retrieval
+    `history` is how the outcome came about: the steps of a kind that is trained in a few steps, or
+    the curve of checks of one that is trained until it stops; the spec's `history` says which.
+    `metrics` are the numbers at the end, by name. With steps they are those of the last step, and
+    there are none unless the status is ok. A trial that is `unreached` has the accuracy that it
+    reached. `code` is the git state of the package's source, None for an installed package.
+    """
+
+    spec: S
     seed: int
     status: Status
-    steps: tuple[Step, ...] = ()
+    history: tuple[Any, ...] = field(default=(), repr=False)
+    metrics: dict[str, float | None] = field(default_factory=dict)
     seconds: float = 0.0
     message: str = ""
     precision: str = "float32"
     device: str = "cpu"
     versions: dict[str, str] = field(default_factory=lambda: versions())
+    code: dict[str, Any] | None = field(default_factory=lambda: code_state())
+
+    def __post_init__(self) -> None:
+        if self.steps:
+            last = dataclasses.asdict(self.steps[-1])
+            known = {name: value for name, value in last.items() if name != "name" and value is not None}
+            object.__setattr__(self, "metrics", known if self.status == "ok" else {})
 
     @property
-    def _end(self) -> Step | None:
-        return self.steps[-1] if self.status == "ok" and self.steps else None
+    def steps(self) -> tuple[Step, ...]:
+        """The model after each step, for a kind that is trained in a few."""
+        return self.history if self.spec.history == "steps" else ()
+
+    @property
+    def curve(self) -> tuple[dict[str, float], ...]:
+        """The checks during training, for a kind that is trained until it stops."""
+        return self.history if self.spec.history == "curve" else ()
 
     @property
     def accuracy(self) -> float | None:
-        """Share of fresh sequences whose label is named."""
-        return self._end.accuracy if self._end else None
+        """Share of right answers on fresh sequences; None where there is none to speak of."""
+        return self.metrics.get("accuracy")
 
     @property
     def attention_accuracy(self) -> float | None:
         """Share of fresh sequences whose largest attention weight is on the informative token."""
-        return self._end.attention_accuracy if self._end else None
+        return self.metrics.get("attention_accuracy")
 
     @property
     def recall(self) -> float | None:
         """Accuracy among the sequences where attention is right; None where it never is."""
-        return self._end.recall if self._end else None
+        return self.metrics.get("recall")
 
     def measured(self, measure: Measure) -> float | None:
         """One of the measures that may cross a target; None where the trial does not have it."""
@@ -80,52 +104,10 @@ class Trial:
             # argmax_y u_y^T V1 z_v, and V1 is the first gradient: the matched filter.
             first = [step for step in self.steps if step.name == "V1" and self.status == "ok"]
             return first[0].map_accuracy if first else None
-        return self.accuracy if measure == "accuracy" else self.attention_accuracy
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON: numbers that are not finite become None."""
-        steps = [{**dataclasses.asdict(step), "ratio": step.ratio} for step in self.steps]
-        end = steps[-1] if self._end else dict.fromkeys(f.name for f in dataclasses.fields(Step))
-        return finite(
-            {
-                "seed": self.seed,
-                "status": self.status,
-                "accuracy": end["accuracy"],
-                "attention_accuracy": end["attention_accuracy"],
-                "recall": end["recall"],
-                "map_accuracy": end["map_accuracy"],
-                "margin": {name: end.get(name) for name in ("signal", "std", "ratio")},
-                "steps": steps,
-                **_how(self),
-            }
-        )
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One training of another kind: numbers by name, and how they came to be.
-
-    An outcome that is `unreached` has the accuracy that was reached.
-    """
-
-    spec: Spec
-    seed: int
-    status: Status
-    metrics: dict[str, float | None] = field(default_factory=dict)
-    curve: tuple[dict[str, float], ...] = field(default=(), repr=False)
-    seconds: float = 0.0
-    message: str = ""
-    precision: str = "float32"
-    device: str = "cpu"
-    versions: dict[str, str] = field(default_factory=lambda: versions())
-
-    @property
-    def accuracy(self) -> float | None:
-        """Share of right answers; None where there is none to speak of."""
-        return self.metrics.get("accuracy")
+        return self.metrics.get(measure)
 
     def meets(self, aim: float) -> bool | None:
-        """Whether its accuracy is at least that; None where it crashed, which says neither.
+        """Whether its accuracy is at least `aim`; None where it crashed, which says neither.
 
         A training that stopped at a target of this height has met it, though its accuracy on
         other data may be a little less; one that diverged has not.
@@ -139,12 +121,38 @@ class Outcome:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON: numbers that are not finite become None."""
-        return finite(
-            {"seed": self.seed, "status": self.status, **self.metrics, **_how(self), "curve": list(self.curve)}
-        )
+        provenance = {
+            "seconds": self.seconds,
+            "message": self.message,
+            "precision": self.precision,
+            "device": self.device,
+            "versions": self.versions,
+            "code": self.code,
+            "spec_id": self.spec.id,
+        }
+        head = {"seed": self.seed, "status": self.status}
+        if self.spec.history == "curve":
+            return finite({**head, **self.metrics, **provenance, "curve": self.curve})
+        metrics = {name: self.metrics.get(name) for name in _AT_THE_END}
+        margin = {name: self.metrics.get(name) for name in ("signal", "std")}
+        ratio = self.steps[-1].ratio if self.metrics else None
+        steps = [{**dataclasses.asdict(step), "ratio": step.ratio} for step in self.steps]
+        return finite({**head, **metrics, "margin": {**margin, "ratio": ratio}, "steps": steps, **provenance})
 
 
-Record = Trial | Outcome
+# Metrics that a trial of a few steps always names in its JSON.
+_AT_THE_END = ("accuracy", "attention_accuracy", "recall", "map_accuracy")
+
+Record = Trial
+
+
+def crashed(
+    spec: Spec, seed: int, reason: BaseException | str, device: str = "cpu", precision: str = "float32"
+) -> Trial:
+    """The record of a trial that failed, which is not one that could not recall."""
+    if isinstance(reason, BaseException):
+        reason = f"{type(reason).__name__}: {reason}".splitlines()[0]
+    return Trial(spec, seed, "crashed", message=reason, precision=precision, device=device)
 
 
 def versions() -> dict[str, str]:
@@ -158,16 +166,24 @@ def _version(package: str) -> str:
     return importlib.metadata.version(package)
 
 
-def _how(record: Record) -> dict[str, Any]:
-    """How a record was computed."""
-    return {
-        "seconds": record.seconds,
-        "message": record.message,
-        "precision": record.precision,
-        "device": record.device,
-        "versions": record.versions,
-        "spec_id": record.spec.id,
-    }
+@lru_cache
+def code_state(package: Path = Path(__file__).parents[1]) -> dict[str, Any] | None:
+    """Commit of the source that runs, and whether files that git tracks differ from it.
+
+    None unless the package lies in a checkout of its own: a wheel that is installed somewhere
+    inside a user's repository says nothing of that repository. Asked once in a process.
+    """
+    root = package.parents[1]
+    if package.parent.name != "src" or not (root / ".git").exists():
+        return None
+    status = ["git", "-C", str(root), "--no-optional-locks", "status", "--porcelain=v2", "--branch", "-uno"]
+    try:
+        lines = subprocess.run(status, capture_output=True, text=True, timeout=10, check=True).stdout.splitlines()
+    except (OSError, subprocess.SubprocessError):
+        return None
+    commits = [line.split()[-1] for line in lines if line.startswith("# branch.oid ")]
+    changed = any(not line.startswith("#") for line in lines)
+    return {"commit": commits[0], "dirty": changed} if commits else None
 
 
 def finite(value: Any) -> Any:

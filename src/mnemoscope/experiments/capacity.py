@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mnemoscope.engine.record import AnyJob, Outcome
+from mnemoscope.engine.record import AnyJob, Trial
 from mnemoscope.experiments.estimate.limits import Limits, LimitSearch, search_limits
 from mnemoscope.experiments.estimate.search import Place, Status
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
@@ -45,7 +45,7 @@ class SearchResult:
     """What a search found, and every trial it asked for, by place."""
 
     limits: Limits
-    trials: dict[Place, tuple[Outcome, ...]] = field(repr=False)
+    trials: dict[Place, tuple[Trial, ...]] = field(repr=False)
 
 
 class SearchInProgress:
@@ -53,7 +53,7 @@ class SearchInProgress:
 
     def __init__(self, question: Question, first: int, search: LimitSearch) -> None:
         self.question, self.first, self.search = question, first, search
-        self.trials: dict[Place, tuple[Outcome, ...]] = {}
+        self.trials: dict[Place, tuple[Trial, ...]] = {}
         self.found: Limits | None = None
         self.asked = next(search)
 
@@ -71,12 +71,12 @@ class SearchInProgress:
         part = tries[len(made) :] if made else tries[:1]
         return [(spec, self.first + seed) for spec in part]
 
-    def settle(self, made: Sequence[Outcome]) -> bool | None:
+    def settle(self, made: Sequence[Trial]) -> bool | None:
         """One that meets the aim is enough; a crash among the others leaves it open."""
         met = [one.meets(self.question.aim) for one in made]
         return True if True in met else None if None in met else False
 
-    def answer(self, told: Mapping[tuple[str, int], Outcome]) -> None:
+    def answer(self, told: Mapping[tuple[str, int], Trial]) -> None:
         """Hand over the outcomes, and hear what it wants next."""
         for place in self.asked:
             made = tuple(told[spec.id, seed] for spec, seed in self.at(place))
@@ -124,7 +124,7 @@ def find_limits(
         jobs = list(dict.fromkeys(job for hunt in open_hunts for job in hunt.jobs()))
         where = f"{len(hunts) - len(open_hunts)} of {len(hunts)} limits found, this round's trials"
         sweep(jobs, store, workers, None if progress is None else lambda t, w=where: progress(t, w))
-        told: dict[tuple[str, int], Outcome] = {}
+        told: dict[tuple[str, int], Trial] = {}
         for spec in dict.fromkeys(spec for spec, _ in jobs):
             told |= {(spec.id, seed): one for seed, one in store.outcomes(spec).items()}
         for hunt in open_hunts:
@@ -141,7 +141,7 @@ class Capacity:
     criterion: float
     limits: Limits
     expected: float
-    trials: tuple[tuple[int, Outcome], ...] = field(default=(), repr=False)
+    trials: tuple[tuple[int, Trial], ...] = field(default=(), repr=False)
 
     @property
     def status(self) -> Status:

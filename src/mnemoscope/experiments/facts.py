@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from mnemoscope.engine.record import Outcome
+from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.capacity import BEYOND, Question, find_limits
 from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
 from mnemoscope.experiments.estimate.limits import Limits
@@ -29,7 +29,7 @@ class FactsRun:
     """The trainings of one setting."""
 
     spec: Facts
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[Trial, ...]
 
     @property
     def interval(self) -> Interval:
@@ -86,7 +86,7 @@ class FactsCapacity:
     scaling: Scaling
     rates: tuple[float, ...]
     limits: Limits
-    trials: tuple[Outcome, ...] = field(default=(), repr=False)
+    trials: tuple[Trial, ...] = field(default=(), repr=False)
 
     def facts(self, subjects: float | None) -> float | None:
         """S R at so many subjects, which may be between two whole numbers."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from mnemoscope.engine.device import Precision, find_device
-from mnemoscope.engine.record import Trial
+from mnemoscope.engine.record import Trial, crashed
 from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.validators import Device
@@ -56,9 +56,7 @@ def run_trials(
         except SpecError:
             raise
         except Exception as error:
-            reason = f"{type(error).__name__}: {error}".splitlines()[0]
-            kind = find_device(device).device_kind
-            yield Trial(spec, seed, "crashed", message=reason, precision=precision, device=kind)
+            yield crashed(spec, seed, error, find_device(device).device_kind, precision)
 
 
 def run(

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, cast
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -41,6 +41,8 @@ class Spec(BaseModel, frozen=True, extra="forbid"):
     """
 
     kind: ClassVar[str] = ""
+    # What a trial of this kind holds: the model after each of a few steps, or a curve of checks.
+    history: ClassVar[Literal["steps", "curve"]] = "curve"
 
     if not TYPE_CHECKING:  # type checkers see pydantic's own, with a keyword for every field
 

@@ -45,6 +45,7 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
     """
 
     kind: ClassVar[str] = "retrieval"
+    history: ClassVar[Literal["steps", "curve"]] = "steps"
 
     vocab: Annotated[int, BeforeValidator(whole(2, 2**31 - 1))] = Field(
         description="V: number of tokens, and of labels"

@@ -17,8 +17,9 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-from mnemoscope.engine.record import NUMERICS_VERSION, AnyJob, Record
-from mnemoscope.store.schema import NOWHERE, asking, sqlite_errors, transaction
+from mnemoscope.engine.record import NUMERICS_VERSION, AnyJob, Trial
+from mnemoscope.store.schema import NOWHERE, asking
+from mnemoscope.store.sqlite import sqlite_errors, transaction
 from mnemoscope.store.trials import Store
 
 BEAT_SECONDS = 10.0
@@ -56,10 +57,7 @@ class Claims:
                 if len(taken) == most:
                     break
                 key = (spec.id, seed, NUMERICS_VERSION)
-                there = connection.execute(
-                    "SELECT 1 FROM sound WHERE id = ? AND seed = ? AND numerics = ? AND status <> 'crashed'", key
-                ).fetchone()
-                if there is not None or not self._free(key):
+                if self.store.is_finished(spec, seed) or not self._free(key):
                     continue
                 connection.execute(
                     "INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -68,7 +66,7 @@ class Claims:
                 taken.append((spec, seed))
         return taken
 
-    def finish(self, trials: Sequence[Record]) -> None:
+    def finish(self, trials: Sequence[Trial]) -> None:
         """Keep the results and let go of their claims, in one step."""
         connection = self.store.connection
         with sqlite_errors(self.store.path), transaction(connection):

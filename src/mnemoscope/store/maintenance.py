@@ -16,16 +16,9 @@ from mnemoscope.spec import SpecError
 from mnemoscope.store.query import condition, open_frame
 from mnemoscope.store.rows import RECORD, UNREADABLE, read_setting, read_trial
 from mnemoscope.store.salvage import aside_path, move_log, recover, salvage, write_salvaged
-from mnemoscope.store.schema import (
-    SETTING_VALUES,
-    TRIAL_VALUES,
-    DamagedFileError,
-    DamagedStore,
-    asking,
-    connect,
-    sqlite_errors,
-    transaction,
-)
+from mnemoscope.store.schema import DamagedFileError, DamagedStore, asking, connect
+from mnemoscope.store.sqlite import sqlite_errors, transaction
+from mnemoscope.store.tables import SETTING_VALUES, TRIAL_VALUES
 from mnemoscope.store.trials import Store
 
 FORMS = (".parquet", ".csv")
@@ -190,7 +183,7 @@ def prune(store: Store, words: Sequence[str], *, old: bool, really: bool) -> int
     """Remove trials that meet all conditions; how many. Without `really`, only count them."""
     if not words and not old:
         raise SpecError("where", "expected a condition, or --old, got none")
-    where, values = condition(words)
+    where, values = condition(words, store)
     if old:
         where += f" AND numerics <> {NUMERICS_VERSION}"
     chosen = f"FROM sound WHERE {where}"

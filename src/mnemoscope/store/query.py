@@ -1,12 +1,13 @@
 """The store as tables: settings with their means, and frames of trials with labelled axes."""
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mnemoscope.engine.extras import need
-from mnemoscope.spec import KINDS, SpecError
-from mnemoscope.store.rows import FIELDS, METRICS
-from mnemoscope.store.schema import COLUMNS, asking
+from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.store.schema import asking
+from mnemoscope.store.tables import METRICS, field_columns, json_value
 from mnemoscope.store.trials import Store
 
 if TYPE_CHECKING:
@@ -14,54 +15,42 @@ if TYPE_CHECKING:
     import xarray
 
 
-# What the trainings of other kinds tell besides METRICS, and where it stands in a record's history.
-OTHER_METRICS = {
-    metric: f"CASE WHEN json_valid(history) THEN json_extract(history, '$.metrics.{name}') END"
-    for metric, name in (("steps_taken", "steps"), ("relation_accuracy", "relation_accuracy"))
-}
+# Metrics that a table always has.
+ALWAYS = ("accuracy", "attention_accuracy", "recall", "map_accuracy", "signal", "std", "loss")
+# What can be asked for besides the fields of specs and the metrics of trials.
+_COLUMNS = ("kind", "status", "seed", "id", "numerics", "device", "precision", "accuracy")
 
 
-def other_fields() -> dict[str, str]:
-    """Fields that only other kinds than retrieval have, each as an expression of SQL.
-
-    They stand in the canonical JSON, which leaves out what is at its default.
-    """
-    made: dict[str, str] = {}
-    for kind, spec in KINDS.items():
-        for name, field in spec.model_fields.items():
-            if name not in FIELDS:
-                # A damaged row may be looked at before its checksum is.
-                text = "CASE WHEN json_valid(canonical) THEN canonical ELSE '{}' END"
-                value = f"json_extract({text}, '$.{name}')"
-                if not field.is_required():
-                    value = f"coalesce({value}, {field.default!r})"
-                made[name] = made.get(name, "CASE kind") + f" WHEN '{kind}' THEN {value}"
-    return {name: f"{value} END" for name, value in made.items()}
-
-
-def condition(words: Sequence[str]) -> tuple[str, list[Any]]:
+def condition(words: Sequence[str], store: Store | None = None) -> tuple[str, list[Any]]:
     """`vocab=512`, `kind=facts`, `status=ok` and the like as a condition on columns.
 
-    Names are checked against the columns and values are handed to SQLite as values, so that no
-    text of the user's becomes part of a statement.
+    A store's trials may have metrics that only their own kind knows. Names are checked against the
+    columns and values are handed to SQLite as values, so that no text of the user's becomes part of
+    a statement.
     """
-    own = ("kind", *FIELDS, *METRICS, "status", "seed", "id", "numerics", "device", "precision")
-    known = {name: f'"{name}"' for name in own} | other_fields() | OTHER_METRICS
+    known = {name: f'"{name}"' for name in (*_COLUMNS, *field_columns(), *METRICS)}
     parts, values = ["1"], []
     for word in words:
-        for sign in (">=", "<=", "!=", "=", ">", "<"):
-            name, found, value = word.partition(sign)
-            if found:
-                break
-        else:
-            raise SpecError("where", f"expected a condition such as vocab=512, got {word!r}")
-        name = name.strip().replace("-", "_")
+        name, sign, value = _split(word)
+        if name not in known and store is not None and name.isidentifier():
+            own = json_value("metrics", name)
+            if store.count(f"number IN (SELECT number FROM kept WHERE {own} IS NOT NULL LIMIT 1)"):
+                known[name] = own
         if name not in known:
             raise SpecError("where", f"expected one of {', '.join(known)}, got {name!r}")
         # SQLite puts a plain value in place of the column everywhere, in what is checked too.
         parts.append(f"{known[name]} {sign} (SELECT ?)")
         values.append(_value(value.strip()))
     return " AND ".join(parts), values
+
+
+def _split(word: str) -> tuple[str, str, str]:
+    """A condition's name, sign and value."""
+    for sign in (">=", "<=", "!=", "=", ">", "<"):
+        name, present, value = word.partition(sign)
+        if present:
+            return name.strip().replace("-", "_"), sign, value
+    raise SpecError("where", f"expected a condition such as vocab=512, got {word!r}")
 
 
 def _value(text: str) -> Any:
@@ -75,13 +64,13 @@ def _value(text: str) -> Any:
 
 def list_settings(store: Store, words: Sequence[str] = (), most: int = 100) -> list[dict[str, Any]]:
     """One row a setting: its sizes, how many trials of each status, and the mean accuracy."""
-    where, values = condition(words)
+    where, values = condition(words, store)
     # Checking rows takes a while: only those of settings that are shown are looked at.
     query = f"""
         SELECT id, canonical, numerics, count(*), sum(status = 'ok'), sum(status = 'crashed'),
                avg(accuracy), min(accuracy), max(accuracy), sum(seconds)
         FROM sound WHERE number IN (
-            SELECT number FROM settings JOIN trials ON setting = number WHERE {where}
+            SELECT number FROM kept WHERE {where}
             GROUP BY number ORDER BY vocab, dim, length, samples LIMIT ?
         ) AND {where} GROUP BY number, numerics
         ORDER BY vocab, dim, length, samples LIMIT ?
@@ -100,19 +89,20 @@ def open_frame(store: Store, words: Sequence[str] = ()) -> "pandas.DataFrame":
     need("tables", "pandas")
     import pandas
 
-    where, values = condition(words)
-    others = other_fields() | OTHER_METRICS
-    also = ", ".join(f'{value} AS "{name}"' for name, value in others.items())
-    query = (
-        f"SELECT id, kind, {COLUMNS}, {also}, seed, numerics, status, {', '.join(METRICS)}, "
-        "seconds, message, precision, device, versions, written "
-        f"FROM sound WHERE {where} ORDER BY id, numerics, seed"
-    )
-    with asking(store.connection, store.path):
-        rows = store.connection.execute(query, values)
-        names = [column[0] for column in rows.description]
-        frame = pandas.DataFrame(rows.fetchall(), columns=names)
-    return frame.drop(columns=[*others.keys() & set(frame.columns[frame.isna().all()])])
+    where, values = condition(words, store)
+    fields = [*field_columns()]
+    columns = ["id", "kind", *fields, "seed", "numerics", "status", "metrics", "seconds", "message", "precision"]
+    columns += ["device", "versions", "code", "written"]
+    quoted = ", ".join(f'"{name}"' for name in columns)
+    frame = pandas.DataFrame(store.select(quoted, where, values, "id, numerics, seed"), columns=columns)
+    metrics = pandas.DataFrame([json.loads(text) for text in frame["metrics"]], index=frame.index)
+    metrics = metrics.rename(columns={metric: name for name, metric in METRICS.items()})
+    metrics = metrics.reindex(columns=[*dict.fromkeys((*ALWAYS, *metrics.columns))])
+    at = columns.index("metrics")
+    frame = pandas.concat([frame.iloc[:, :at], metrics, frame.iloc[:, at + 1 :]], axis=1)
+    always = {*Retrieval.model_fields, *ALWAYS}
+    empty = frame.columns[frame.isna().all()]
+    return frame.drop(columns=[name for name in (*fields, *metrics) if name in empty and name not in always])
 
 
 def open_array(

@@ -1,47 +1,48 @@
-"""A setting and a record as rows of the store, each with a checksum, and back.
+"""A setting and a trial as rows of the store, each with a checksum, and back.
 
 A checksum covers every value of its row, and that of a trial the id of its setting too. A row whose
 checksum does not fit was damaged after it was written: nothing in it is believed.
 """
 
+import dataclasses
 import hashlib
 import json
 import math
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
-from mnemoscope.engine.record import Outcome, Record, Step, Trial
-from mnemoscope.spec import KINDS, Retrieval, Spec
+from mnemoscope.engine.record import Step, Trial, finite
+from mnemoscope.spec import KINDS, Spec
 
-FIELDS = tuple(Retrieval.model_fields)
-METRICS = ("accuracy", "attention_accuracy", "recall", "map_accuracy", "signal", "std", "loss")
-# What a checksum covers, in this order.
-SETTING = ("id", "kind", "canonical", *FIELDS)
-TRIAL = (
-    "spec",
-    "seed",
-    "numerics",
-    "status",
-    *METRICS,
-    "seconds",
-    "message",
-    "precision",
-    "device",
-    "versions",
-    "history",
-    "written",
+
+class Layout(NamedTuple):
+    """The columns of a format that a checksum covers, in its order, and those of real numbers."""
+
+    setting: tuple[str, ...]
+    trial: tuple[str, ...]
+    reals: tuple[str, ...]
+
+
+LAYOUT = Layout(
+    setting=("id", "kind", "canonical"),
+    trial=(
+        *("spec", "seed", "numerics", "status", "accuracy", "metrics", "seconds", "message", "precision"),
+        *("device", "versions", "code", "history", "written"),
+    ),
+    reals=("accuracy", "seconds", "written"),
 )
+SETTING, TRIAL = LAYOUT.setting, LAYOUT.trial
 KEY = TRIAL[:3]
 # The columns that make a record, as `read_trial` takes them.
-RECORD = "canonical, seed, status, seconds, message, precision, device, versions, history"
+RECORD = "canonical, seed, status, metrics, seconds, message, precision, device, versions, code, history"
 # What reading a row may raise that says something else than it should.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
 def checksum(*values: Any) -> str:
     """Sixteen hexadecimal digits of a row's values."""
-    told = [b"t" + value.encode() if isinstance(value, str) else value for value in values]
-    return hashlib.blake2b(repr(told).encode(), digest_size=8).hexdigest()
+    marked = [b"t" + value.encode() if isinstance(value, str) else value for value in values]
+    return hashlib.blake2b(repr(marked).encode(), digest_size=8).hexdigest()
 
 
 def as_checked(column: str) -> str:
@@ -49,79 +50,80 @@ def as_checked(column: str) -> str:
     return f"CASE typeof({column}) WHEN 'text' THEN CAST('t' || {column} AS BLOB) ELSE {column} END"
 
 
+def checked_values(table: str, columns: tuple[str, ...]) -> str:
+    """Columns of a table as the arguments of `row_checksum`."""
+    return ", ".join(as_checked(f'{table}."{name}"') for name in columns)
+
+
 def setting_row(spec: Spec) -> tuple[Any, ...]:
     """The values of SETTING, and their checksum."""
-    fields = spec.model_dump()
-    # What only another kind has stands in the canonical JSON alone.
-    own = (_kept(fields.get(name)) for name in FIELDS)
-    values = (spec.id, spec.kind, spec.canonical(), *own)
+    values = (spec.id, spec.kind, spec.canonical())
     return (*values, checksum(*values))
 
 
-def trial_row(trial: Record) -> tuple[Any, ...]:
+def trial_row(trial: Trial) -> tuple[Any, ...]:
     """The values of TRIAL, and their checksum."""
-    metrics, history = _columns(trial)
+    history = [known(dataclasses.asdict(step)) for step in trial.steps] or trial.curve
     values = (
         trial.spec.id,
         trial.seed,
         int(trial.versions["numerics"]),
         trial.status,
-        *(None if value is None else _kept(float(value)) for value in metrics),
-        _kept(float(trial.seconds)),
+        _real(finite(trial.accuracy)),
+        as_json(trial.metrics),
+        _real(trial.seconds),
         trial.message,
         trial.precision,
         trial.device,
-        json.dumps(trial.versions),
-        json.dumps(history),
+        as_json(trial.versions),
+        as_json(trial.code),
+        as_json(history),
         time.time(),
     )
     return (*values, checksum(*values))
 
 
-def _kept(value: Any) -> Any:
-    """A value as SQLite hands it back, which knows no negative zero."""
-    return value + 0.0 if isinstance(value, float) else value
+def as_json(value: Any) -> str:
+    """Plain data as it is kept."""
+    return json.dumps(finite(value), separators=(",", ":"))
 
 
-def _columns(trial: Record) -> tuple[list[Any], Any]:
-    """The metrics that have columns, in METRICS' order, and the rest of what is kept."""
-    end = trial.as_dict()
-    if isinstance(trial, Outcome):
-        own = {name: end[name] for name in trial.metrics}
-        return [own.get(name) for name in METRICS], {"metrics": own, "curve": end["curve"]}
-    metrics = [end["accuracy"], end["attention_accuracy"], end["recall"], end["map_accuracy"]]
-    metrics += [end["margin"]["signal"], end["margin"]["std"]]
-    return [*metrics, end["steps"][-1]["loss"] if end["steps"] else None], end["steps"]
+def known(numbers: dict[str, Any]) -> dict[str, Any]:
+    """Numbers by name, without those that are not there or not finite."""
+    return {name: value for name, value in finite(numbers).items() if value is not None}
+
+
+def _real(value: float | None) -> float | None:
+    """A number as SQLite hands it back, which knows no negative zero."""
+    return None if value is None else float(value) + 0.0
 
 
 def read_setting(canonical: str) -> Spec:
-    """The spec that a setting's canonical JSON tells."""
+    """The spec that a setting's canonical JSON describes."""
     values = json.loads(canonical)
     return KINDS[values.pop("kind")].read(values)
 
 
-def read_trial(row: tuple[Any, ...]) -> Record:
-    """A trial, or an outcome of another kind, from the columns of RECORD."""
-    canonical, seed, status, seconds, message, precision, device, versions, history = row
-    spec = read_setting(canonical)
-    kept = json.loads(history)
-    same: dict[str, Any] = {
-        "seed": seed,
-        "status": status,
-        "seconds": seconds,
-        "message": message,
-        "precision": precision,
-        "device": device,
-        "versions": json.loads(versions),
-    }
-    if isinstance(spec, Retrieval):
-        return Trial(spec=spec, steps=tuple(_read_step(step) for step in kept), **same)
-    return Outcome(spec=spec, metrics=kept["metrics"], curve=tuple(kept["curve"]), **same)
+def read_trial(row: tuple[Any, ...]) -> Trial:
+    """A trial from the columns of RECORD."""
+    canonical, seed, status, metrics, seconds, message, precision, device, versions, code, history = row
+    spec, parts = read_setting(canonical), json.loads(history)
+    steps = spec.history == "steps"
+    return Trial(
+        spec=spec,
+        seed=seed,
+        status=status,
+        history=tuple(_read_step(part) for part in parts) if steps else tuple(parts),
+        metrics={} if steps else json.loads(metrics),
+        seconds=seconds,
+        message=message,
+        precision=precision,
+        device=device,
+        versions=json.loads(versions),
+        code=json.loads(code),
+    )
 
 
 def _read_step(values: dict[str, Any]) -> Step:
-    values.pop("ratio", None)
-    # Numbers that were not finite are kept as nothing; an accuracy that is one reads as such.
-    for name in ("accuracy", "attention_accuracy", "map_accuracy"):
-        values[name] = math.nan if values[name] is None else values[name]
-    return Step(**values)
+    """A step; an accuracy that was not finite is not kept, and reads as NaN."""
+    return Step(**{"accuracy": math.nan, "attention_accuracy": math.nan, "map_accuracy": math.nan, **values})

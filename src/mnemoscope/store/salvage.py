@@ -8,35 +8,23 @@ Every command goes on with the second file, until `store repair` puts it in the 
 
 import itertools
 import warnings
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mnemoscope.engine.files import whole_file
 from mnemoscope.spec import SpecError
+from mnemoscope.store.migrations import LAYOUT_2, setting_from_2, trial_from_2
 from mnemoscope.store.pages import all_rows
-from mnemoscope.store.rows import KEY, METRICS, SETTING, TRIAL, UNREADABLE, checksum, read_setting, setting_row
-from mnemoscope.store.schema import (
-    NOWHERE,
-    Connection,
-    DamagedFileError,
-    DamagedStore,
-    connect,
-    sqlite_errors,
-    transaction,
-)
+from mnemoscope.store.rows import KEY, LAYOUT, SETTING, TRIAL, UNREADABLE, Layout, checksum, read_setting, setting_row
+from mnemoscope.store.schema import NOWHERE, Connection, DamagedFileError, DamagedStore, connect
+from mnemoscope.store.sqlite import sqlite_errors, transaction
 
-# How SQLite keeps a row of `trials`: its key first, then the rest as declared, the checksum last.
-_KEPT = (
-    "setting",
-    "numerics",
-    "seed",
-    *(name for name in TRIAL if name not in ("numerics", "seed", "spec")),
-    "spec",
-    "trial_checksum",
-)
-_REALS = (*METRICS, "seconds", "written")
+
+def _as_kept(layout: Layout) -> tuple[str, ...]:
+    """How SQLite keeps a row of `trials`: its key first, then the rest as declared, the checksum last."""
+    rest = (name for name in layout.trial if name not in ("numerics", "seed", "spec"))
+    return ("setting", "numerics", "seed", *rest, "spec", "trial_checksum")
 
 
 class Salvaged(NamedTuple):
@@ -47,16 +35,17 @@ class Salvaged(NamedTuple):
 
 
 def salvage(*paths: Path) -> Salvaged:
-    """Every row of damaged files whose checksum fits."""
+    """Every row of damaged files whose checksum fits, in today's format."""
     settings: dict[str, tuple[Any, ...]] = {}
     trials: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     for number, values in itertools.chain.from_iterable(map(all_rows, paths)):
-        if number is not None and len(values) == len(SETTING) + 2:
-            for row in _sound_setting(values[1:]):
+        for layout in (LAYOUT, LAYOUT_2):
+            row = _sound_trial(values, layout) if number is None else _sound_setting(values, layout)
+            if row is None:
+                continue
+            if number is not None:
                 settings[row[0]] = row
-        elif number is None and len(values) == len(_KEPT):
-            row = _ordered(values)
-            if row is not None:
+            else:
                 key = row[: len(KEY)]
                 trials[key] = max(trials.get(key, row), row, key=_worth)
     return Salvaged(list(settings.values()), list(trials.values()))
@@ -68,29 +57,35 @@ def _worth(row: tuple[Any, ...]) -> tuple[bool, float]:
     return kept["status"] != "crashed", kept["written"]
 
 
-def _sound_setting(values: list[Any]) -> Iterator[tuple[Any, ...]]:
+def _sound_setting(values: list[Any], layout: Layout) -> tuple[Any, ...] | None:
     """The row of a setting, if its checksum fits or its canonical JSON is that of its id."""
-    if values[-1] == _text(checksum(*values[:-1])):
-        yield tuple(_plain(value) for value in values)
-        return
-    try:
-        spec = read_setting(_plain(values[2]))
-        if spec.id == _plain(values[0]):
-            yield setting_row(spec)
-    except UNREADABLE:
-        return
+    if len(values) != len(layout.setting) + 2:
+        return None
+    _, *row, kept = values
+    if kept == _text(checksum(*row)):
+        plain = tuple(_plain(value) for value in row)
+        return (*plain, _plain(kept)) if layout is LAYOUT else setting_from_2(plain)
+    with suppress(*UNREADABLE):
+        spec = read_setting(_plain(row[2]))
+        if spec.id == _plain(row[0]):
+            return setting_row(spec)
+    return None
 
 
-def _ordered(values: list[Any]) -> tuple[Any, ...] | None:
-    """The row of a trial in TRIAL's order, if its checksum fits."""
-    kept = dict(zip(_KEPT, values, strict=True))
-    for name in _REALS:  # SQLite keeps a whole number as an integer, and reads it as a real one
+def _sound_trial(values: list[Any], layout: Layout) -> tuple[Any, ...] | None:
+    """The row of a trial in the order of its layout, if its checksum fits."""
+    names = _as_kept(layout)
+    if len(values) != len(names):
+        return None
+    kept = dict(zip(names, values, strict=True))
+    for name in layout.reals:  # SQLite keeps a whole number as an integer, and reads it as a real one
         if isinstance(kept[name], int):
             kept[name] = float(kept[name])
-    row = [kept[name] for name in TRIAL]
+    row = [kept[name] for name in layout.trial]
     if kept["trial_checksum"] != _text(checksum(*row)):
         return None
-    return (*(_plain(value) for value in row), _plain(kept["trial_checksum"]))
+    plain = tuple(_plain(value) for value in row)
+    return (*plain, _plain(kept["trial_checksum"])) if layout is LAYOUT else trial_from_2(plain)
 
 
 def _text(value: str) -> bytes:

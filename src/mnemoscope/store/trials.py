@@ -1,5 +1,6 @@
 """Writing trials and finding them again."""
 
+import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -7,21 +8,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from mnemoscope.engine.record import NUMERICS_VERSION, Outcome, Record, Trial
-from mnemoscope.spec import Retrieval, Spec
+from mnemoscope.engine.record import NUMERICS_VERSION, Trial
+from mnemoscope.spec import Spec
 from mnemoscope.store.rows import RECORD, SETTING, TRIAL, UNREADABLE, read_setting, read_trial, setting_row, trial_row
 from mnemoscope.store.salvage import open_salvaged
-from mnemoscope.store.schema import (
-    SETTING_VALUES,
-    TRIAL_VALUES,
-    DamagedFileError,
-    asking,
-    connect,
-    default_path,
-    sqlite_errors,
-    transaction,
-    warn_of_damage,
-)
+from mnemoscope.store.schema import DamagedFileError, asking, connect, default_path, warn_of_damage
+from mnemoscope.store.sqlite import sqlite_errors, transaction
+from mnemoscope.store.tables import SETTING_VALUES, TRIAL_VALUES
 
 Key = tuple[str, int]
 
@@ -56,7 +49,7 @@ class Store:
         """Let go of the file."""
         self.connection.close()
 
-    def add(self, trials: Sequence[Record]) -> None:
+    def add(self, trials: Sequence[Trial]) -> None:
         """Write trials, all or none; once this returns they are kept.
 
         A trial that is there already stays as it is, unless it crashed: a crash is no result, and
@@ -66,7 +59,7 @@ class Store:
             for trial in trials:
                 self.write(trial)
 
-    def write(self, trial: Record) -> None:
+    def write(self, trial: Trial) -> None:
         """Write one trial as part of a transaction that the caller holds."""
         number, row = self._setting(trial.spec), trial_row(trial)
         key = (number, trial.seed, row[TRIAL.index("numerics")])
@@ -90,7 +83,7 @@ class Store:
     def _setting(self, spec: Spec) -> int:
         """The number of a setting's row, which is written if it is not there, or damaged."""
         row = setting_row(spec)
-        names = [*(f'"{name}"' for name in SETTING), "setting_checksum"]
+        names = [*SETTING, "setting_checksum"]
         found = self.connection.execute(
             f"SELECT number, setting_checksum IS row_checksum({SETTING_VALUES}) FROM settings WHERE id = ?", (spec.id,)
         ).fetchone()
@@ -103,8 +96,8 @@ class Store:
         if not sound:
             # The spec itself says what the row said, so that its trials are found again.
             self._keep_damaged("settings", "number = ?", (number,))
-            told = ", ".join(f"{name} = ?" for name in names)
-            self.connection.execute(f"UPDATE settings SET {told} WHERE number = ?", (*row, number))
+            assignments = ", ".join(f"{name} = ?" for name in names)
+            self.connection.execute(f"UPDATE settings SET {assignments} WHERE number = ?", (*row, number))
         return int(number)
 
     def _keep_damaged(self, table: str, where: str, values: Sequence[Any]) -> None:
@@ -112,8 +105,8 @@ class Store:
         rows = self.connection.execute(f"SELECT * FROM {table} WHERE {where}", values)
         names = [column[0] for column in rows.description]
         for row in rows.fetchall():
-            told = repr(dict(zip(names, row, strict=True)))
-            self.connection.execute("INSERT INTO damaged VALUES (?, ?, ?)", (table, told, time.time()))
+            text = repr(dict(zip(names, row, strict=True)))
+            self.connection.execute("INSERT INTO damaged VALUES (?, ?, ?)", (table, text, time.time()))
 
     def set_aside(self, table: str, key: tuple[Any, ...]) -> None:
         """Move a damaged row out of the way, within a transaction that the caller holds.
@@ -147,16 +140,21 @@ class Store:
 
     def finished(self, specs: Iterable[Spec]) -> set[Key]:
         """The (spec id, seed) of these specs that have a result. A crash is none."""
-        found: set[Key] = set()
+        keys: set[Key] = set()
         with asking(self.connection, self.path):
             for name, spec in {spec.id: spec for spec in specs}.items():
                 self._mend(spec)
-                rows = self.connection.execute(
-                    "SELECT seed FROM sound WHERE id = ? AND numerics = ? AND status <> 'crashed'",
-                    (name, NUMERICS_VERSION),
-                )
-                found |= {(name, int(seed)) for (seed,) in rows}
-        return found
+                keys |= {(name, int(seed)) for (seed,) in self._results("seed", name)}
+        return keys
+
+    def is_finished(self, spec: Spec, seed: int) -> bool:
+        """Whether a trial has a result, as part of a transaction that the caller holds."""
+        return self._results("1", spec.id, "AND seed = ?", (seed,)).fetchone() is not None
+
+    def _results(self, columns: str, name: str, more: str = "", values: Sequence[Any] = ()) -> sqlite3.Cursor:
+        """What counts as a result, wherever that is asked: sound, of today's numerics, and no crash."""
+        query = f"SELECT {columns} FROM sound WHERE id = ? AND numerics = ? AND status <> 'crashed' {more}"
+        return self.connection.execute(query, (name, NUMERICS_VERSION, *values))
 
     def _mend(self, spec: Spec) -> None:
         """Where a setting's row is damaged, write it anew: its trials need not be."""
@@ -171,47 +169,33 @@ class Store:
             with transaction(self.connection):
                 self._setting(spec)
 
-    def get(self, spec: Retrieval, seed: int) -> Trial | None:
+    def get(self, spec: Spec, seed: int) -> Trial | None:
         """The trial of this spec and seed, or None."""
         return next(self.find("id = ? AND seed = ?", (spec.id, seed)), None)
 
-    def outcomes(self, spec: Spec) -> dict[int, Outcome]:
-        """What was kept of a setting of another kind, by seed."""
-        found = self._find("id = ?", (spec.id,))
-        return {one.seed: one for one in found if isinstance(one, Outcome)}
+    def outcomes(self, spec: Spec) -> dict[int, Trial]:
+        """What is kept of a setting, by seed."""
+        return {trial.seed: trial for trial in self.find("id = ?", (spec.id,))}
 
     def find(self, where: str = "1", values: Sequence[Any] = ()) -> Iterator[Trial]:
-        """Retrieval's trials of today's numerics that meet a condition, in a fixed order."""
-        for one in self._find(where, values):
-            if isinstance(one, Trial):
-                yield one
+        """Trials of today's numerics that meet a condition on the columns of `sound`, in a fixed order."""
+        for row in self.select(RECORD, f"({where}) AND numerics = ?", (*values, NUMERICS_VERSION), "canonical, seed"):
+            yield read_trial(row)
 
-    def accuracies(self, where: str, values: Sequence[Any]) -> Iterator[tuple[str, int, int, float]]:
-        """Retrieval's accuracies alone, with their setting's id, samples and test samples."""
+    def select(
+        self, columns: str, where: str, values: Sequence[Any] = (), order: str = "1"
+    ) -> Iterator[tuple[Any, ...]]:
+        """Columns of the sound trials that meet a condition, where a whole record is not needed."""
         with asking(self.connection, self.path):
-            yield from self.connection.execute(
-                f"SELECT id, samples, test_samples, accuracy FROM sound WHERE ({where}) "
-                "AND kind = 'retrieval' AND numerics = ? AND accuracy IS NOT NULL "
-                "ORDER BY samples, seed",
-                (*values, NUMERICS_VERSION),
-            )
-
-    def _find(self, where: str, values: Sequence[Any]) -> Iterator[Record]:
-        with asking(self.connection, self.path):
-            rows = self.connection.execute(
-                f"SELECT {RECORD} FROM sound WHERE ({where}) AND numerics = ? ORDER BY canonical, seed",
-                (*values, NUMERICS_VERSION),
-            )
-            for row in rows:
-                yield read_trial(row)
-
-    def rows(self) -> int:
-        """How many trials there are, damaged ones among them: none is looked at."""
-        with sqlite_errors(self.path):
-            return int(self.connection.execute("SELECT count(*) FROM trials").fetchone()[0])
+            yield from self.connection.execute(f"SELECT {columns} FROM sound WHERE {where} ORDER BY {order}", values)
 
     def count(self, where: str = "1", values: Sequence[Any] = ()) -> int:
         """How many sound trials meet a condition."""
         with asking(self.connection, self.path):
             query = f"SELECT count(*) FROM sound WHERE ({where})"
             return int(self.connection.execute(query, values).fetchone()[0])
+
+    def rows(self) -> int:
+        """How many trials there are, damaged ones among them: none is looked at."""
+        with sqlite_errors(self.path):
+            return int(self.connection.execute("SELECT count(*) FROM trials").fetchone()[0])

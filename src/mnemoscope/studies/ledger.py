@@ -1,4 +1,4 @@
-"""What studies found: kept in one JSON file, judged again whenever it is read.
+"""What studies found: kept in a table, or in one JSON file, and judged again whenever it is read.
 
 An entry is one study at one size from one base seed: its numbers, and how they were made. It is
 found again as long as the study's revision and the numerics are what they were; within a study, the
@@ -10,9 +10,10 @@ computed before the measurement and kept with it.
 import errno
 import json
 import os
+import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, get_args
@@ -23,6 +24,7 @@ from mnemoscope.engine.files import check_place, whole_file
 from mnemoscope.engine.record import NUMERICS_VERSION, versions
 from mnemoscope.spec import SpecError
 from mnemoscope.store.schema import default_path
+from mnemoscope.store.sqlite import PATIENCE_SECONDS, sqlite_errors, transaction
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, Verdict, agreed
 from mnemoscope.studies.fingerprints import REVISIONS
 from mnemoscope.studies.trials import Trials, trials_of
@@ -185,48 +187,116 @@ def _with_revision(entry: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "revision": revision, "numerics": int(entry["made"].get("numerics", 0))}
 
 
-class Ledger:
-    """The entries of one file, which is written whole after each change.
+def _read_entries(path: Path) -> list[Entry] | None:
+    """The entries of a table or of an export; None where there is no file. Trouble is one line."""
+    shown = repr(str(path))
+    try:
+        if not path.exists():
+            return None
+        if not (path.is_file() or path.is_dir()):  # as a device without an end
+            raise ValueError
+        format_, values = _read_table(path) if path.suffix == ".db" else _read_export(path)
+        entries = [read_entry(value if format_ > 2 else _with_revision(value)) for value in values]
+    except OSError as error:
+        raise SpecError("ledger", f"expected a readable file, got {shown} ({error.strerror})") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, sqlite3.DatabaseError):
+        raise SpecError("ledger", f"expected a ledger that `reproduce` wrote, got {shown}") from None
+    if format_ > FORMAT:
+        raise SpecError(
+            "ledger", f"expected format {FORMAT} or older, got {format_} in {shown}: a newer mnemoscope wrote it"
+        )
+    return entries
 
-    Several processes may add to one file: each reads it again before it writes.
+
+def _read_export(path: Path) -> tuple[int, list[Any]]:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    format_ = int(content["format"])
+    return format_, content["entries"] if format_ <= FORMAT else []
+
+
+def _read_table(path: Path) -> tuple[int, list[Any]]:
+    """Opened for writing where that is allowed: SQLite may have to undo what a killed process left."""
+    mode = "rw" if os.access(path, os.W_OK) else "ro"
+    address = f"{path.absolute().as_uri()}?mode={mode}"
+    with closing(sqlite3.connect(address, uri=True, timeout=PATIENCE_SECONDS, isolation_level=None)) as connection:
+        format_ = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        if format_ == 0 and not path.stat().st_size:  # about to be made by another process
+            return FORMAT, []
+        rows = connection.execute("SELECT entry FROM entries ORDER BY rowid") if format_ <= FORMAT else ()
+        return format_, [json.loads(text) for (text,) in rows]
+
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS entries (
+    study TEXT NOT NULL, size TEXT NOT NULL, base INTEGER NOT NULL, entry TEXT NOT NULL, UNIQUE (study, size, base)
+)
+"""
+
+
+class Ledger:
+    """The entries of one file, to which several processes may add at once.
+
+    A `.db` file is a table, where an entry is a row. Any other is a JSON export, as `data/*.json`
+    are: read whole, and written whole after each change. The user's own ledger is `ledger.db`
+    beside the store; a `ledger.json` that an earlier version kept there is taken in when it is made.
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self.path = path or default_path().with_name("ledger.json")
+        self.path = path or default_path().with_name("ledger.db")
+        self._older = None if path else self.path.with_suffix(".json")
         check_place(self.path, "ledger")
         self.entries: dict[tuple[str, str, int], Entry] = {}
         self.read()
 
+    @property
+    def _is_table(self) -> bool:
+        return self.path.suffix == ".db"
+
     def read(self) -> None:
         """Take in what the file says now."""
-        shown = repr(str(self.path))
-        try:
-            if not self.path.exists():
-                return
-            if not (self.path.is_file() or self.path.is_dir()):  # as a device without an end
-                raise ValueError
-            told = json.loads(self.path.read_text(encoding="utf-8"))
-            format_ = int(told["format"])
-            listed = told["entries"] if format_ <= FORMAT else []
-            entries = [read_entry(one if format_ > 2 else _with_revision(one)) for one in listed]
-        except OSError as error:
-            raise SpecError("ledger", f"expected a readable file, got {shown} ({error.strerror})") from None
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise SpecError("ledger", f"expected a ledger that `reproduce` wrote, got {shown}") from None
-        if format_ > FORMAT:
-            raise SpecError(
-                "ledger", f"expected format {FORMAT} or older, got {format_} in {shown}: a newer mnemoscope wrote it"
-            )
-        self.entries = {(one.study, one.size, one.base): one for one in entries}
+        path = self.path
+        if self._older is not None and not path.exists():
+            path = self._older
+        entries = _read_entries(path)
+        if entries is not None:
+            self.entries = {(entry.study, entry.size, entry.base): entry for entry in entries}
 
     def add(self, entry: Entry) -> None:
         """Keep one entry, in place of an older one."""
-        with self._alone():
-            self.read()
-            self.entries[entry.study, entry.size, entry.base] = entry
-            told = {"format": FORMAT, "entries": [one.as_dict() for one in self.entries.values()]}
-            with whole_file(self.path, "ledger") as part:
-                Path(part).write_text(json.dumps(told, allow_nan=False), encoding="utf-8")
+        if self._is_table:
+            self._add_row(entry)
+        else:
+            with self._alone():
+                self.read()
+                self.entries[entry.study, entry.size, entry.base] = entry
+                self.export(self.path)
+
+    def export(self, path: Path) -> None:
+        """Write all entries into a JSON file, whole or not at all."""
+        content = {"format": FORMAT, "entries": [entry.as_dict() for entry in self.entries.values()]}
+        with whole_file(path, "ledger") as part:
+            Path(part).write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
+
+    def _add_row(self, entry: Entry) -> None:
+        """One row, in one transaction; the first one brings along what an earlier version kept."""
+        with self._clearly():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            sqlite_errors(self.path, "ledger"),
+            closing(sqlite3.connect(self.path, timeout=PATIENCE_SECONDS, isolation_level=None)) as connection,
+            transaction(connection),
+        ):
+            entries = [entry]
+            if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+                connection.execute(_TABLE)
+                connection.execute(f"PRAGMA user_version = {FORMAT}")
+                entries = [*((_read_entries(self._older) if self._older else None) or ()), entry]
+            connection.executemany(
+                "INSERT INTO entries VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (study, size, base) DO UPDATE SET entry = excluded.entry",
+                [(one.study, one.size, one.base, json.dumps(one.as_dict(), allow_nan=False)) for one in entries],
+            )
+        self.read()
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

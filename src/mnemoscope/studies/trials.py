@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from mnemoscope.engine.record import AnyJob, Record, Trial
-from mnemoscope.spec import Retrieval
+from mnemoscope.engine.record import AnyJob, Trial
 from mnemoscope.store.trials import Store
 
 # Settings, and rows whose first column is a setting's place among them.
@@ -19,20 +18,14 @@ def trials_of(store: Store, jobs: Iterable[AnyJob]) -> Trials:
         asked.setdefault(spec, set()).add(seed)
     rows: list[list[Any]] = []
     for at, (spec, seeds) in enumerate(asked.items()):
-        found: Iterable[Record] = (
-            store.find("id = ?", (spec.id,)) if isinstance(spec, Retrieval) else store.outcomes(spec).values()
-        )
-        rows += [_row(at, one) for one in found if one.seed in seeds]
+        rows += [_row(at, trial) for seed, trial in store.outcomes(spec).items() if seed in seeds]
     settings = [{"kind": spec.kind, **spec.model_dump()} for spec in asked]
     return {"settings": settings, "columns": list(COLUMNS), "rows": rows}
 
 
-def _row(at: int, one: Record) -> list[Any]:
-    if isinstance(one, Trial):
-        more = [one.attention_accuracy, one.measured("first_gradient"), None]
-    else:
-        more = [None, None, one.metrics.get("steps")]
-    return [at, one.seed, one.status, *(_short(value) for value in (one.accuracy, *more))]
+def _row(at: int, trial: Trial) -> list[Any]:
+    measured = (trial.accuracy, trial.attention_accuracy, trial.measured("first_gradient"), trial.metrics.get("steps"))
+    return [at, trial.seed, trial.status, *(_short(value) for value in measured)]
 
 
 def _short(value: float | None) -> float | None:

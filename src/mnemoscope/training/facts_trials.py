@@ -28,7 +28,7 @@ from mnemoscope.engine.free_memory import SINGULAR, SOLVED, check_fits
 from mnemoscope.engine.interrupts import keeping_partial
 from mnemoscope.engine.memory_budget import MemoryBudget
 from mnemoscope.engine.random import named_key, normal
-from mnemoscope.engine.record import Outcome
+from mnemoscope.engine.record import Trial
 from mnemoscope.models.constructed import write_weights
 from mnemoscope.models.facts import Weights, by_position, draw_frozen, scores_per_head
 from mnemoscope.spec import Facts, SpecError
@@ -84,13 +84,13 @@ def _power_of_two(number: int) -> int:
 
 def train_many(
     jobs: Sequence[FactsJob], *, device: Device = "auto", precision: Precision = "float32", hear: Hear | None = None
-) -> list[Outcome]:
+) -> list[Trial]:
     """One outcome for each (spec, seed), in the order asked for. `hear` is told of progress."""
     place = find_device(device)
     groups: dict[Facts, list[int]] = {}
     for number, (spec, _) in enumerate(jobs):
         groups.setdefault(program_of(spec, place.platform), []).append(number)
-    found: dict[int, Outcome] = {}
+    found: dict[int, Trial] = {}
     with numerics(precision, place), keeping_partial(found):
         for program, numbers in groups.items():
             forget_programs()
@@ -160,7 +160,7 @@ def _check_writing(spec: Facts) -> None:
 
 def _construct(
     program: Facts, jobs: list[FactsJob], place: Place, precision: Precision, hear: Hear | None
-) -> list[Outcome]:
+) -> list[Trial]:
     """Weights written down for each job, and how often they are right."""
     made = []
     for spec, seed in jobs:
@@ -180,7 +180,7 @@ def _construct(
         one = jax.tree.map(lambda part: part[None], (World(sizes, frozen, facts, keys), weights))
         right, own = (float(part[0]) for part in measure(program, *one, keys["final"][None]))
         made.append(
-            Outcome(
+            Trial(
                 spec,
                 seed,
                 "ok",
@@ -193,9 +193,7 @@ def _construct(
     return made
 
 
-def _train(
-    program: Facts, jobs: list[FactsJob], place: Place, precision: Precision, hear: Hear | None
-) -> list[Outcome]:
+def _train(program: Facts, jobs: list[FactsJob], place: Place, precision: Precision, hear: Hear | None) -> list[Trial]:
     """One batch, in one compiled program."""
     most = _batch_size(program, place)
     rows = filled(jobs, place, most)

@@ -28,7 +28,7 @@ from mnemoscope.engine.free_memory import SINGULAR, check_fits
 from mnemoscope.engine.interrupts import keeping_partial
 from mnemoscope.engine.memory_budget import MemoryBudget
 from mnemoscope.engine.random import named_key
-from mnemoscope.engine.record import Outcome
+from mnemoscope.engine.record import Trial
 from mnemoscope.models.memory import Full, least_squares
 from mnemoscope.spec import Memory, SpecError
 from mnemoscope.spec.validators import Device
@@ -59,13 +59,13 @@ def program_of(spec: Memory, platform: str = "cpu") -> Memory:
 
 def recall_many(
     jobs: Sequence[MemoryJob], *, device: Device = "auto", precision: Precision = "float32", hear: Hear | None = None
-) -> list[Outcome]:
+) -> list[Trial]:
     """One outcome for each (spec, seed), in the order asked for. `hear` is told of progress."""
     place = find_device(device)
     groups: dict[Memory, list[int]] = {}
     for number, (spec, _) in enumerate(jobs):
         groups.setdefault(program_of(spec, place.platform), []).append(number)
-    found: dict[int, Outcome] = {}
+    found: dict[int, Trial] = {}
     with numerics(precision, place), keeping_partial(found):
         for program, numbers in groups.items():
             forget_programs()
@@ -117,7 +117,7 @@ def draw_streams(jobs: list[MemoryJob]) -> tuple[dict[str, jnp.ndarray], jnp.nda
 
 def _construct(
     program: Memory, jobs: list[MemoryJob], place: Place, precision: Precision, hear: Hear | None
-) -> list[Outcome]:
+) -> list[Trial]:
     keys, items = draw_streams(jobs)
     if program.method == "hebbian":
         told = np.asarray(constructed_accuracy(program, keys, items))
@@ -130,7 +130,7 @@ def _construct(
         ]
         told = np.asarray(accuracy_of(program, pairs, Full(jnp.asarray(np.stack(weights), float))))
     return [
-        Outcome(
+        Trial(
             spec,
             seed,
             "ok",
@@ -144,7 +144,7 @@ def _construct(
 
 def _train(
     program: Memory, jobs: list[MemoryJob], place: Place, precision: Precision, hear: Hear | None
-) -> list[Outcome]:
+) -> list[Trial]:
     most, least = _batch_size(program, place), LEAST_ON_GPU
     if program.items > LARGE:
         least = LEAST_LARGE

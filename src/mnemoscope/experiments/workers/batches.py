@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from mnemoscope.engine.device import find_device
 from mnemoscope.engine.early_stopping import Hear
-from mnemoscope.engine.record import AnyJob, Outcome, Record, Trial
+from mnemoscope.engine.record import AnyJob, Record, crashed
 from mnemoscope.spec import Facts, Memory, Retrieval, Spec, SpecError
 from mnemoscope.spec.validators import Device
 from mnemoscope.training import facts_trials, memory_trials
@@ -52,13 +52,6 @@ def _run_together(jobs: Sequence[AnyJob], device: Device, budget: int | None, he
         return list(memory_trials.recall_many(memories, device=device, hear=hear))
     trials = [(spec, seed) for spec, seed in jobs if isinstance(spec, Retrieval)]
     return list(simulate_many(trials, device=device, budget=budget, hear=hear))
-
-
-def crashed(spec: Spec, seed: int, reason: str, device: str = "cpu") -> Record:
-    """The record of a trial that failed, which is not one that could not recall."""
-    if isinstance(spec, Retrieval):
-        return Trial(spec, seed, "crashed", message=reason, device=device)
-    return Outcome(spec, seed, "crashed", message=reason, device=device)
 
 
 def batches(jobs: Sequence[AnyJob], most: int) -> Iterator[list[AnyJob]]:

@@ -25,9 +25,9 @@ from typing import Any
 
 from mnemoscope.engine.device import keep_compiled_programs, share_gpu
 from mnemoscope.engine.extras import need
-from mnemoscope.engine.record import NUMERICS_VERSION, AnyJob, Record
+from mnemoscope.engine.record import NUMERICS_VERSION, AnyJob, Record, crashed
 from mnemoscope.experiments.sweep import ThisProcess, Workers
-from mnemoscope.experiments.workers.batches import MOST_IN_A_BATCH, crashed, run_batch
+from mnemoscope.experiments.workers.batches import MOST_IN_A_BATCH, run_batch
 from mnemoscope.spec import SpecError
 from mnemoscope.spec.validators import Device
 

@@ -96,7 +96,7 @@ def _trial(job: Job, steps: list[Step], finite: bool, seconds: float, precision:
         seed=seed,
         status=status,
         message=message,
-        steps=tuple(steps),
+        history=tuple(steps),
         seconds=seconds,
         precision=precision,
         device=place.device_kind,

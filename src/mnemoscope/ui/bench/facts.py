@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from mnemoscope.engine.record import Outcome
+from mnemoscope.engine.record import Trial
 from mnemoscope.spec import Facts
 from mnemoscope.spec.validators import Device
 from mnemoscope.training.facts_trials import train_many
@@ -33,7 +33,7 @@ def time_facts(device: Device) -> dict[str, Any]:
     }
 
 
-def _time(jobs: list[tuple[Facts, int]], device: Device) -> tuple[float, list[Outcome]]:
+def _time(jobs: list[tuple[Facts, int]], device: Device) -> tuple[float, list[Trial]]:
     train_many(jobs, device=device)  # compiles
     began = time.perf_counter()
     made = train_many(jobs, device=device)

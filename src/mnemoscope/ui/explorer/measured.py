@@ -4,6 +4,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+from mnemoscope.engine.record import NUMERICS_VERSION
 from mnemoscope.experiments.estimate.intervals import mean_interval
 from mnemoscope.spec import Retrieval
 from mnemoscope.store.schema import NOWHERE
@@ -20,7 +21,12 @@ def measured_points(spec: Retrieval, path: Path) -> list[dict[str, Any]]:
     where = " AND ".join(f"{name} = ?" for name in SIZES)
     with Store(path, writing=False) as store:
         known: dict[tuple[int, int], str] = {}
-        for name, samples, draws, accuracy in store.accuracies(where, [getattr(spec, name) for name in SIZES]):
+        for name, samples, draws, accuracy in store.select(
+            "id, samples, test_samples, accuracy",
+            f"{where} AND kind = ? AND numerics = ? AND accuracy IS NOT NULL",
+            [*(getattr(spec, name) for name in SIZES), spec.kind, NUMERICS_VERSION],
+            "samples, seed",
+        ):
             at = (samples, draws)
             if at not in known:
                 known[at] = spec.replace(samples=samples, test_samples=draws).id
