@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from places import FILES
-from stored_trials import SPEC, Recorded, change, made, read_all
+from stored_trials import SPEC, Recorded, change, made, path, read_all
 
 from mnemoscope import SpecError
 from mnemoscope.engine.record import NUMERICS_VERSION, Outcome
@@ -21,6 +21,8 @@ from mnemoscope.store.salvage import salvage
 from mnemoscope.store.schema import FORMAT, DamagedStore
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli import main
+
+__all__ = ["path"]  # a fixture
 
 FORMAT_1 = FILES / "store_format_1.db"
 

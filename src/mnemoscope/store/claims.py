@@ -18,7 +18,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from mnemoscope.engine.record import NUMERICS_VERSION, AnyJob, Record
-from mnemoscope.store.schema import NOWHERE, asking, transaction
+from mnemoscope.store.schema import NOWHERE, asking, sqlite_errors, transaction
 from mnemoscope.store.trials import Store
 
 BEAT_SECONDS = 10.0

@@ -23,6 +23,7 @@ from mnemoscope.store.schema import (
     DamagedStore,
     asking,
     connect,
+    sqlite_errors,
     transaction,
 )
 from mnemoscope.store.trials import Store

@@ -17,7 +17,15 @@ from mnemoscope.engine.files import whole_file
 from mnemoscope.spec import SpecError
 from mnemoscope.store.pages import all_rows
 from mnemoscope.store.rows import KEY, METRICS, SETTING, TRIAL, UNREADABLE, checksum, read_setting, setting_row
-from mnemoscope.store.schema import NOWHERE, Connection, DamagedFileError, DamagedStore, connect, transaction
+from mnemoscope.store.schema import (
+    NOWHERE,
+    Connection,
+    DamagedFileError,
+    DamagedStore,
+    connect,
+    sqlite_errors,
+    transaction,
+)
 
 # How SQLite keeps a row of `trials`: its key first, then the rest as declared, the checksum last.
 _KEPT = (

@@ -18,6 +18,7 @@ from mnemoscope.store.schema import (
     asking,
     connect,
     default_path,
+    sqlite_errors,
     transaction,
     warn_of_damage,
 )
