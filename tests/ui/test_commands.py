@@ -67,3 +67,28 @@ def test_help_shows_the_settings(command: str, options: tuple[str, ...], capsys:
     text = capsys.readouterr().out
     for option in options:
         assert f" {option} " in text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_names_types_and_choices(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "400")
+    assert main([name, "--help"]) == 0
+    lines = [line.strip("│ ") for line in capsys.readouterr().out.splitlines()]
+    shown = {line.split()[0]: line for line in lines if line.startswith("--")}
+    # What is left as text has a form of its own, which its help shows.
+    text = {option for option, line in shown.items() if line.split()[1:2] == ["STR"]}
+    assert text <= {"--x", "--y", "--dim", "--log", "--rates", "--cluster", "--host"}
+    for option, names in {
+        "--device": "auto, cpu, gpu",
+        "--trigger": "keys, additive",
+        "--along": "vocab, dim,",
+    }.items():
+        assert option not in shown or f"[choices: {names}" in shown[option]
+    for option in ("--vocab", "--seeds", "--subjects"):
+        assert option not in shown or f"{option} INT" in shown[option]
+
+
+def test_the_default_of_a_field_is_in_the_help(capsys: pytest.CaptureFixture[str]):
+    assert main(["run", "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "[choices: relu, gelu, tanh, linear, hermite2, hermite3] [default: relu]" in text.replace(" │ │ ", " ")

@@ -108,7 +108,8 @@ def in_our_words(error: cyclopts.CycloptsError) -> str:
             came = text.partition(": ")[2].rstrip(".")
             return f"expected options, which start with --, got {came}"
         case cyclopts.CoercionError():
-            return f"{option}: expected a value of its kind: {text}"
+            reason = error.__cause__.message if isinstance(error.__cause__, SpecError) else str(error.__cause__ or "")
+            return f"{option}: {reason or f'expected a value of its kind: {text}'}"
         case cyclopts.UnknownCommandError():
             word = re.search(r'"(.*?)"', text)
             names = ", ".join(COMMANDS)

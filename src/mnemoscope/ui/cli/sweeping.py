@@ -4,9 +4,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypedDict, get_args
-
-from cyclopts import Parameter
+from typing import TypedDict
 
 from mnemoscope.engine.device import find_device
 from mnemoscope.engine.files import check_place, check_target
@@ -14,39 +12,12 @@ from mnemoscope.engine.record import AnyJob
 from mnemoscope.experiments.forecast import Ahead, counted
 from mnemoscope.experiments.sweep import Tally, Workers
 from mnemoscope.experiments.workers.cluster import check_cluster, open_workers
-from mnemoscope.spec import SpecError, read_option
-from mnemoscope.spec.validators import Device, Measure, one_of, whole
+from mnemoscope.spec.validators import Device
 from mnemoscope.store.schema import NOWHERE, DamagedStore, default_path
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli.asking import ask_first, say
+from mnemoscope.ui.cli.options import STORE as STORE
 from mnemoscope.ui.cli.output import Display, Standing
-
-STORE = Parameter(help="the store's file, `none` to keep nothing [default: in the user's data directory]")
-CLUSTER = Parameter(
-    help="run batches elsewhere: local:4 (processes), tcp://HOST:PORT (a Dask scheduler) or "
-    "slurm:4 (jobs) [default: this process]"
-)
-MEASURE = Parameter(
-    help="what crosses the target: accuracy, attention_accuracy, or first_gradient, the share of "
-    "tokens that the matched filter names from the first gradient alone"
-)
-
-
-def read_measure(value: str) -> Measure:
-    """The measure option."""
-    name = read_option("measure", one_of(*get_args(Measure)), value)
-    return next(measure for measure in get_args(Measure) if measure == name)
-
-
-def read_ends(text: str) -> tuple[int, int]:
-    """The range option: two whole numbers, LOW:HIGH."""
-    low, mark, high = text.partition(":")
-    if not mark:
-        raise SpecError("range", f"expected LOW:HIGH, got {text!r}")
-    ends = [read_option("range", whole(1, 2**31 - 1), end) for end in (low, high)]
-    if not ends[0] < ends[1]:
-        raise SpecError("range", f"expected LOW below HIGH, got {text!r}")
-    return ends[0], ends[1]
 
 
 class Tools(TypedDict):
