@@ -12,7 +12,7 @@ from mnemoscope.engine.device import find_device
 from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.engine.record import Step, Trial
 from mnemoscope.experiments.forecast import jobs_ahead
-from mnemoscope.experiments.run import Run
+from mnemoscope.experiments.run import Run, kept_run
 from mnemoscope.experiments.sweep import OneByOne, sweep
 from mnemoscope.models.activations import hermite_parts
 from mnemoscope.spec import Retrieval
@@ -55,7 +55,8 @@ def run(
     `mnemoscope run --vocab 512 --dim 128 --length 16 --samples 16000`
     """
     spec = setting.read()
-    jobs = [(spec, number) for number in read_seeds(seeds, seed)]
+    numbers = read_seeds(seeds, seed)
+    jobs = [(spec, number) for number in numbers]
     # What cannot fit is refused before a store is made, and before the question how long it takes.
     plan_memory(spec, "float32", MemoryBudget.of(find_device(device), memory))
     stopped = False
@@ -67,9 +68,8 @@ def run(
             sweep(jobs, kept, OneByOne(device, memory), lambda tally: progress(tally, "seeds"))
         except KeyboardInterrupt:
             stopped = True
-        found = {trial.seed: trial for trial in kept.find("id = ?", (spec.id,))}
-    trials = [found[number] for _, number in jobs if number in found]
-    done = Run(spec, tuple(trials))
+        done = kept_run(spec, numbers, kept)
+    trials = done.trials
     if json:
         print_json(as_json(done))
     else:
