@@ -1,6 +1,7 @@
 """What all commands share: how they are found, and what loading one costs."""
 
 import inspect
+import logging
 import subprocess
 import sys
 from importlib import import_module
@@ -10,6 +11,7 @@ import cyclopts
 import pytest
 
 import mnemoscope
+from mnemoscope.spec import SpecError
 from mnemoscope.ui.cli import COMMANDS, main
 
 
@@ -26,6 +28,31 @@ def test_the_list_and_a_commands_own_help(capsys: pytest.CaptureFixture[str]):
     assert all(name in shown for name in COMMANDS)
     assert main(["predict", "--help"]) == 0
     assert "mnemoscope predict --vocab 512" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_can_be_told_to_say_more(name: str, capsys: pytest.CaptureFixture[str]):
+    assert main([name, "-v", "--help"]) == 0
+    assert "-v says more" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("words", "said"), [([], []), (["-v"], ["info"]), (["-vv"], ["debug", "info"])])
+def test_what_the_package_logs_goes_to_standard_error(
+    words: list[str], said: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    log = logging.getLogger("mnemoscope.theory")
+
+    def predict(*_: object) -> None:
+        log.debug("debug")
+        log.info("info")
+        log.warning("warning")
+        raise SpecError("dim", "expected nothing")
+
+    monkeypatch.setattr("mnemoscope.ui.cli.predict.predict_spec", predict)
+    sizes = ["--vocab", "64", "--dim", "32", "--length", "4", "--samples", "500"]
+    assert main(["predict", *sizes, *words]) == 2
+    lines = [f"mnemoscope: {line}" for line in (*said, "warning", "--dim: expected nothing")]
+    assert capsys.readouterr().err.splitlines() == lines
 
 
 def test_theory_runs_without_the_simulator():

@@ -101,6 +101,7 @@ def set_up_jax() -> None:
     except OSError as error:
         log.info("compiled programs are not kept: %s", error)  # this costs time, nothing else
         return
+    log.debug("compiled programs are kept in %s", folder)
     jax.config.update("jax_compilation_cache_dir", str(folder))
     for name, value in (("min_compile_time_secs", 0.1), ("min_entry_size_bytes", 0)):
         if f"JAX_PERSISTENT_CACHE_{name}".upper() not in os.environ:

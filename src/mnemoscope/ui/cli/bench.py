@@ -26,7 +26,8 @@ from mnemoscope.ui.bench.profile import check_profile
 from mnemoscope.ui.bench.profile import profile as time_stages
 from mnemoscope.ui.cli.asking import ask_first
 from mnemoscope.ui.cli.options import Budget, DeviceName, Json, Yes, flag
-from mnemoscope.ui.cli.output import Watch, number, print_json
+from mnemoscope.ui.cli.output import number, print_json
+from mnemoscope.ui.cli.progress import Watch
 from mnemoscope.ui.cli.setting import Setting, takes
 
 QUICK = [dict(vocab=256, dim=64, length=16, samples=4096)]

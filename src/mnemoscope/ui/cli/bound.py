@@ -21,7 +21,8 @@ from mnemoscope.theory.bound import collapse, limits, needed_nats
 from mnemoscope.ui.cli.asking import ask_first
 from mnemoscope.ui.cli.options import AnySeed, DeviceName, Json, Seeds, Yes, count, read_seeds
 from mnemoscope.ui.cli.options import number as number_option
-from mnemoscope.ui.cli.output import Watch, bar, number, print_json
+from mnemoscope.ui.cli.output import bar, number, print_json
+from mnemoscope.ui.cli.progress import Watch
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.collapse import draw_collapse

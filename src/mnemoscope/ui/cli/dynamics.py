@@ -14,7 +14,8 @@ from mnemoscope.spec import Flow
 from mnemoscope.training.flow import check_room
 from mnemoscope.ui.cli.asking import ask_first
 from mnemoscope.ui.cli.options import DeviceName, Json, Picture, Yes, count
-from mnemoscope.ui.cli.output import Watch, deliver, number
+from mnemoscope.ui.cli.output import deliver, number
+from mnemoscope.ui.cli.progress import Watch
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.dynamics import draw_dynamics

@@ -22,7 +22,8 @@ from mnemoscope.studies.parallel import minutes_of, of_pieces, on_gpu, pieces_le
 from mnemoscope.studies.power import ENOUGH
 from mnemoscope.ui.cli.asking import ask_first, say
 from mnemoscope.ui.cli.options import ClusterName, DeviceName, Json, StoreFile, Yes, count, flag, option
-from mnemoscope.ui.cli.output import Watch, print_json
+from mnemoscope.ui.cli.output import print_json
+from mnemoscope.ui.cli.progress import Watch
 from mnemoscope.ui.cli.sweeping import check_store, open_tools
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.study import draw_study

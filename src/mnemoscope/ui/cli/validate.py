@@ -36,7 +36,8 @@ from mnemoscope.spec import Retrieval, read_option
 from mnemoscope.spec.validators import Device, one_of
 from mnemoscope.ui.cli.asking import ask_first
 from mnemoscope.ui.cli.options import DeviceName, Json, Yes, count, flag
-from mnemoscope.ui.cli.output import Watch, print_json
+from mnemoscope.ui.cli.output import print_json
+from mnemoscope.ui.cli.progress import Watch
 from mnemoscope.ui.figures.validation import page, section
 
 Foresee = Callable[[Sequence[Retrieval], int, str], Forecast]
