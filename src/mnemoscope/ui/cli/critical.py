@@ -8,21 +8,7 @@ from mnemoscope.experiments.critical import Along, Critical, range_about
 from mnemoscope.experiments.critical import critical as find
 from mnemoscope.experiments.forecast import Forecast, of_crossings
 from mnemoscope.spec import LETTERS, Retrieval
-from mnemoscope.ui.cli.options import (
-    ClusterName,
-    DeviceName,
-    Ends,
-    FirstSeed,
-    Json,
-    MeasureName,
-    MostSeeds,
-    StoreFile,
-    Target,
-    Tolerance,
-    Yes,
-    choice,
-    range_option,
-)
+from mnemoscope.ui.cli import options
 from mnemoscope.ui.cli.output import number, print_json
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.cli.sweeping import open_tools
@@ -39,18 +25,20 @@ WORDS = {
 def critical(
     setting: Setting[Retrieval],
     *,
-    along: Annotated[Along, choice(Along, "the axis")] = "samples",
-    target: Target = 0.5,
-    measure: MeasureName = "accuracy",
-    range_: Annotated[Ends, range_option("where to search [default: a factor of 8 about theory's guess]")] = None,
-    tolerance: Tolerance = 0.1,
-    seeds: MostSeeds = 32,
-    seed: FirstSeed = 0,
-    device: DeviceName = "auto",
-    cluster: ClusterName = None,
-    store: StoreFile = None,
-    yes: Yes = False,
-    json: Json = False,
+    along: Annotated[Along, options.choice(Along, "the axis")] = "samples",
+    target: options.Target = 0.5,
+    measure: options.MeasureName = "accuracy",
+    range_: Annotated[
+        options.Ends, options.range_option("where to search [default: a factor of 8 about theory's guess]")
+    ] = None,
+    tolerance: options.Tolerance = 0.1,
+    seeds: options.MostSeeds = 32,
+    seed: options.FirstSeed = 0,
+    device: options.DeviceName = "auto",
+    cluster: options.ClusterName = None,
+    store: options.StoreFile = None,
+    yes: options.Yes = False,
+    json: options.Json = False,
 ) -> int:
     """Find where accuracy along one axis crosses a target, with an interval.
 

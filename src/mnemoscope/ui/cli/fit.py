@@ -13,23 +13,8 @@ from mnemoscope.experiments.fit import Scaling, settings
 from mnemoscope.experiments.fit import fit as find
 from mnemoscope.experiments.forecast import GUESS, Forecast, of_crossings, of_theory
 from mnemoscope.spec import LETTERS, Retrieval, SpecError
+from mnemoscope.ui.cli import options
 from mnemoscope.ui.cli.asking import ask_first
-from mnemoscope.ui.cli.options import (
-    ClusterName,
-    DeviceName,
-    Ends,
-    FirstSeed,
-    Json,
-    MeasureName,
-    MostSeeds,
-    Picture,
-    StoreFile,
-    Target,
-    Yes,
-    choice,
-    number,
-    range_option,
-)
 from mnemoscope.ui.cli.output import deliver
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.cli.sweeping import open_tools
@@ -47,20 +32,24 @@ def fit(
     setting: Setting[Retrieval],
     *,
     axis: Annotated[list[str], Parameter(negative="", help="an axis of the grid, such as dim=64:128:3; give several")],
-    along: Annotated[Along, choice(Along, "whose critical value")] = "samples",
-    target: Target = 0.5,
-    measure: MeasureName = "accuracy",
+    along: Annotated[Along, options.choice(Along, "whose critical value")] = "samples",
+    target: options.Target = 0.5,
+    measure: options.MeasureName = "accuracy",
     log: Annotated[str | None, Parameter(help="divide the critical value by the logarithm of this axis first")] = None,
-    range_: Annotated[Ends, range_option("where to search for all points [default: about theory's guesses]")] = None,
-    tolerance: Annotated[float, number(0.001, 10, "search until a point's 95 % interval is +- this share")] = 0.1,
-    seeds: MostSeeds = 32,
-    seed: FirstSeed = 0,
-    out: Picture = None,
-    device: DeviceName = "auto",
-    cluster: ClusterName = None,
-    store: StoreFile = None,
-    yes: Yes = False,
-    json: Json = False,
+    range_: Annotated[
+        options.Ends, options.range_option("where to search for all points [default: about theory's guesses]")
+    ] = None,
+    tolerance: Annotated[
+        float, options.number(0.001, 10, "search until a point's 95 % interval is +- this share")
+    ] = 0.1,
+    seeds: options.MostSeeds = 32,
+    seed: options.FirstSeed = 0,
+    out: options.Picture = None,
+    device: options.DeviceName = "auto",
+    cluster: options.ClusterName = None,
+    store: options.StoreFile = None,
+    yes: options.Yes = False,
+    json: options.Json = False,
 ) -> int:
     """Fit scaling exponents to critical points over several axes, beside theory's.
 

@@ -13,20 +13,7 @@ from mnemoscope.experiments.capacity import Capacities, Capacity, capacity_many,
 from mnemoscope.experiments.forecast import Forecast, of_limits
 from mnemoscope.spec import Memory, SpecError
 from mnemoscope.spec.validators import between
-from mnemoscope.ui.cli.options import (
-    ClusterName,
-    DeviceName,
-    Ends,
-    FirstSeed,
-    Json,
-    StoreFile,
-    Tolerance,
-    Yes,
-    choice,
-    count,
-    option,
-    range_option,
-)
+from mnemoscope.ui.cli import options
 from mnemoscope.ui.cli.output import deliver, number
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.cli.sweeping import open_tools
@@ -51,24 +38,26 @@ def read_criterion(text: str) -> float:
 def memory(
     setting: Setting[Memory],
     *,
-    kind: Annotated[Form | None, choice(Form, "what stores [default: mlp where a --width is given]")] = None,
+    kind: Annotated[Form | None, options.choice(Form, "what stores [default: mlp where a --width is given]")] = None,
     criterion: Annotated[
         float,
-        option(
+        options.option(
             read_criterion, "what counts as stored: all (every item right), or a share of them", metavar="all|FLOAT"
         ),
     ] = 0.99,
     dim: Annotated[str, Parameter(help="d: dimension of items and answers; several as 32,64,128 or 32:256:7")],
-    range_: Annotated[Ends, range_option("how many items to search among [default: wherever the search leads]")] = None,
-    tolerance: Tolerance = 0.1,
-    seeds: Annotated[int, count(2, 10**4, "the most seeds, each with a limit of its own")] = 16,
-    seed: FirstSeed = 0,
-    device: DeviceName = "auto",
-    cluster: ClusterName = None,
-    store: StoreFile = None,
-    yes: Yes = False,
+    range_: Annotated[
+        options.Ends, options.range_option("how many items to search among [default: wherever the search leads]")
+    ] = None,
+    tolerance: options.Tolerance = 0.1,
+    seeds: Annotated[int, options.count(2, 10**4, "the most seeds, each with a limit of its own")] = 16,
+    seed: options.FirstSeed = 0,
+    device: options.DeviceName = "auto",
+    cluster: options.ClusterName = None,
+    store: options.StoreFile = None,
+    yes: options.Yes = False,
     out: Annotated[Path | None, Parameter(help="draw items against weights into this .png, .svg or .pdf")] = None,
-    json: Json = False,
+    json: options.Json = False,
 ) -> int:
     """Find how many items an associative memory holds, with an interval over seeds.
 
