@@ -5,7 +5,6 @@ request that would run, with one thing wrong with it: what is wrong is known fro
 """
 
 import contextlib
-import dataclasses
 import io
 import multiprocessing
 import os
@@ -24,9 +23,9 @@ import numpy as np
 import pytest
 import uvicorn
 
+from mnemoscope.spec import Retrieval
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli import COMMANDS, main, make_app
-from mnemoscope.ui.cli.setting import Setting
 
 pytestmark = pytest.mark.chaos
 
@@ -77,7 +76,7 @@ GOOD: dict[str, dict[str, str]] = {
 }
 
 # What several commands take alike.
-SHARED = {f"--{one.name.replace('_', '-')}" for one in dataclasses.fields(Setting)}
+SHARED = {f"--{name.replace('_', '-')}" for name in (*Retrieval.model_fields, "spec")}
 # No option that takes a word or a number takes one of these.
 NONSENSE = (
     "",
@@ -269,7 +268,10 @@ TOGETHER: dict[str, tuple[tuple[str, str], ...]] = {
     "dynamics": (("--answers 3", "--answers"), ("--batch 1048576 --steps 1e7", "--steps")),
     "reproduce": (
         ("--quick --full", "--full"),
-        ("--cluster local:1 --at-once 2", "--at-once"),
+        ("--cluster local:1 --at-once 2", "--jobs"),
+        ("--jobs 0", "--jobs"),
+        ("--at-once 0", "--at-once"),
+        ("--jobs 2 --at-once 3", "--at-once"),
         ("b-fig5 a-fig1x", ""),
         ("b-fig5 --out text.txt/x", "--out"),
     ),

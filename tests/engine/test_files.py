@@ -96,7 +96,7 @@ def path_options() -> Iterator[tuple[str, str]]:
         for parameter in inspect.signature(function).parameters.values():
             kind = get_args(hints[parameter.name])[0]  # what Annotated is about
             kinds = (kind, *get_args(kind))
-            if Setting in kinds:
+            if any(isinstance(one, type) and issubclass(one, Setting) and hasattr(one, "spec") for one in kinds):
                 yield name, "--spec"
             if Path not in kinds:
                 continue

@@ -23,9 +23,9 @@ from mnemoscope.experiments.validation.validate import compare_accuracy
 from mnemoscope.spec import Flow, Memory
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.trials import Store
-from mnemoscope.ui.cli import COMMANDS, asking, main, output
-from mnemoscope.ui.cli.output import Standing, Watch
-from mnemoscope.ui.cli.sweeping import SweepWatch
+from mnemoscope.ui.cli import COMMANDS, asking, main
+from mnemoscope.ui.cli import progress as display
+from mnemoscope.ui.cli.progress import Standing, Watch
 
 # Longer than any wait that ends well.
 HANG_SECONDS = 120
@@ -257,11 +257,11 @@ def test_no_time_is_told_before_anything_is_done():
 
 def test_a_line_is_said_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """While the work itself is silent, too."""
-    monkeypatch.setattr(output, "SECONDS_BETWEEN_LINES", 0.01)
+    monkeypatch.setattr(display, "SECONDS_BETWEEN_LINES", 0.01)
     looked = threading.Semaphore(0)
 
     class Slow(Watch):
-        def stands(self) -> Standing:
+        def stands(self) -> Standing | None:
             looked.release()
             return super().stands()
 
@@ -271,7 +271,7 @@ def test_a_line_is_said_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPat
             assert looked.acquire(timeout=HANG_SECONDS)
     lines = capsys.readouterr().err.splitlines()
     assert lines[1].startswith("steps: 30% done")
-    monkeypatch.setattr(output, "SECONDS_BETWEEN_LINES", HANG_SECONDS)
+    monkeypatch.setattr(display, "SECONDS_BETWEEN_LINES", HANG_SECONDS)
     with Watch("steps", 10) as watch:
         watch.advance(10)
     assert capsys.readouterr().err == ""
@@ -309,7 +309,7 @@ def test_waiting_for_another_process_is_said_once(tmp_path: Path, capsys: pytest
     path = tmp_path / "s.db"
     jobs: list[AnyJob] = [(SPEC, seed) for seed in range(3)]
     workers = FakeWorkers(lambda spec, seed: Trial(spec, seed, "ok"))
-    with Store(path) as store, Store(path) as other, SweepWatch() as watch:
+    with Store(path) as store, Store(path) as other, Watch() as watch:
         claims = Claims(other)
         claims.take(jobs[1:], 2)
         waits = 0

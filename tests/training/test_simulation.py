@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -17,6 +18,7 @@ from mnemoscope.engine import random
 from mnemoscope.engine.layout import choose_layout, needed_bytes
 from mnemoscope.engine.record import Step, Trial
 from mnemoscope.models.retrieval import draw_frozen
+from mnemoscope.store.trials import Store
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.three_step.algorithm import Rates, three_steps
 from mnemoscope.training.three_step.evaluation import measure_steps
@@ -107,6 +109,21 @@ def test_a_crash_is_called_a_crash(monkeypatch: pytest.MonkeyPatch):
     assert done.trials[0].message == "MemoryError: no more"
     assert done.interval().mean is None
     assert done.trials[0].as_dict()["accuracy"] is None
+
+
+def test_a_run_is_kept_as_the_command_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    first = run(SPEC, 2)
+    with Store() as store:
+        assert [trial.seed for trial in store.find("id = ?", (SPEC.id,))] == [0, 1]
+        assert run(SPEC, 2, store=store) == first
+    assert run(SPEC, 2) == first  # to the second that they took
+    assert run(SPEC, 2, store=tmp_path / "other.db") != first
+    assert (tmp_path / "other.db").exists()
+    assert run(SPEC, 1, first=2, store=None).trials[0].seed == 2
+    assert run(SPEC, 1, first=3, precision="float64").trials[0].precision == "float64"
+    with Store() as store:
+        assert store.count() == 2
 
 
 def test_a_run_that_blows_up_is_called_diverged():

@@ -1,6 +1,7 @@
 """What all commands share: how they are found, and what loading one costs."""
 
 import inspect
+import logging
 import subprocess
 import sys
 from importlib import import_module
@@ -10,6 +11,7 @@ import cyclopts
 import pytest
 
 import mnemoscope
+from mnemoscope.spec import SpecError
 from mnemoscope.ui.cli import COMMANDS, main
 
 
@@ -26,6 +28,31 @@ def test_the_list_and_a_commands_own_help(capsys: pytest.CaptureFixture[str]):
     assert all(name in shown for name in COMMANDS)
     assert main(["predict", "--help"]) == 0
     assert "mnemoscope predict --vocab 512" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_can_be_told_to_say_more(name: str, capsys: pytest.CaptureFixture[str]):
+    assert main([name, "-v", "--help"]) == 0
+    assert "-v says more" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("words", "said"), [([], []), (["-v"], ["info"]), (["-vv"], ["debug", "info"])])
+def test_what_the_package_logs_goes_to_standard_error(
+    words: list[str], said: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    log = logging.getLogger("mnemoscope.theory")
+
+    def predict(*_: object) -> None:
+        log.debug("debug")
+        log.info("info")
+        log.warning("warning")
+        raise SpecError("dim", "expected nothing")
+
+    monkeypatch.setattr("mnemoscope.ui.cli.predict.predict_spec", predict)
+    sizes = ["--vocab", "64", "--dim", "32", "--length", "4", "--samples", "500"]
+    assert main(["predict", *sizes, *words]) == 2
+    lines = [f"mnemoscope: {line}" for line in (*said, "warning", "--dim: expected nothing")]
+    assert capsys.readouterr().err.splitlines() == lines
 
 
 def test_theory_runs_without_the_simulator():
@@ -67,3 +94,28 @@ def test_help_shows_the_settings(command: str, options: tuple[str, ...], capsys:
     text = capsys.readouterr().out
     for option in options:
         assert f" {option} " in text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_names_types_and_choices(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "400")
+    assert main([name, "--help"]) == 0
+    lines = [line.strip("│ ") for line in capsys.readouterr().out.splitlines()]
+    shown = {line.split()[0]: line for line in lines if line.startswith("--")}
+    # What is left as text has a form of its own, which its help shows.
+    text = {option for option, line in shown.items() if line.split()[1:2] == ["STR"]}
+    assert text <= {"--x", "--y", "--dim", "--log", "--rates", "--cluster", "--host"}
+    for option, names in {
+        "--device": "auto, cpu, gpu",
+        "--trigger": "keys, additive",
+        "--along": "vocab, dim,",
+    }.items():
+        assert option not in shown or f"[choices: {names}" in shown[option]
+    for option in ("--vocab", "--seeds", "--subjects"):
+        assert option not in shown or f"{option} INT" in shown[option]
+
+
+def test_the_default_of_a_field_is_in_the_help(capsys: pytest.CaptureFixture[str]):
+    assert main(["run", "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "[choices: relu, gelu, tanh, linear, hermite2, hermite3] [default: relu]" in text.replace(" │ │ ", " ")

@@ -1,8 +1,10 @@
 """Where and how numbers are computed: device, precision, and what is kept of compilation."""
 
 import contextlib
+import logging
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -11,13 +13,19 @@ import jax
 from mnemoscope.spec import SpecError
 from mnemoscope.spec.validators import Device
 
+log = logging.getLogger(__name__)
+
 Precision = Literal["float32", "float64"]
 # A device as JAX hands it out; its class is not one that type checkers can name.
 Place: TypeAlias = Any
 
 
 def find_device(name: Device) -> Place:
-    """The device of that name; `auto` is a GPU where JAX sees one, and the CPU elsewhere."""
+    """The device of that name; `auto` is a GPU where JAX sees one, and the CPU elsewhere.
+
+    This is where JAX is first used, so it is set up here.
+    """
+    set_up_jax()
     if name == "auto":
         return jax.devices()[0]
     try:
@@ -72,31 +80,44 @@ def forget_programs() -> None:
 
 # XLA's GPU compiler tries many kernels for every product and times them. For programs that are
 # compiled for a few seconds of work the library's own choice is as fast, and there three times
-# sooner.
+# sooner. JAX has no option of its own for it that holds for every program.
 NO_AUTOTUNING = "--xla_gpu_autotune_level=0 --xla_gpu_enable_triton_gemm=false"
 
 
-def disable_autotuning() -> None:
-    """Tell XLA's GPU compiler not to try out kernels, unless the user has told it something."""
+@cache
+def set_up_jax() -> None:
+    """Set JAX up for our programs, once and before its first use; what the user has set stays.
+
+    XLA's GPU compiler does not try out kernels, and compiled programs are kept in the user's cache
+    folder for the next process to find.
+    """
     os.environ.setdefault("XLA_FLAGS", NO_AUTOTUNING)
+    if getattr(jax.config, "jax_compilation_cache_dir") is not None:  # noqa: B009
+        return  # the user's own, from the environment or from Python
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    folder = Path(home) / "mnemoscope" / "compiled"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        log.info("compiled programs are not kept: %s", error)  # this costs time, nothing else
+        return
+    log.debug("compiled programs are kept in %s", folder)
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    for name, value in (("min_compile_time_secs", 0.1), ("min_entry_size_bytes", 0)):
+        if f"JAX_PERSISTENT_CACHE_{name}".upper() not in os.environ:
+            jax.config.update(f"jax_persistent_cache_{name}", value)
+
+
+def untouched_environment() -> dict[str, str]:
+    """The environment for a process whose JAX is to be as the user has set it, without our flags."""
+    flags = os.environ.get("XLA_FLAGS", NO_AUTOTUNING)
+    # Empty flags are a user's choice, too, which `set_up_jax` leaves alone in that process.
+    return {**os.environ, "XLA_FLAGS": "" if flags == NO_AUTOTUNING else flags}
 
 
 def share_gpu() -> None:
     """Take a GPU's memory as it is needed, where JAX would take three quarters of it at once.
 
-    To be said before the first array; a user who has said something is not overruled.
+    Call it before the first array; what the user has set stays.
     """
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-
-
-def keep_compiled_programs() -> None:
-    """Keep what XLA compiles in the user's cache folder, for the next run to find."""
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    folder = Path(home) / "mnemoscope" / "compiled"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return  # a home that cannot be written to costs compile time, nothing else
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)

@@ -3,12 +3,16 @@
 import statistics
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
 
 from mnemoscope.engine.device import Precision, find_device
 from mnemoscope.engine.record import Trial, crashed
 from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.validators import Device
+from mnemoscope.store.schema import NOWHERE
+from mnemoscope.store.trials import Store
 from mnemoscope.training.three_step.simulation import simulate
 
 Report = Callable[[int, float], None]
@@ -28,11 +32,11 @@ class Run:
 
     def interval(self, metric: str = "accuracy") -> Interval:
         """Mean over seeds, with its interval, of accuracy, attention_accuracy or recall."""
-        trials = [one for one in self.finished if getattr(one, metric) is not None]
+        trials = [trial for trial in self.finished if getattr(trial, metric) is not None]
         draws = float(self.spec.test_samples)
         if metric == "recall" and trials:  # measured only where attention is right
-            draws *= statistics.fmean(one.attention_accuracy or 0.0 for one in trials)
-        return mean_interval([getattr(one, metric) for one in trials], draws)
+            draws *= statistics.fmean(trial.attention_accuracy or 0.0 for trial in trials)
+        return mean_interval([getattr(trial, metric) for trial in trials], draws)
 
 
 def run_trials(
@@ -59,6 +63,12 @@ def run_trials(
             yield crashed(spec, seed, error, find_device(device).device_kind, precision)
 
 
+class Keep(Enum):
+    """Where trials are kept unless a caller names a store."""
+
+    USER = "the user's store"
+
+
 def run(
     spec: Retrieval,
     seeds: int = 8,
@@ -67,8 +77,28 @@ def run(
     precision: Precision = "float32",
     device: Device = "auto",
     budget: int | None = None,
+    store: Store | Path | str | Keep | None = Keep.USER,
 ) -> Run:
-    """`seeds` trials of one setting, with seeds first, first + 1, ... `budget` is in bytes."""
+    """`seeds` trials of one setting, with seeds first, first + 1, ... `budget` is in bytes.
+
+    Trials are kept in the user's store, as the command keeps them, and one that was kept is not run again. `store` may
+    be another one, or a file; None keeps nothing. A store holds float32 trials: those in float64 are not kept.
+    """
+    # Not above: `sweep` runs its trials with `run_trials`.
+    from mnemoscope.experiments.sweep import OneByOne, sweep
+
     numbers = range(first, first + seeds)
-    trials = run_trials(spec, numbers, precision=precision, device=device, budget=budget)
-    return Run(spec, tuple(trials))
+    if precision != "float32":
+        return Run(spec, tuple(run_trials(spec, numbers, precision=precision, device=device, budget=budget)))
+    if not isinstance(store, Store):
+        path = None if isinstance(store, Keep) else NOWHERE if store is None else store
+        with Store(path) as kept:
+            return run(spec, seeds, first=first, device=device, budget=budget, store=kept)
+    sweep([(spec, seed) for seed in numbers], store, OneByOne(device, budget))
+    return kept_run(spec, numbers, store)
+
+
+def kept_run(spec: Retrieval, seeds: Iterable[int], store: Store) -> Run:
+    """The trials of these seeds that a store has."""
+    trials = {trial.seed: trial for trial in store.find("id = ?", (spec.id,))}
+    return Run(spec, tuple(trials[seed] for seed in seeds if seed in trials))

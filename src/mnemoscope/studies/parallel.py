@@ -14,7 +14,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_compl
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-from mnemoscope.engine.device import disable_autotuning, find_device, keep_compiled_programs, share_gpu
+from mnemoscope.engine.device import find_device, share_gpu
 from mnemoscope.experiments.cost import scaled
 from mnemoscope.experiments.forecast import Forecast
 from mnemoscope.experiments.sweep import Tally, ThisProcess
@@ -51,13 +51,13 @@ def usual_number(gpu: bool) -> int:
     return max(1, min(10, cores // 2)) if gpu else min(2, cores)
 
 
-def _share_the_machine(processes: int) -> None:
+def _share_the_machine(jobs: int) -> None:
     """Let each process take of a GPU what it needs, up to its share, and its part of the cores."""
     share_gpu()
-    share = min(0.75, GPU_SHARE / processes)
+    share = min(0.75, GPU_SHARE / jobs)
     os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", f"{share:.2f}")
     # NumPy's matrix products would take every core in every process, and wait for each other.
-    cores = max(1, (os.cpu_count() or 1) // processes)
+    cores = max(1, (os.cpu_count() or 1) // jobs)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", str(cores))
 
 
@@ -97,36 +97,36 @@ def minutes_of(piece: Piece, platform: str) -> float:
     return full * len(bases) / FULL_BASES * (1.0 if platform == "gpu" else FULL_ON_CPU)
 
 
-def of_pieces(pieces: Sequence[Piece], at_once: int, platform: str) -> Forecast:
-    """How long they take, so many at once; what the store has of them is not looked up."""
+def of_pieces(pieces: Sequence[Piece], jobs: int, platform: str) -> Forecast:
+    """How long they take in so many parallel jobs; what the store has of them is not looked up."""
     minutes = [minutes_of(piece, platform) for piece in pieces]
-    most = max(sum(minutes) / max(1, at_once), max(minutes, default=0.0))
+    most = max(sum(minutes) / max(1, jobs), max(minutes, default=0.0))
     seconds = scaled(60 * most, platform)
     studies = "a study" if len(pieces) == 1 else f"{len(pieces):,} studies"
     return Forecast(seconds, seconds, studies)
 
 
 def run_parallel(
-    pieces: Sequence[Piece], processes: int, device: Device, store: Path, ledger: Path
+    pieces: Sequence[Piece], jobs: int, device: Device, store: Path, ledger: Path
 ) -> Iterator[tuple[Piece, float]]:
     """Each piece when it is done, and its seconds; all are in the ledger then.
 
     Where there are searches they go ahead of the others, on the CPU and, under NVIDIA's
     multi-process service, on a GPU. What the others lose by it is little.
     """
-    _share_the_machine(processes)
+    _share_the_machine(jobs)
     context = multiprocessing.get_context("spawn")
     alone = len(pieces) == 1  # several would talk all at once
     ahead = {piece for piece in pieces if piece[0] in SEARCHES} or set(pieces)
-    with ProcessPoolExecutor(processes, context, initializer=_be_stopped) as pool:
+    with ProcessPoolExecutor(jobs, context, initializer=_be_stopped) as pool:
         under_way = {pool.submit(_run, piece, device, store, ledger, alone, piece in ahead): piece for piece in pieces}
         try:
             for future in as_completed(under_way):
                 yield under_way[future], future.result()
         except BrokenProcessPool:
             raise SpecError(
-                "at_once",
-                f"expected room for {processes} studies, got one that was ended from "
+                "jobs",
+                f"expected room for {jobs} studies, got one that was ended from "
                 "outside, as for want of memory; what was finished is kept",
             ) from None
         except BaseException:
@@ -158,8 +158,6 @@ def _run(piece: Piece, device: Device, store: Path, ledger: Path, aloud: bool, a
     name, size, bases = piece
     if not ahead:
         _stand_back()
-    disable_autotuning()
-    keep_compiled_programs()
     began = time.perf_counter()
     broker = Broker(device, len(bases)) if len(bases) > 1 or on_gpu(device) else None
 

@@ -4,6 +4,7 @@
 not for every task.
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from mnemoscope.training import facts_trials, memory_trials
 from mnemoscope.training.three_step.batch import simulate_many
 from mnemoscope.training.three_step.call import bucket
 
+log = logging.getLogger(__name__)
 # Trials to a batch: what is lost when the driver dies in the middle of one.
 MOST_IN_A_BATCH = {"cpu": 8, "gpu": 128}
 # A batch of long trials is cut shorter, to be acknowledged about this often.
@@ -38,6 +40,7 @@ def run_batch(
     # Out here the error is gone, and with it the arrays that it held: memory may be what was short.
     if len(jobs) == 1:
         return [crashed(*jobs[0], reason, find_device(device).device_kind)]
+    log.info("a batch of %d trials failed and is tried by halves: %s", len(jobs), reason)
     half = len(jobs) // 2
     return [record for part in (jobs[:half], jobs[half:]) for record in run_batch(part, device, budget, hear)]
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from mnemoscope.engine.device import keep_compiled_programs, share_gpu
+from mnemoscope.engine.device import share_gpu
 from mnemoscope.engine.extras import need
 from mnemoscope.engine.record import NUMERICS_VERSION, AnyJob, Record, crashed
 from mnemoscope.experiments.sweep import ThisProcess, Workers
@@ -49,7 +49,6 @@ def run_far(batch: Sequence[AnyJob], device: Device, budget: int | None, numeric
     if numerics != NUMERICS_VERSION:
         raise SpecError("cluster", f"expected workers of numerics version {numerics}, got {NUMERICS_VERSION}")
     share_gpu()  # there may be several workers on one
-    keep_compiled_programs()
     return run_batch(batch, device, budget)
 
 

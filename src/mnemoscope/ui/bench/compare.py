@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mnemoscope.engine.device import untouched_environment
 from mnemoscope.spec import Retrieval
 
 # float32 on both sides, sums in different orders: results further apart than this are not equal.
@@ -113,7 +114,8 @@ def _call_worker(request: dict[str, Any]) -> dict[str, Any]:
         # A GPU is the worker's alone, so that memory in pieces does not stop the larger side. The
         # peak it reports is what was in use, not what was set aside.
         env={
-            **os.environ,
+            **(os.environ if side == "ours" else untouched_environment()),
+            "JAX_ENABLE_COMPILATION_CACHE": "false",  # the first call is to compile
             "XLA_PYTHON_CLIENT_PREALLOCATE": "true",
             "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.92",
             "JAX_TRACEBACK_FILTERING": "off",

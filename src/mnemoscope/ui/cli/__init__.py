@@ -1,6 +1,7 @@
 """The command line: thin, from words to a spec to a call."""
 
 import io
+import logging
 import os
 import re
 import signal
@@ -36,12 +37,16 @@ COMMANDS = {
     "bench": "Time the three steps against jitted automatic differentiation on this machine.",
 }
 
+# Words that every command takes, for more of what the package has to say.
+VERBOSE = {"-v": logging.INFO, "--verbose": logging.INFO, "-vv": logging.DEBUG}
+
 
 def make_app(called: str) -> cyclopts.App:
     """The application, with the command that is called and a line for each of the others."""
     app = cyclopts.App(
         name="mnemoscope",
         help="An instrument that shows how much a transformer can learn to recall.",
+        help_epilogue="With every command: -v says more of what is done, -vv still more, on standard error.",
         version_flags=["--version"],
         suppress_keyboard_interrupt=False,  # `main` answers it, after what was finished is kept
     )
@@ -63,7 +68,7 @@ def main(words: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without our letters still gets ours
-    words = sys.argv[1:] if words is None else words
+    words = listen(sys.argv[1:] if words is None else words)
     app = make_app(words[0] if words else "")
     try:
         with warnings.catch_warnings():
@@ -83,6 +88,19 @@ def main(words: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return status if isinstance(status, int) else 0
+
+
+def listen(words: list[str]) -> list[str]:
+    """Show what the package logs, as much as -v and -vv ask for; the words without them."""
+    loud = [word for word in words if word in VERBOSE]
+    level = min((VERBOSE[word] for word in loud), default=logging.WARNING)
+    if len(loud) > 1:
+        level = logging.DEBUG
+    logger = logging.getLogger("mnemoscope")
+    logger.setLevel(level)
+    logger.handlers = [handler := logging.StreamHandler(sys.stderr)]
+    handler.setFormatter(logging.Formatter("mnemoscope: %(message)s"))
+    return [word for word in words if word not in VERBOSE]
 
 
 def _say_in_one_line(message: Warning | str, *where: Any) -> None:
@@ -108,7 +126,8 @@ def in_our_words(error: cyclopts.CycloptsError) -> str:
             came = text.partition(": ")[2].rstrip(".")
             return f"expected options, which start with --, got {came}"
         case cyclopts.CoercionError():
-            return f"{option}: expected a value of its kind: {text}"
+            reason = error.__cause__.message if isinstance(error.__cause__, SpecError) else str(error.__cause__ or "")
+            return f"{option}: {reason or f'expected a value of its kind: {text}'}"
         case cyclopts.UnknownCommandError():
             word = re.search(r'"(.*?)"', text)
             names = ", ".join(COMMANDS)

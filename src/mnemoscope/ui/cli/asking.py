@@ -2,15 +2,10 @@
 
 import sys
 
-from cyclopts import Parameter
-
 from mnemoscope.experiments.forecast import Forecast
 from mnemoscope.spec import SpecError
+from mnemoscope.ui.cli.options import YES as YES
 
-YES = Parameter(
-    negative="",
-    help="go ahead with what is asked about otherwise: work that may take more than an hour, or removing trials",
-)
 # Longer work is begun only after a --yes.
 MOST_SECONDS = 3600.0
 # Shorter work is not worth a word.

@@ -13,7 +13,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from mnemoscope.engine.device import find_device
+from mnemoscope.engine.device import find_device, share_gpu
 from mnemoscope.spec import Retrieval
 from mnemoscope.spec.validators import Device
 from mnemoscope.ui.bench.compare import Case, measure_bandwidth, run_case
@@ -24,9 +24,11 @@ from mnemoscope.ui.bench.facts import time_facts
 from mnemoscope.ui.bench.growth import growth_exponents
 from mnemoscope.ui.bench.profile import check_profile
 from mnemoscope.ui.bench.profile import profile as time_stages
-from mnemoscope.ui.cli.asking import YES, ask_first
-from mnemoscope.ui.cli.output import Watch, number, print_json
-from mnemoscope.ui.cli.setting import DEVICE, JSON, MEMORY, Setting, read_device, read_memory
+from mnemoscope.ui.cli.asking import ask_first
+from mnemoscope.ui.cli.options import Budget, DeviceName, Json, Yes, flag
+from mnemoscope.ui.cli.output import number, print_json
+from mnemoscope.ui.cli.progress import Watch
+from mnemoscope.ui.cli.setting import Setting, takes
 
 QUICK = [dict(vocab=256, dim=64, length=16, samples=4096)]
 CPU = [
@@ -36,48 +38,46 @@ CPU = [
 GPU = [dict(vocab=4096, dim=256, length=256, samples=131072)]
 
 
+@takes(Retrieval, file=True)
 def bench(
-    setting: Annotated[Setting | None, Parameter(name="*")] = None,
+    setting: Setting[Retrieval],
     *,
-    quick: Annotated[bool, Parameter(negative="", help="one small case, one doubling: about a minute")] = False,
+    quick: Annotated[bool, flag("one small case, one doubling: about a minute")] = False,
     growth: Annotated[bool, Parameter(help="also fit how time grows with N, L, V and d")] = True,
     autodiff: Annotated[bool, Parameter(help="run autodiff beside ours")] = True,
-    diagram: Annotated[
-        bool, Parameter(negative="", help="time a whole phase diagram instead, compilation too")
-    ] = False,
-    facts: Annotated[bool, Parameter(negative="", help="time trainings of `facts` side by side instead")] = False,
-    explorer: Annotated[bool, Parameter(negative="", help="time fifty visitors of `explore` who drag instead")] = False,
-    profile: Annotated[bool, Parameter(negative="", help="time each stage of the steps alone instead")] = False,
-    device: Annotated[str, DEVICE] = "auto",
-    memory: Annotated[str | None, MEMORY] = None,
-    yes: Annotated[bool, YES] = False,
-    json: Annotated[bool, JSON] = False,
+    diagram: Annotated[bool, flag("time a whole phase diagram instead, compilation too")] = False,
+    facts: Annotated[bool, flag("time trainings of `facts` side by side instead")] = False,
+    explorer: Annotated[bool, flag("time fifty visitors of `explore` who drag instead")] = False,
+    profile: Annotated[bool, flag("time each stage of the steps alone instead")] = False,
+    device: DeviceName = "auto",
+    memory: Budget = None,
+    yes: Yes = False,
+    json: Json = False,
 ) -> int:
     """Time the three steps against jitted automatic differentiation on this machine.
 
     Both sides make their own samples, in the same run on the same device, each in a process of
     its own. A ratio is given only where the two results agree. With a setting (--vocab, --dim,
-    --length, --samples, ...) that one case is timed; without, the standing ones.
+    --length, --samples, ...) that one case is timed; without, the standing ones. Example:
+
+    `mnemoscope bench --quick`
     """
-    # This process only asks which device there is; its memory is for the workers.
-    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
-    where, budget = read_device(device), read_memory(memory)
-    place = find_device(where)
+    share_gpu()  # this process only asks which device there is; its memory is for the workers
+    place = find_device(device)
     if diagram:
         ask_first(of_diagram(place.platform), place.platform, yes)
-        return _bench_diagram(where, place, budget, json)
+        return _bench_diagram(device, place, memory, json)
     if facts:
         ask_first(of_trainings(place.platform), place.platform, yes)
-        return _bench_facts(where, place, json)
+        return _bench_facts(device, place, json)
     if explorer:
         return _bench_explorer(place, json)
     chosen = QUICK if quick else CPU if place.platform == "cpu" else GPU
-    given = setting is not None and any(value is not None for value in vars(setting).values())
-    specs = [setting.read()] if setting is not None and given else [*map(Retrieval.read, chosen)]
+    specs = [setting.read()] if setting.spec or setting.given() else [*map(Retrieval.read, chosen)]
     if profile:
         check_profile(specs[0])
         ask_first(of_stages(specs[0], place.platform), place.platform, yes)
-        return _bench_profile(specs[0], where, place, budget, json)
+        return _bench_profile(specs[0], device, place, memory, json)
     repeats, doublings = (3, 1) if quick else (9, 2)
     # Everything that is timed, one after the other: sides of cases, and sizes along the axes.
     parts = [of_case(spec, repeats, place.platform, with_autodiff=autodiff) for spec in specs]
@@ -85,15 +85,15 @@ def bench(
         parts.append(of_growth(specs[0], doublings, repeats, place.platform))
     ask_first(sum(parts[1:], parts[0]), place.platform, yes)
     with Watch("cases", sum(part.usual for part in parts)) as watch:
-        bandwidth = measure_bandwidth(where)
+        bandwidth = measure_bandwidth(device)
         cases = []
         for spec, part in zip(specs, parts, strict=False):
-            case = run_case(spec, bandwidth, where, with_autodiff=autodiff, repeats=repeats, budget=budget)
+            case = run_case(spec, bandwidth, device, with_autodiff=autodiff, repeats=repeats, budget=memory)
             cases.append(case)
             watch.advance(part.usual)
         exponents = (
             growth_exponents(
-                specs[0], where, doublings, repeats, budget, lambda share: watch.advance(share * parts[-1].usual)
+                specs[0], device, doublings, repeats, memory, lambda share: watch.advance(share * parts[-1].usual)
             )
             if growth
             else None

@@ -16,11 +16,14 @@ from mnemoscope.experiments.decoders import decode, see
 from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
 from mnemoscope.experiments.forecast import of_decoding
 from mnemoscope.spec import Retrieval, SpecError, read_option
-from mnemoscope.spec.validators import Device, between, whole
+from mnemoscope.spec.validators import Device, whole
 from mnemoscope.theory.bound import collapse, limits, needed_nats
-from mnemoscope.ui.cli.asking import YES, ask_first
-from mnemoscope.ui.cli.output import Watch, bar, number, print_json
-from mnemoscope.ui.cli.setting import DEVICE, FIRST_SEED, JSON, Setting, read_device, read_seeds, read_whole
+from mnemoscope.ui.cli.asking import ask_first
+from mnemoscope.ui.cli.options import AnySeed, DeviceName, Json, Seeds, Yes, count, read_seeds
+from mnemoscope.ui.cli.options import number as number_option
+from mnemoscope.ui.cli.output import bar, number, print_json
+from mnemoscope.ui.cli.progress import Watch
+from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.collapse import draw_collapse
 
@@ -34,21 +37,24 @@ NAMES = {
 }
 
 
+@takes(Retrieval, file=True)
 def bound(
-    setting: Annotated[Setting | None, Parameter(name="*")] = None,
+    setting: Setting[Retrieval],
     *,
-    target: Annotated[str, Parameter(help="the share of labels that is to be named")] = "0.5",
-    seeds: Annotated[str, Parameter(help="how many seeds to run")] = "8",
-    seed: Annotated[str, FIRST_SEED] = "0",
-    device: Annotated[str, DEVICE] = "auto",
-    bits: Annotated[str | None, Parameter(help="also bound whoever sees it in so many bits an entry")] = None,
+    target: Annotated[float, number_option(0.001, 1.0, "the share of labels that is to be named")] = 0.5,
+    seeds: Seeds = 8,
+    seed: AnySeed = 0,
+    device: DeviceName = "auto",
+    bits: Annotated[int | None, count(1, 64, "also bound whoever sees it in so many bits an entry")] = None,
     noise: Annotated[
-        str | None,
-        Parameter(
-            help="also bound whoever sees it through normal noise, so many times the root mean square of its entries"
+        float | None,
+        number_option(
+            1e-9,
+            1e9,
+            "also bound whoever sees it through normal noise, so many times the root mean square of its entries",
         ),
     ] = None,
-    yes: Annotated[bool, YES] = False,
+    yes: Yes = False,
     collapse_to: Annotated[
         Path | None,
         Parameter(
@@ -57,7 +63,7 @@ def bound(
             "this file (.png, .svg or .pdf)",
         ),
     ] = None,
-    json: Annotated[bool, JSON] = False,
+    json: Json = False,
 ) -> int:
     """Bound what the first gradient tells: seen exactly, through noise, or in a few bits.
 
@@ -66,41 +72,36 @@ def bound(
 
     `mnemoscope bound --vocab 256 --dim 128 --length 16 --samples 4000 --noise 1`
     """
-    depth = None if bits is None else read_option("bits", whole(1, 64), bits)
-    blur = None if noise is None else read_option("noise", between(1e-9, 1e9), noise)
     if collapse_to is not None:
         for option, value in (("bits", bits), ("noise", noise)):
             if value is not None:
                 raise SpecError(option, f"expected none with --collapse, got {value!r}")
-        many = read_whole("seeds", seeds, 2, 10**6)
-        return draw(collapse_to, many, read_device(device), yes, json)
-    spec = (setting or Setting()).read()
-    share = read_option("target", between(0.001, 1.0), target)
-    count, first = read_seeds(seeds, seed)
-    where = read_device(device)
-    plan_memory(spec, "float32", MemoryBudget.of(find_device(where)))
-    ask_first(of_decoding([spec], count), "cpu", yes)
+        return draw(collapse_to, read_option("seeds", whole(2, 10**6), seeds), device, yes, json)
+    spec = setting.read()
+    numbers = read_seeds(seeds, seed)
+    plan_memory(spec, "float32", MemoryBudget.of(find_device(device)))
+    ask_first(of_decoding([spec], seeds), "cpu", yes)
     shares: list[dict[str, float]] = []
-    with Watch("seeds", count) as watch:
-        for number_of in range(first, first + count):
-            shares.append(decode(see(spec, number_of, where, noise=blur, bits=depth)))
+    with Watch("seeds", seeds) as watch:
+        for number_of_seed in numbers:
+            shares.append(decode(see(spec, number_of_seed, device, noise=noise, bits=bits)))
             watch.advance(1)
     found = {name: mean_interval([trial[name] for trial in shares], float(spec.vocab)) for name in shares[0]}
-    bounds = [limit.as_dict() for limit in limits(spec, share, bits=depth, noise=blur)]
+    bounds = [limit.as_dict() for limit in limits(spec, target, bits=bits, noise=noise)]
     by_name = {limit["name"]: limit for limit in bounds}
     surrogate = by_name["gaussian_surrogate"]
     told: dict[str, Any] = {
         "spec": spec.model_dump(),
-        "any_learner_samples": by_name["any_learner"]["samples"] if share < 1 else None,
-        "target": share,
-        "bits": depth,
-        "noise": blur,
+        "any_learner_samples": by_name["any_learner"]["samples"] if target < 1 else None,
+        "target": target,
+        "bits": bits,
+        "noise": noise,
         "bounds": bounds,
         # The Gaussian surrogate's, under the names that these have always had.
         "information_bound_samples": surrogate["samples"],
         "bound_accuracy": surrogate["accuracy"],
         "known_nats": surrogate["nats"],
-        "needed_nats": needed_nats(spec.vocab, share),
+        "needed_nats": needed_nats(spec.vocab, target),
         "collapse": {"x": collapse(spec).x, "formula": collapse(spec).formula},
         **{name: interval.as_dict() for name, interval in found.items()},
     }

@@ -1,20 +1,17 @@
 """`mnemoscope critical`: where accuracy along one axis crosses a target."""
 
-from pathlib import Path
-from typing import Annotated, cast, get_args
+from typing import Annotated
 
-from cyclopts import Parameter
 from rich.console import Console
 
 from mnemoscope.experiments.critical import Along, Critical, range_about
 from mnemoscope.experiments.critical import critical as find
 from mnemoscope.experiments.forecast import Forecast, of_crossings
-from mnemoscope.spec import LETTERS, Retrieval, read_option
-from mnemoscope.spec.validators import Measure, between, one_of
-from mnemoscope.ui.cli.asking import YES
+from mnemoscope.spec import LETTERS, Retrieval
+from mnemoscope.ui.cli import options
 from mnemoscope.ui.cli.output import number, print_json
-from mnemoscope.ui.cli.setting import DEVICE, FIRST_SEED, JSON, Setting, read_device, read_whole
-from mnemoscope.ui.cli.sweeping import CLUSTER, MEASURE, STORE, open_tools, read_ends, read_measure
+from mnemoscope.ui.cli.setting import Setting, takes
+from mnemoscope.ui.cli.sweeping import open_tools
 
 WORDS = {
     "found": "the interval is as narrow as asked for",
@@ -24,23 +21,24 @@ WORDS = {
 }
 
 
+@takes(Retrieval, file=True)
 def critical(
-    setting: Annotated[Setting | None, Parameter(name="*")] = None,
+    setting: Setting[Retrieval],
     *,
-    along: Annotated[str, Parameter(help="vocab, dim, length, samples or width")] = "samples",
-    target: Annotated[str, Parameter(help="the accuracy to cross")] = "0.5",
-    measure: Annotated[str, MEASURE] = "accuracy",
+    along: Annotated[Along, options.choice(Along, "the axis")] = "samples",
+    target: options.Target = 0.5,
+    measure: options.MeasureName = "accuracy",
     range_: Annotated[
-        str | None, Parameter(name="--range", help="LOW:HIGH [default: a factor of 8 about theory's guess]")
+        options.Ends, options.range_option("where to search [default: a factor of 8 about theory's guess]")
     ] = None,
-    tolerance: Annotated[str, Parameter(help="stop when the 95 % interval is +- this share")] = "0.1",
-    seeds: Annotated[str, Parameter(help="the most seeds at one place")] = "32",
-    seed: Annotated[str, FIRST_SEED] = "0",
-    device: Annotated[str, DEVICE] = "auto",
-    cluster: Annotated[str | None, CLUSTER] = None,
-    store: Annotated[Path | None, STORE] = None,
-    yes: Annotated[bool, YES] = False,
-    json: Annotated[bool, JSON] = False,
+    tolerance: options.Tolerance = 0.1,
+    seeds: options.MostSeeds = 32,
+    seed: options.FirstSeed = 0,
+    device: options.DeviceName = "auto",
+    cluster: options.ClusterName = None,
+    store: options.StoreFile = None,
+    yes: options.Yes = False,
+    json: options.Json = False,
 ) -> int:
     """Find where accuracy along one axis crosses a target, with an interval.
 
@@ -48,29 +46,26 @@ def critical(
 
     `mnemoscope critical --vocab 256 --dim 100 --length 32 --along samples`
     """
-    axis = cast(Along, read_option("along", one_of(*get_args(Along)), along))
-    aim = read_option("target", between(0.001, 0.999), target)
-    wide = read_option("tolerance", between(0.001, 10), tolerance)
     # The axis itself need not be given: it is what is searched for.
-    spec = Retrieval.read({axis: 2, **(setting or Setting()).given()})
-    what = read_measure(measure)
-    low, high = read_range(spec, axis, aim, what, range_)
-    most, first = read_whole("seeds", seeds, 3, 10**4), read_whole("seed", seed, 0, 2**62)
+    spec = Retrieval.read({along: 2, **setting.given()})
+    low, high = range_ or range_about(spec, along, target, measure)
 
     def ahead(left: object, platform: str) -> Forecast:
-        return of_crossings([spec], axis, [(low, high)], target=aim, measure=what, most_seeds=most, platform=platform)
+        return of_crossings(
+            [spec], along, [(low, high)], target=target, measure=measure, most_seeds=seeds, platform=platform
+        )
 
-    with open_tools(cluster, read_device(device), store, ahead, agreed=yes) as tools:
+    with open_tools(cluster, device, store, ahead, agreed=yes) as tools:
         found = find(
             spec,
-            axis,
-            target=aim,
-            measure=what,
+            along,
+            target=target,
+            measure=measure,
             low=low,
             high=high,
-            tolerance=wide,
-            most_seeds=most,
-            first_seed=first,
+            tolerance=tolerance,
+            most_seeds=seeds,
+            first_seed=seed,
             **tools,
         )
     if json:
@@ -78,13 +73,6 @@ def critical(
     else:
         show(found)
     return tools["progress"].status()
-
-
-def read_range(spec: Retrieval, axis: Along, target: float, measure: Measure, text: str | None) -> tuple[int, int]:
-    """The two ends, from the option or from theory."""
-    if text is None:
-        return range_about(spec, axis, target, measure)
-    return read_ends(text)
 
 
 def show(found: Critical) -> None:

@@ -1,9 +1,7 @@
 """`mnemoscope dynamics`: paper B's gradient-flow stages."""
 
-from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -14,29 +12,24 @@ from mnemoscope.experiments.dynamics import dynamics as run
 from mnemoscope.experiments.forecast import of_flow
 from mnemoscope.spec import Flow
 from mnemoscope.training.flow import check_room
-from mnemoscope.ui.cli.asking import YES, ask_first
-from mnemoscope.ui.cli.output import Watch, deliver, number
-from mnemoscope.ui.cli.setting import DEVICE, field_option, read_device, read_given, read_whole
+from mnemoscope.ui.cli.asking import ask_first
+from mnemoscope.ui.cli.options import DeviceName, Json, Picture, Yes, count
+from mnemoscope.ui.cli.output import deliver, number
+from mnemoscope.ui.cli.progress import Watch
+from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.dynamics import draw_dynamics
 
 
+@takes(Flow)
 def dynamics(
+    setting: Setting[Flow],
     *,
-    subjects: Annotated[str | None, field_option(Flow, "subjects")] = None,
-    relations: Annotated[str | None, field_option(Flow, "relations")] = None,
-    answers: Annotated[str | None, field_option(Flow, "answers")] = None,
-    noise: Annotated[str | None, field_option(Flow, "noise")] = None,
-    length: Annotated[str | None, field_option(Flow, "length")] = None,
-    lr: Annotated[str | None, field_option(Flow, "lr")] = None,
-    steps: Annotated[str | None, field_option(Flow, "steps")] = None,
-    start: Annotated[str | None, field_option(Flow, "start")] = None,
-    batch: Annotated[str | None, field_option(Flow, "batch")] = None,
-    seed: Annotated[str, Parameter(help="the seed of the stochastic mode")] = "0",
-    device: Annotated[str, DEVICE] = "auto",
-    yes: Annotated[bool, YES] = False,
-    out: Annotated[Path | None, Parameter(help="also draw it into this file (.png, .svg or .pdf)")] = None,
-    json: Annotated[bool, Parameter(negative="", help="print one JSON object instead of a table")] = False,
+    seed: Annotated[int, count(0, 2**62, "the seed of the stochastic mode")] = 0,
+    device: DeviceName = "auto",
+    yes: Yes = False,
+    out: Picture = None,
+    json: Json = False,
 ) -> int:
     """Follow paper B's gradient flow through its stages, hallucination among them.
 
@@ -46,15 +39,14 @@ def dynamics(
 
     `mnemoscope dynamics --batch 1024 --out stages.png`
     """
-    spec = read_given(Flow, locals())
-    number_of_seed = read_whole("seed", seed, 0, 2**62)
+    spec = setting.read()
     if out is not None:
         check_form(out)
-    place = find_device(read_device(device))
+    place = find_device(device)
     check_room(spec)
     ask_first(of_flow(spec, place.platform), place.platform, yes)
     with Watch("steps", spec.steps) as watch, numerics("float32", place):
-        made = run(spec, number_of_seed, watch.advance)
+        made = run(spec, seed, watch.advance)
     deliver(made, out, json, draw_dynamics, show)
     return 0
 

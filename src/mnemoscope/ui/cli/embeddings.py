@@ -13,10 +13,9 @@ from rich.table import Table
 from mnemoscope.experiments.compare_embeddings import Variant, compare_ways, prepare_ways
 from mnemoscope.experiments.forecast import jobs_ahead
 from mnemoscope.spec import SpecError
-from mnemoscope.ui.cli.asking import YES
+from mnemoscope.ui.cli.options import DeviceName, Json, StoreFile, Yes, count
 from mnemoscope.ui.cli.output import print_json
-from mnemoscope.ui.cli.setting import DEVICE, FIRST_SEED, JSON, read_device, read_whole
-from mnemoscope.ui.cli.sweeping import STORE, check_store, open_tools
+from mnemoscope.ui.cli.sweeping import check_store, open_tools
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.spectrum import draw_spectra
 
@@ -24,25 +23,27 @@ from mnemoscope.ui.figures.spectrum import draw_spectra
 def embeddings(
     path: Annotated[str, Parameter(help="a .npy, .npz or .safetensors file; PATH#NAME for one matrix of several")],
     *,
-    vocab: Annotated[str | None, Parameter(help="V: rows that a seed takes at random [default: up to 512]")] = None,
+    vocab: Annotated[int | None, count(2, 2**22, "V: rows that a seed takes at random [default: up to 512]")] = None,
     dim: Annotated[
-        str | None,
-        Parameter(
-            help="d: numbers in an embedding; where the matrix has more columns than rows it says "
-            "on which side tokens are: its columns, or its rows, in which case it is transposed"
+        int | None,
+        count(
+            1,
+            2**22,
+            "d: numbers in an embedding; where the matrix has more columns than rows it says on which side tokens "
+            "are: its columns, or its rows, in which case it is transposed",
         ),
     ] = None,
-    length: Annotated[str, Parameter(help="L: tokens in a sequence")] = "16",
+    length: Annotated[int, count(1, 2**20, "L: tokens in a sequence")] = 16,
     samples: Annotated[
-        str | None, Parameter(help="N [default: where random embeddings are predicted to name 0.8]")
+        int | None, count(1, 2**32 - 1, "N [default: where random embeddings are predicted to name 0.8]")
     ] = None,
-    seeds: Annotated[str, Parameter(help="how many seeds")] = "4",
-    seed: Annotated[str, FIRST_SEED] = "0",
+    seeds: Annotated[int, count(1, 10_000, "how many seeds")] = 4,
+    seed: Annotated[int, count(0, 2**31 - 1, "the first seed")] = 0,
     out: Annotated[Path | None, Parameter(help="draw the spectra into this .png, .svg or .pdf file")] = None,
-    device: Annotated[str, DEVICE] = "auto",
-    store: Annotated[Path | None, STORE] = None,
-    yes: Annotated[bool, YES] = False,
-    json: Annotated[bool, JSON] = False,
+    device: DeviceName = "auto",
+    store: StoreFile = None,
+    yes: Yes = False,
+    json: Json = False,
 ) -> int:
     """Look at an embedding matrix of your own, and at the recall that it allows.
 
@@ -54,18 +55,12 @@ def embeddings(
     """
     if out is not None:
         check_form(out)
-    first, count = read_whole("seed", seed, 0, 2**31 - 1), read_whole("seeds", seeds, 1, 10_000)
-    many = None if vocab is None else read_whole("vocab", vocab, 2, 2**22)
-    wide = None if dim is None else read_whole("dim", dim, 1, 2**22)
-    trained = None if samples is None else read_whole("samples", samples, 1, 2**32 - 1)
-    long = read_whole("length", length, 1, 2**20)
-    where = read_device(device)
-    numbers = range(first, first + count)
+    numbers = range(seed, seed + seeds)
     check_store(store)
     with _naming_the_file():
-        made, random = prepare_ways(path, dim=wide, vocab=many, length=long, samples=trained)
+        made, random = prepare_ways(path, dim=dim, vocab=vocab, length=length, samples=samples)
     ahead = jobs_ahead([(random, number) for number in numbers for _ in (*made, "random")])
-    with open_tools(None, where, store, ahead, agreed=yes) as tools:
+    with open_tools(None, device, store, ahead, agreed=yes) as tools:
         ways = compare_ways(made, random, seeds=numbers, **tools)
     if out is not None:
         draw_spectra(ways, out)

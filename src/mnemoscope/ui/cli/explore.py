@@ -14,22 +14,22 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from mnemoscope.engine.extras import need
-from mnemoscope.spec import SpecError, read_option
-from mnemoscope.spec.validators import Device, one_of
+from mnemoscope.spec import SpecError
+from mnemoscope.spec.validators import Device
 from mnemoscope.store.schema import NOWHERE, connect, default_path
-from mnemoscope.ui.cli.setting import DEVICE, read_whole
+from mnemoscope.ui.cli.options import DeviceName, count, flag
 
 USUAL_PORT = 8717
 
 
 def explore(
     *,
-    port: Annotated[str | None, Parameter(help=f"port to listen on [default: {USUAL_PORT}, or a free one]")] = None,
+    port: Annotated[int | None, count(0, 65535, f"port to listen on [default: {USUAL_PORT}, or a free one]")] = None,
     host: Annotated[
         str, Parameter(help="address to listen on; any but this machine's own opens it to others")
     ] = "127.0.0.1",
-    no_browser: Annotated[bool, Parameter(negative="", help="print the address and open nothing")] = False,
-    device: Annotated[str, DEVICE] = "auto",
+    no_browser: Annotated[bool, flag("print the address and open nothing")] = False,
+    device: DeviceName = "auto",
     store: Annotated[Path | None, Parameter(help="the store's file [default: the user's own]")] = None,
 ) -> int:
     """Open the explorer: a phase diagram under sliders, and a planner, in a browser.
@@ -40,16 +40,13 @@ def explore(
     `mnemoscope explore`
     """
     need("web")
-    name = read_option("device", one_of("auto", "cpu", "gpu"), device)
-    where: Device = "cpu" if name == "cpu" else "gpu" if name == "gpu" else "auto"
-    wanted = None if port is None else read_whole("port", port, 0, 65535)
     place = store or default_path()
     if place == NOWHERE:
         raise SpecError("store", "expected a file, which measurements go to, got 'none'")
     connect(place, writing=True).close()  # a store that cannot be written is refused now
-    if where == "gpu":
+    if device == "gpu":
         _look_for_gpu()
-    serve(host, wanted, place, where, browser=not no_browser)
+    serve(host, port, place, device, browser=not no_browser)
     return 0
 
 

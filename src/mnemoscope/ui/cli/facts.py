@@ -1,7 +1,6 @@
 """`mnemoscope facts`: paper B's factual-recall transformer."""
 
-from pathlib import Path
-from typing import Annotated, cast, get_args
+from typing import Annotated
 
 from cyclopts import Parameter
 from rich import box
@@ -19,50 +18,37 @@ from mnemoscope.experiments.facts import (
 )
 from mnemoscope.experiments.forecast import Forecast, jobs_ahead, of_limits
 from mnemoscope.spec import Facts, read_option
-from mnemoscope.spec.validators import between, one_of
+from mnemoscope.spec.validators import between
 from mnemoscope.theory.associative import GUIDE_FACTS
-from mnemoscope.ui.cli.asking import YES
 from mnemoscope.ui.cli.memory import WORDS
+from mnemoscope.ui.cli.options import ClusterName, DeviceName, FirstSeed, Json, StoreFile, Yes, choice, count
+from mnemoscope.ui.cli.options import number as number_option
 from mnemoscope.ui.cli.output import bar, number, print_json
-from mnemoscope.ui.cli.setting import DEVICE, FIRST_SEED, JSON, field_option, read_device, read_given, read_whole
-from mnemoscope.ui.cli.sweeping import CLUSTER, STORE, open_tools
+from mnemoscope.ui.cli.setting import Setting, takes
+from mnemoscope.ui.cli.sweeping import open_tools
 
 
+@takes(Facts)
 def facts(
+    setting: Setting[Facts],
     *,
-    subjects: Annotated[str | None, field_option(Facts, "subjects")] = None,
-    relations: Annotated[str | None, field_option(Facts, "relations")] = None,
-    answers: Annotated[str | None, field_option(Facts, "answers")] = None,
-    dim: Annotated[str | None, field_option(Facts, "dim")] = None,
-    heads: Annotated[str | None, field_option(Facts, "heads")] = None,
-    head_dim: Annotated[str | None, field_option(Facts, "head_dim")] = None,
-    width: Annotated[str | None, field_option(Facts, "width")] = None,
-    length: Annotated[str | None, field_option(Facts, "length")] = None,
-    noise: Annotated[str | None, field_option(Facts, "noise")] = None,
-    mixing: Annotated[str | None, field_option(Facts, "mixing")] = None,
-    method: Annotated[str | None, field_option(Facts, "method")] = None,
-    lr: Annotated[str | None, field_option(Facts, "lr")] = None,
-    batch: Annotated[str | None, field_option(Facts, "batch")] = None,
-    max_steps: Annotated[str | None, field_option(Facts, "max_steps")] = None,
-    target: Annotated[str | None, field_option(Facts, "target")] = None,
-    test_samples: Annotated[str | None, field_option(Facts, "test_samples")] = None,
     capacity: Annotated[
-        str | None,
-        Parameter(help="find how many facts fit instead, growing S = R (equal), R = sqrt(S) (sqrt) or S = R = D (own)"),
+        Scaling | None,
+        choice(Scaling, "find how many facts fit instead, growing S = R (equal), R = sqrt(S) (sqrt), S = R = D (own)"),
     ] = None,
     rates: Annotated[
         str, Parameter(help="with --capacity: learning rates, largest first; the best counts")
     ] = "1e-3,3e-3,1e-2",
     tolerance: Annotated[
-        str, Parameter(help="with --capacity: stop when the 95 % interval of S is +- this share")
-    ] = "0.1",
-    seeds: Annotated[str, Parameter(help="how many seeds to train; with --capacity, at most")] = "4",
-    seed: Annotated[str, FIRST_SEED] = "0",
-    device: Annotated[str, DEVICE] = "auto",
-    cluster: Annotated[str | None, CLUSTER] = None,
-    store: Annotated[Path | None, STORE] = None,
-    yes: Annotated[bool, YES] = False,
-    json: Annotated[bool, JSON] = False,
+        float, number_option(0.001, 10, "with --capacity: stop when the 95 % interval of S is +- this share")
+    ] = 0.1,
+    seeds: Annotated[int, count(1, 10**6, "how many seeds to train; with --capacity, at most")] = 4,
+    seed: FirstSeed = 0,
+    device: DeviceName = "auto",
+    cluster: ClusterName = None,
+    store: StoreFile = None,
+    yes: Yes = False,
+    json: Json = False,
 ) -> int:
     """Train paper B's transformer to recall facts, until it reaches the target.
 
@@ -74,29 +60,25 @@ def facts(
     `--method constructed` writes the weights down instead. `--capacity` asks how many facts a
     model of this size can learn: each seed's own limit, then their mean.
     """
-    given = {**locals(), **({"subjects": 2, "relations": 2, "answers": 2} if capacity else {})}
-    spec = read_given(Facts, given)
-    count, first = read_whole("seeds", seeds, 1, 10**6), read_whole("seed", seed, 0, 2**62)
+    spec = setting.read(**({"subjects": 2, "relations": 2, "answers": 2} if capacity else {}))
     asked = read_axis("rates", f"lr={rates}").values
-    several = [read_option("rates", between(1e-8, 1e3), one) for one in asked]
-    wide = read_option("tolerance", between(0.001, 10), tolerance)
+    several = [read_option("rates", between(1e-8, 1e3), rate) for rate in asked]
     if capacity is not None:
-        scaling = cast(Scaling, read_option("capacity", one_of(*get_args(Scaling)), capacity))
-        how = {"seeds": count, "most_seeds": count, "resolution": min(0.05, wide / 2), "tolerance": wide}
+        how = {"seeds": seeds, "most_seeds": seeds, "resolution": min(0.05, tolerance / 2), "tolerance": tolerance}
 
         def ahead(left: object, platform: str) -> Forecast:
-            return of_limits(facts_questions([spec], scaling, several), **how, platform=platform)
+            return of_limits(facts_questions([spec], capacity, several), **how, platform=platform)
 
-        with open_tools(cluster, read_device(device), store, ahead, agreed=yes) as tools:
-            (found,) = facts_capacity_many([spec], scaling, rates=several, first_seed=first, **how, **tools)
+        with open_tools(cluster, device, store, ahead, agreed=yes) as tools:
+            (found,) = facts_capacity_many([spec], capacity, rates=several, first_seed=seed, **how, **tools)
         if json:
             print_json(found.as_dict())
         else:
             show_capacity(found)
         return tools["progress"].status()
-    numbers = range(first, first + count)
+    numbers = range(seed, seed + seeds)
     jobs = jobs_ahead([(spec, number) for number in numbers])
-    with open_tools(cluster, read_device(device), store, jobs, agreed=yes) as tools:
+    with open_tools(cluster, device, store, jobs, agreed=yes) as tools:
         done = learn_facts(spec, numbers, **tools)
     if json:
         print_json(done.as_dict())

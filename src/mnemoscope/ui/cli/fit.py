@@ -1,7 +1,6 @@
 """`mnemoscope fit`: scaling exponents from critical points over several axes."""
 
-from pathlib import Path
-from typing import Annotated, cast, get_args
+from typing import Annotated
 
 from cyclopts import Parameter
 from rich import box
@@ -9,17 +8,16 @@ from rich.console import Console
 from rich.table import Table
 
 from mnemoscope.experiments.axes import read_axis
-from mnemoscope.experiments.critical import Along
+from mnemoscope.experiments.critical import Along, range_about
 from mnemoscope.experiments.fit import Scaling, settings
 from mnemoscope.experiments.fit import fit as find
 from mnemoscope.experiments.forecast import GUESS, Forecast, of_crossings, of_theory
-from mnemoscope.spec import LETTERS, SpecError, read_option
-from mnemoscope.spec.validators import between, one_of
-from mnemoscope.ui.cli.asking import YES, ask_first
-from mnemoscope.ui.cli.critical import read_range
+from mnemoscope.spec import LETTERS, Retrieval, SpecError
+from mnemoscope.ui.cli import options
+from mnemoscope.ui.cli.asking import ask_first
 from mnemoscope.ui.cli.output import deliver
-from mnemoscope.ui.cli.setting import DEVICE, FIRST_SEED, JSON, Setting, read_device, read_whole
-from mnemoscope.ui.cli.sweeping import CLUSTER, MEASURE, STORE, open_tools, read_measure
+from mnemoscope.ui.cli.setting import Setting, takes
+from mnemoscope.ui.cli.sweeping import open_tools
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.scaling import draw_scaling
 
@@ -29,26 +27,29 @@ WORDS = {
 }
 
 
+@takes(Retrieval, file=True)
 def fit(
-    setting: Annotated[Setting | None, Parameter(name="*")] = None,
+    setting: Setting[Retrieval],
     *,
     axis: Annotated[list[str], Parameter(negative="", help="an axis of the grid, such as dim=64:128:3; give several")],
-    along: Annotated[str, Parameter(help="whose critical value: vocab, dim, length, samples or width")] = "samples",
-    target: Annotated[str, Parameter(help="the accuracy to cross")] = "0.5",
-    measure: Annotated[str, MEASURE] = "accuracy",
+    along: Annotated[Along, options.choice(Along, "whose critical value")] = "samples",
+    target: options.Target = 0.5,
+    measure: options.MeasureName = "accuracy",
     log: Annotated[str | None, Parameter(help="divide the critical value by the logarithm of this axis first")] = None,
     range_: Annotated[
-        str | None, Parameter(name="--range", help="LOW:HIGH for all points [default: about theory's guesses]")
+        options.Ends, options.range_option("where to search for all points [default: about theory's guesses]")
     ] = None,
-    tolerance: Annotated[str, Parameter(help="search until a point's 95 % interval is +- this share")] = "0.1",
-    seeds: Annotated[str, Parameter(help="the most seeds at one place")] = "32",
-    seed: Annotated[str, FIRST_SEED] = "0",
-    out: Annotated[Path | None, Parameter(help="also draw it into this file (.png, .svg or .pdf)")] = None,
-    device: Annotated[str, DEVICE] = "auto",
-    cluster: Annotated[str | None, CLUSTER] = None,
-    store: Annotated[Path | None, STORE] = None,
-    yes: Annotated[bool, YES] = False,
-    json: Annotated[bool, JSON] = False,
+    tolerance: Annotated[
+        float, options.number(0.001, 10, "search until a point's 95 % interval is +- this share")
+    ] = 0.1,
+    seeds: options.MostSeeds = 32,
+    seed: options.FirstSeed = 0,
+    out: options.Picture = None,
+    device: options.DeviceName = "auto",
+    cluster: options.ClusterName = None,
+    store: options.StoreFile = None,
+    yes: options.Yes = False,
+    json: options.Json = False,
 ) -> int:
     """Fit scaling exponents to critical points over several axes, beside theory's.
 
@@ -58,37 +59,32 @@ def fit(
 
     `mnemoscope fit --length 32 --axis vocab=128,256 --axis dim=64,80,100 --out fit.png`
     """
-    whose = cast(Along, read_option("along", one_of(*get_args(Along)), along))
     axes = [read_axis("axis", text) for text in axis]
     if log is not None and log not in [one.field for one in axes]:
         raise SpecError("log", f"expected one of the axes, got {log!r}")
-    base = (setting or Setting()).given()
-    specs = settings(base, axes, whose)
+    base = setting.given()
+    specs = settings(base, axes, along)
     # Before theory is asked where each point's crossing lies, which takes a moment each.
     ask_first(of_theory(GUESS * len(specs)), "cpu", yes, aloud=False)
-    aim = read_option("target", between(0.001, 0.999), target)
-    wide = read_option("tolerance", between(0.001, 10), tolerance)
-    what = read_measure(measure)
-    ranges = [read_range(spec, whose, aim, what, range_) for spec in specs]
-    most, first = read_whole("seeds", seeds, 3, 10**4), read_whole("seed", seed, 0, 2**62)
+    ranges = [range_ or range_about(spec, along, target, measure) for spec in specs]
     if out is not None:
         check_form(out)
 
     def ahead(left: object, platform: str) -> Forecast:
-        return of_crossings(specs, whose, ranges, target=aim, measure=what, most_seeds=most, platform=platform)
+        return of_crossings(specs, along, ranges, target=target, measure=measure, most_seeds=seeds, platform=platform)
 
-    with open_tools(cluster, read_device(device), store, ahead, agreed=yes) as tools:
+    with open_tools(cluster, device, store, ahead, agreed=yes) as tools:
         made = find(
             base,
             axes,
-            whose,
-            target=aim,
-            measure=what,
+            along,
+            target=target,
+            measure=measure,
             log_of=log,
             ranges=ranges,
-            tolerance=wide,
-            most_seeds=most,
-            first_seed=first,
+            tolerance=tolerance,
+            most_seeds=seeds,
+            first_seed=seed,
             **tools,
         )
     deliver(made, out, json, draw_scaling, show)

@@ -8,40 +8,36 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from mnemoscope.spec import read_option
-from mnemoscope.spec.validators import between, one_of
+from mnemoscope.spec import Trigger
 from mnemoscope.theory.laws import OVERLAP, regime_map
+from mnemoscope.ui.cli.options import Json, choice, count, number
 from mnemoscope.ui.cli.output import print_json
-from mnemoscope.ui.cli.setting import JSON, read_whole
 from mnemoscope.ui.figures.regimes import draw_regimes
 
 
 def laws(
     *,
-    length_power: Annotated[str, Parameter(help="c in L = V^c, from 0 to 1")] = "0.5",
-    trigger: Annotated[str, Parameter(help="keys or additive")] = "keys",
+    length_power: Annotated[float, number(0, 1, "c in L = V^c, from 0 to 1")] = 0.5,
+    trigger: Annotated[Trigger, choice(Trigger, "where the trigger vector enters")] = "keys",
     width_power: Annotated[
-        str | None, Parameter(help="w in m = V^w, for the attention-MLP model [default: no MLP]")
+        float | None, number(0, 3, "w in m = V^w, for the attention-MLP model [default: no MLP]")
     ] = None,
-    order: Annotated[
-        str, Parameter(help="lowest Hermite order of the MLP's activation: 1 for relu, 3 for hermite3")
-    ] = "1",
+    order: Annotated[int, count(1, 20, "lowest Hermite order of the MLP's activation: 1 for relu, 3 for hermite3")] = 1,
     out: Annotated[Path | None, Parameter(help="also draw the map into this file (.png, .svg or .pdf)")] = None,
-    json: Annotated[bool, JSON] = False,
+    json: Json = False,
 ) -> int:
     """Show the scaling laws, and the map of which one binds.
 
     The map's plane is (log_V d, log_V N) for sequences of length V^c: leading powers alone, no
-    constants and no logarithms. `predict` has those.
+    constants and no logarithms. `predict` has those. Example:
+
+    `mnemoscope laws --length-power 0.75`
     """
-    c = read_option("length_power", between(0, 1), length_power)
-    where = read_option("trigger", one_of("keys", "additive"), trigger)
-    w = None if width_power is None else read_option("width_power", between(0, 3), width_power)
-    k = read_whole("order", order, 1, 20)
-    made = regime_map(c, trigger=where, width=w, order=k)
+    c, w = length_power, width_power
+    made = regime_map(c, trigger=trigger, width=w, order=order)
     known = (*made.laws, OVERLAP)
     if out is not None:
-        fine = regime_map(c, trigger=where, width=w, order=k, columns=801, rows=601)
+        fine = regime_map(c, trigger=trigger, width=w, order=order, columns=801, rows=601)
         draw_regimes(fine, out)
     if json:
         print_json(

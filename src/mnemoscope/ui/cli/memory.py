@@ -1,7 +1,7 @@
 """`mnemoscope memory`: the capacity of paper B's associative memories."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 from rich import box
@@ -11,15 +11,16 @@ from rich.table import Table
 from mnemoscope.experiments.axes import read_axis
 from mnemoscope.experiments.capacity import Capacities, Capacity, capacity_many, criterion_name, memory_questions
 from mnemoscope.experiments.forecast import Forecast, of_limits
-from mnemoscope.spec import Memory, SpecError, read_option
-from mnemoscope.spec.validators import between, one_of
-from mnemoscope.ui.cli.asking import YES
+from mnemoscope.spec import Memory, SpecError
+from mnemoscope.spec.validators import between
+from mnemoscope.ui.cli import options
 from mnemoscope.ui.cli.output import deliver, number
-from mnemoscope.ui.cli.setting import DEVICE, FIRST_SEED, JSON, field_option, read_device, read_given, read_whole
-from mnemoscope.ui.cli.sweeping import CLUSTER, STORE, open_tools, read_ends
+from mnemoscope.ui.cli.setting import Setting, takes
+from mnemoscope.ui.cli.sweeping import open_tools
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.capacity import draw_capacity
 
+Form = Literal["linear", "mlp"]
 WORDS = {
     "found": "the interval is as narrow as asked for",
     "below-range": "not in the range: the capacity lies below it",
@@ -28,34 +29,35 @@ WORDS = {
 }
 
 
+def read_criterion(text: str) -> float:
+    """`all`, which is a share of one, or a share."""
+    return 1.0 if text == "all" else between(0.01, 1.0, "'all' or ")(text)
+
+
+@takes(Memory, without=("items", "dim", "target"))
 def memory(
+    setting: Setting[Memory],
     *,
-    kind: Annotated[str | None, Parameter(help="linear or mlp [default: mlp where a --width is given]")] = None,
-    method: Annotated[str | None, field_option(Memory, "method")] = None,
+    kind: Annotated[Form | None, options.choice(Form, "what stores [default: mlp where a --width is given]")] = None,
     criterion: Annotated[
-        str, Parameter(help="what counts as stored: all (every item right), or a share of them")
-    ] = "0.99",
+        float,
+        options.option(
+            read_criterion, "what counts as stored: all (every item right), or a share of them", metavar="all|FLOAT"
+        ),
+    ] = 0.99,
     dim: Annotated[str, Parameter(help="d: dimension of items and answers; several as 32,64,128 or 32:256:7")],
-    width: Annotated[str | None, field_option(Memory, "width")] = None,
-    rank: Annotated[str | None, field_option(Memory, "rank")] = None,
-    outputs: Annotated[str | None, field_option(Memory, "outputs")] = None,
-    embedding: Annotated[str | None, field_option(Memory, "embedding")] = None,
-    activation: Annotated[str | None, field_option(Memory, "activation")] = None,
-    order: Annotated[str | None, field_option(Memory, "order")] = None,
-    lr: Annotated[str | None, field_option(Memory, "lr")] = None,
-    max_steps: Annotated[str | None, field_option(Memory, "max_steps")] = None,
     range_: Annotated[
-        str | None, Parameter(name="--range", help="LOW:HIGH items [default: wherever the search leads]")
+        options.Ends, options.range_option("how many items to search among [default: wherever the search leads]")
     ] = None,
-    tolerance: Annotated[str, Parameter(help="stop when the 95 % interval is +- this share")] = "0.1",
-    seeds: Annotated[str, Parameter(help="the most seeds, each with a limit of its own")] = "16",
-    seed: Annotated[str, FIRST_SEED] = "0",
-    device: Annotated[str, DEVICE] = "auto",
-    cluster: Annotated[str | None, CLUSTER] = None,
-    store: Annotated[Path | None, STORE] = None,
-    yes: Annotated[bool, YES] = False,
+    tolerance: options.Tolerance = 0.1,
+    seeds: Annotated[int, options.count(2, 10**4, "the most seeds, each with a limit of its own")] = 16,
+    seed: options.FirstSeed = 0,
+    device: options.DeviceName = "auto",
+    cluster: options.ClusterName = None,
+    store: options.StoreFile = None,
+    yes: options.Yes = False,
     out: Annotated[Path | None, Parameter(help="draw items against weights into this .png, .svg or .pdf")] = None,
-    json: Annotated[bool, JSON] = False,
+    json: options.Json = False,
 ) -> int:
     """Find how many items an associative memory holds, with an interval over seeds.
 
@@ -64,28 +66,22 @@ def memory(
 
     `mnemoscope memory --dim 128 --method hebbian --criterion all`
     """
-    if kind is not None and read_option("kind", one_of("linear", "mlp"), kind) == "mlp":
-        if width in (None, "0"):
-            raise SpecError("width", "expected hidden units for an mlp, got none")
-    elif kind == "linear" and width not in (None, "0"):
+    width = setting.given().get("width")
+    if kind == "mlp" and not width:
+        raise SpecError("width", "expected hidden units for an mlp, got none")
+    if kind == "linear" and width:
         raise SpecError("width", f"expected none for a linear memory, got {width}")
-    given = {k: v for k, v in locals().items() if k != "kind"}
-    dims = read_axis("dim", f"dim={dim}").values
-    specs = [read_given(Memory, {**given, "items": 2, "dim": one}) for one in dims]
-    share = 1.0 if criterion == "all" else read_option("criterion", between(0.01, 1.0, "'all' or "), criterion)
-    wide = read_option("tolerance", between(0.001, 10), tolerance)
-    ends = None if range_ is None else read_ends(range_)
-    most, first = read_whole("seeds", seeds, 2, 10**4), read_whole("seed", seed, 0, 2**62)
+    specs = [setting.read(items=2, dim=value) for value in read_axis("dim", f"dim={dim}").values]
     if out is not None:
         check_form(out)
-    how = {"tolerance": wide, "resolution": min(0.03, wide / 2), "most_seeds": most, "seeds": min(4, most)}
+    how = {"tolerance": tolerance, "resolution": min(0.03, tolerance / 2), "most_seeds": seeds, "seeds": min(4, seeds)}
 
     def ahead(left: object, platform: str) -> Forecast:
-        questions = [question for _, question in memory_questions(specs, share, ends)]
+        questions = [question for _, question in memory_questions(specs, criterion, range_)]
         return of_limits(questions, **how, platform=platform)
 
-    with open_tools(cluster, read_device(device), store, ahead, agreed=yes) as tools:
-        found = capacity_many(specs, share, ends=ends, first_seed=first, **how, **tools)
+    with open_tools(cluster, device, store, ahead, agreed=yes) as tools:
+        found = capacity_many(specs, criterion, ends=range_, first_seed=seed, **how, **tools)
     deliver(found, out, json, draw_capacity, show)
     return tools["progress"].status()
 

@@ -12,13 +12,13 @@ from rich.padding import Padding
 from rich.table import Table
 
 from mnemoscope.experiments.plan import Option, Plan, plan_budget, plan_job
-from mnemoscope.spec import SpecError, read_option
-from mnemoscope.spec.validators import between
+from mnemoscope.spec import SpecError
 from mnemoscope.store.schema import default_path
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.predict import REGIMES
+from mnemoscope.ui.cli.options import Json, count
+from mnemoscope.ui.cli.options import number as number_option
 from mnemoscope.ui.cli.output import number, print_json
-from mnemoscope.ui.cli.setting import JSON, read_whole
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.trade_off import draw_trade_off
 
@@ -26,15 +26,15 @@ from mnemoscope.ui.figures.trade_off import draw_trade_off
 def plan(
     *,
     facts: Annotated[
-        str | None, Parameter(help="how many facts to recall; leave out to ask what a budget buys")
+        int | None, count(2, 2**24, "how many facts to recall; leave out to ask what a budget buys")
     ] = None,
-    length: Annotated[str, Parameter(help="L: tokens among which the one that counts is hidden")],
-    target: Annotated[str, Parameter(help="the accuracy to reach")] = "0.95",
-    parameters: Annotated[str | None, Parameter(help="at most so many, such as 1e6")] = None,
-    tokens: Annotated[str | None, Parameter(help="training tokens, at most so many")] = None,
+    length: Annotated[int, count(1, 2**20, "L: tokens among which the one that counts is hidden")],
+    target: Annotated[float, number_option(0.001, 0.9999, "the accuracy to reach")] = 0.95,
+    parameters: Annotated[float | None, number_option(1, 1e15, "at most so many, such as 1e6")] = None,
+    tokens: Annotated[float | None, number_option(1, 1e15, "training tokens, at most so many")] = None,
     out: Annotated[Path | None, Parameter(help="draw the trade-off into this .png, .svg or .pdf file")] = None,
     store: Annotated[Path | None, Parameter(help="where measurements are looked up [default: the user's own]")] = None,
-    json: Annotated[bool, JSON] = False,
+    json: Json = False,
 ) -> int:
     """Say what d, m and N a job needs, or how much a budget can recall.
 
@@ -49,18 +49,11 @@ def plan(
         check_form(out)
         if facts is None:
             raise SpecError("out", "expected --facts, since a budget leaves no trade-off to draw")
-    aim = read_option("target", between(0.001, 0.9999), target)
-    long = read_whole("length", length, 1, 2**20)
-    budget = {
-        name: None if text is None else read_option(name, between(1, 1e15), text)
-        for name, text in (("parameters", parameters), ("tokens", tokens))
-    }
     with open_known(store) as known:
         if facts is None:
-            made = plan_budget(long, aim, **budget, store=known)
+            made = plan_budget(length, target, parameters=parameters, tokens=tokens, store=known)
         else:
-            many = read_whole("facts", facts, 2, 2**24)
-            made = plan_job(many, long, aim, **budget, store=known)
+            made = plan_job(facts, length, target, parameters=parameters, tokens=tokens, store=known)
     if made.recommended is None and not made.alternatives:
         out = None  # there is no way to do it, and none to draw
     if out is not None:
@@ -68,7 +61,7 @@ def plan(
     if json:
         print_json({**made.as_dict(), "path": None if out is None else str(out)})
     else:
-        show(made, aim)
+        show(made, target)
         if out is not None:
             Console(highlight=False).print(f"drawn: {out}")
     return 0

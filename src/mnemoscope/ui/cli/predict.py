@@ -2,18 +2,18 @@
 
 from typing import Annotated
 
-from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
-from mnemoscope.spec import Retrieval, read_option
-from mnemoscope.spec.validators import between
+from mnemoscope.spec import Retrieval
 from mnemoscope.theory.critical import SEARCH, Axis, critical_value
 from mnemoscope.theory.domain import domains_with
 from mnemoscope.theory.predict import REGIMES, Prediction
 from mnemoscope.theory.predict import predict as predict_spec
+from mnemoscope.ui.cli.options import Json, flag
+from mnemoscope.ui.cli.options import number as number_option
 from mnemoscope.ui.cli.output import bar, number, print_json
-from mnemoscope.ui.cli.setting import JSON, Setting
+from mnemoscope.ui.cli.setting import Setting, takes
 
 WORDS = {
     "samples": "the least N that reaches it",
@@ -22,19 +22,19 @@ WORDS = {
 }
 
 
+@takes(Retrieval, file=True)
 def predict(
-    setting: Annotated[Setting | None, Parameter(name="*")] = None,
+    setting: Setting[Retrieval],
     *,
-    target: Annotated[str, Parameter(help="the accuracy for which critical N, d and L are given")] = "0.5",
+    target: Annotated[float, number_option(0.001, 0.999, "the accuracy for which critical N, d and L are given")] = 0.5,
     domain: Annotated[
         bool,
-        Parameter(
-            negative="",
-            help="print where each law was held against simulation; options of the setting, as "
-            "many as are given, choose the laws that are valid there",
+        flag(
+            "print where each law was held against simulation; options of the setting, as many as are given, choose "
+            "the laws that are valid there"
         ),
     ] = False,
-    json: Annotated[bool, JSON] = False,
+    json: Json = False,
 ) -> int:
     """Predict one setting's accuracy from theory, without simulating it.
 
@@ -44,18 +44,15 @@ def predict(
     `mnemoscope predict --vocab 512 --dim 128 --length 16 --samples 16000`
     """
     if domain:
-        return show_domains(setting or Setting(), json)
-    spec = (setting or Setting()).read()
-    aim = read_option("target", between(0.001, 0.999), target)
-    told = predict_spec(spec)
+        return show_domains(setting, json)
+    spec = setting.read()
+    prediction = predict_spec(spec)
     axes: tuple[Axis, ...] = tuple(SEARCH)
-    critical: dict[Axis, int | None] = {}
-    for axis in axes:
-        critical[axis] = critical_value(spec, axis, aim)
+    critical: dict[Axis, int | None] = {axis: critical_value(spec, axis, target) for axis in axes}
     if json:
-        print_json({**told.as_dict(), "target": aim, "critical": critical})
+        print_json({**prediction.as_dict(), "target": target, "critical": critical})
     else:
-        show(told, aim, critical)
+        show(prediction, target, critical)
     return 0
 
 
@@ -63,7 +60,7 @@ def predict(
 OPEN = {"vocab": 512, "dim": 512, "length": 16, "samples": 16_000}
 
 
-def show_domains(setting: Setting, as_json: bool) -> int:
+def show_domains(setting: Setting[Retrieval], as_json: bool) -> int:
     """The laws whose domains hold what is given of a setting; all where nothing is."""
     given = setting.given()
     # An orthonormal law asks for as many dimensions as tokens, whichever of them is given.
@@ -81,23 +78,23 @@ def show_domains(setting: Setting, as_json: bool) -> int:
     return 0
 
 
-def show(told: Prediction, aim: float, critical: dict[Axis, int | None]) -> None:
+def show(prediction: Prediction, aim: float, critical: dict[Axis, int | None]) -> None:
     """The prediction for people."""
     console = Console(highlight=False)
-    spec = told.spec
+    spec = prediction.spec
     console.print(f"V={spec.vocab:,} d={spec.dim:,} L={spec.length:,} N={spec.samples:,}, theory", style="bold")
-    for note in told.notes:
+    for note in prediction.notes:
         console.print(f"outside the derivation: {note}")
-    if told.accuracy is None:
+    if prediction.accuracy is None:
         return
     console.print(
-        f"accuracy            [bold]{number(told.accuracy)}[/bold] "
-        f"\\[{number(told.low)}, {number(told.high)}]  95 % of seeds\n"
-        f"attention accuracy  {number(told.attention_accuracy)}\n"
-        f"regime              {told.regime}: {REGIMES[told.regime]}"
+        f"accuracy            [bold]{number(prediction.accuracy)}[/bold] "
+        f"\\[{number(prediction.low)}, {number(prediction.high)}]  95 % of seeds\n"
+        f"attention accuracy  {number(prediction.attention_accuracy)}\n"
+        f"regime              {prediction.regime}: {REGIMES[prediction.regime]}"
     )
     console.print("\nNoise over signal")
-    for name, size in sorted(told.terms.items(), key=lambda item: -item[1]):
+    for name, size in sorted(prediction.terms.items(), key=lambda item: -item[1]):
         console.print(f"  {name:16} {number(size):>7}  {bar(min(1.0, size))}")
     console.print(f"\nFor accuracy {aim:g}, all else held")
     for axis, value in critical.items():

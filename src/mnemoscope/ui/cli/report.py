@@ -13,20 +13,22 @@ from mnemoscope.engine.files import check_folder, check_place
 from mnemoscope.spec import SpecError
 from mnemoscope.studies.catalogue import load_all
 from mnemoscope.studies.ledger import Claim, Ledger
+from mnemoscope.ui.cli.options import Json, choice
 from mnemoscope.ui.cli.output import print_json
-from mnemoscope.ui.cli.setting import JSON
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.study import both_forms, draw_study
 from mnemoscope.ui.pages.report import Exhibit, write_page
+
+Form = Literal["pdf", "svg", "png"]
 
 
 def report(
     *ids: Annotated[str, Parameter(help="studies to show [default: all that were run]")],
     out: Annotated[Path, Parameter(help="the page, a file ending in .html")] = Path("report.html"),
     figures: Annotated[Path | None, Parameter(help="a folder for the figures alone, one file a study")] = None,
-    form: Annotated[Literal["pdf", "svg", "png"], Parameter(help="what kind of file those are")] = "pdf",
+    form: Annotated[Form, choice(Form, "what kind of file those are")] = "pdf",
     ledger: Annotated[Path | None, Parameter(help="what `reproduce` kept [default: beside the store]")] = None,
-    json: Annotated[bool, JSON] = False,
+    json: Json = False,
 ) -> int:
     """Show what `reproduce` found: one HTML file that needs no network.
 

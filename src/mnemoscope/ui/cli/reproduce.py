@@ -13,6 +13,7 @@ from mnemoscope.engine.files import check_folder
 from mnemoscope.experiments.sweep import Tally
 from mnemoscope.experiments.workers.cluster import check_cluster
 from mnemoscope.spec import SpecError
+from mnemoscope.spec.validators import whole
 from mnemoscope.store.schema import default_path
 from mnemoscope.studies.base import BASES, Bench, Power, Size, Study
 from mnemoscope.studies.catalogue import MINUTES, load_all
@@ -20,10 +21,11 @@ from mnemoscope.studies.ledger import Claim, Ledger, run_studies
 from mnemoscope.studies.parallel import minutes_of, of_pieces, on_gpu, pieces_left, run_parallel, usual_number
 from mnemoscope.studies.power import ENOUGH
 from mnemoscope.studies.sources import PAPERS
-from mnemoscope.ui.cli.asking import YES, ask_first, say
-from mnemoscope.ui.cli.output import Watch, print_json
-from mnemoscope.ui.cli.setting import DEVICE, JSON, read_device, read_whole
-from mnemoscope.ui.cli.sweeping import CLUSTER, STORE, check_store, open_tools
+from mnemoscope.ui.cli.asking import ask_first, say
+from mnemoscope.ui.cli.options import ClusterName, DeviceName, Json, StoreFile, Yes, count, flag, option
+from mnemoscope.ui.cli.output import print_json
+from mnemoscope.ui.cli.progress import Watch
+from mnemoscope.ui.cli.sweeping import check_store, open_tools
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.study import draw_study
 
@@ -32,27 +34,30 @@ STYLE = {"supported": "green", "refuted": "red", "inconclusive": "yellow"}
 
 def reproduce(
     *ids: Annotated[str, Parameter(help="studies to run [default: all of them]")],
-    list_: Annotated[bool, Parameter(name="--list", negative="", help="show the catalogue, and run nothing")] = False,
-    quick: Annotated[bool, Parameter(negative="", help="sizes for two CPU cores [default]")] = False,
-    full: Annotated[bool, Parameter(negative="", help="large sizes, for a GPU")] = False,
-    power: Annotated[
-        bool, Parameter(negative="", help="what each rule would say if theory is right; run nothing")
-    ] = False,
+    list_: Annotated[bool, flag("show the catalogue, and run nothing", name="--list")] = False,
+    quick: Annotated[bool, flag("sizes for two CPU cores [default]")] = False,
+    full: Annotated[bool, flag("large sizes, for a GPU")] = False,
+    power: Annotated[bool, flag("what each rule would say if theory is right; run nothing")] = False,
     bases: Annotated[
-        str | None, Parameter(help="base seeds, judged together or each alone [default: 1 quick, 3 full]")
+        int | None, count(1, 100, "base seeds, judged together or each alone [default: 1 quick, 3 full]")
     ] = None,
     out: Annotated[
         Path | None, Parameter(help="a file for the figure of one study (.png, .svg or .pdf), or a folder")
     ] = None,
     ledger: Annotated[Path | None, Parameter(help="file that keeps what was found [default: beside the store]")] = None,
-    at_once: Annotated[
-        str | None, Parameter(help="studies to run at once [default: 2 on a CPU, up to 10 on a GPU]")
+    jobs: Annotated[
+        int | None,
+        option(
+            whole(1, 64),
+            "studies to run in parallel [default: 2 on a CPU, up to 10 on a GPU]",
+            name=("--jobs", "--at-once"),
+        ),
     ] = None,
-    device: Annotated[str, DEVICE] = "auto",
-    cluster: Annotated[str | None, CLUSTER] = None,
-    store: Annotated[Path | None, STORE] = None,
-    yes: Annotated[bool, YES] = False,
-    json: Annotated[bool, JSON] = False,
+    device: DeviceName = "auto",
+    cluster: ClusterName = None,
+    store: StoreFile = None,
+    yes: Yes = False,
+    json: Json = False,
 ) -> int:
     """Run the claims of the papers and judge each by a rule written beforehand.
 
@@ -76,26 +81,24 @@ def reproduce(
     if power:
         tell_power(studies, size, json=json)
         return 0
-    several = BASES[size] if bases is None else read_whole("bases", bases, 1, 100)
+    several = BASES[size] if bases is None else bases
     files = figure_files(studies, out)
-    asked = None if at_once is None else read_whole("at_once", at_once, 1, 64)
-    if cluster is not None and asked is not None:
-        raise SpecError("at_once", "expected it without --cluster, got both")
+    if cluster is not None and jobs is not None:
+        raise SpecError("jobs", "expected it without --cluster, got both")
     check_cluster(cluster)
-    where = read_device(device)
     book = Ledger(ledger)
     book.check_place()
-    gpu = cluster is None and on_gpu(where)
+    gpu = cluster is None and on_gpu(device)
     pieces = pieces_left(studies, size, several, book, side_by_side=gpu)
-    many = 1 if cluster is not None else min(len(pieces), asked or usual_number(gpu))
-    platform = "gpu" if gpu or where == "gpu" else "cpu"
+    many = 1 if cluster is not None else min(len(pieces), jobs or usual_number(gpu))
+    platform = "gpu" if gpu or device == "gpu" else "cpu"
     check_store(store)
     ask_first(of_pieces(pieces, many, platform), platform, yes, far=cluster is not None)
     book.check_place()
     if many > 1 or any(len(some) > 1 for _, _, some in pieces):
         say(f"{len(pieces)} to run, {many} at once, each kept when it is done")
         with Watch("studies", sum(minutes_of(piece, platform) for piece in pieces)) as watch:
-            done = run_parallel(pieces, many, where, store or default_path(), book.path)
+            done = run_parallel(pieces, many, device, store or default_path(), book.path)
             for number, (piece, seconds) in enumerate(done, 1):
                 name, _, some = piece
                 seeds = "base seed" + "s" * (len(some) > 1) + " " + ", ".join(map(str, some))
@@ -104,7 +107,7 @@ def reproduce(
         book.read()
         claims = book.claims_for(studies, size, several)
     else:
-        with open_tools(cluster, where, store) as tools:
+        with open_tools(cluster, device, store) as tools:
 
             def bench(study: Study, seed: int) -> Bench:
                 def progress(tally: Tally, what: str) -> None:

@@ -3,10 +3,7 @@
 import statistics
 import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -15,15 +12,15 @@ from mnemoscope.engine.device import find_device
 from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.engine.record import Step, Trial
 from mnemoscope.experiments.forecast import jobs_ahead
-from mnemoscope.experiments.run import Run
+from mnemoscope.experiments.run import Run, kept_run
 from mnemoscope.experiments.sweep import OneByOne, sweep
 from mnemoscope.models.activations import hermite_parts
 from mnemoscope.spec import Retrieval
 from mnemoscope.training.three_step.evaluation import UNIFORM_SAMPLES
-from mnemoscope.ui.cli.asking import YES
+from mnemoscope.ui.cli.options import AnySeed, Budget, DeviceName, Json, Seeds, StoreFile, Yes, read_seeds
 from mnemoscope.ui.cli.output import bar, number, print_json
-from mnemoscope.ui.cli.setting import FIRST_SEED, JSON, MEMORY, Setting, read_device, read_memory, read_seeds
-from mnemoscope.ui.cli.sweeping import STORE, open_tools
+from mnemoscope.ui.cli.setting import Setting, takes
+from mnemoscope.ui.cli.sweeping import open_tools
 
 # Ties in fewer of the test sequences than this are not worth a line.
 MENTIONED = 0.001
@@ -37,16 +34,17 @@ TRIGGER = {"keys": "keys", "additive": "keys and values"}
 MOST_SEEDS_LISTED = 16
 
 
+@takes(Retrieval, file=True)
 def run(
-    setting: Annotated[Setting | None, Parameter(name="*")] = None,
+    setting: Setting[Retrieval],
     *,
-    seeds: Annotated[str, Parameter(help="how many seeds to run")] = "8",
-    seed: Annotated[str, FIRST_SEED] = "0",
-    device: Annotated[str, Parameter(help="auto (a GPU where JAX sees one), cpu or gpu")] = "auto",
-    memory: Annotated[str | None, MEMORY] = None,
-    store: Annotated[Path | None, STORE] = None,
-    yes: Annotated[bool, YES] = False,
-    json: Annotated[bool, JSON] = False,
+    seeds: Seeds = 8,
+    seed: AnySeed = 0,
+    device: DeviceName = "auto",
+    memory: Budget = None,
+    store: StoreFile = None,
+    yes: Yes = False,
+    json: Json = False,
 ) -> int:
     """Simulate one setting over several seeds.
 
@@ -56,33 +54,30 @@ def run(
 
     `mnemoscope run --vocab 512 --dim 128 --length 16 --samples 16000`
     """
-    spec = (setting or Setting()).read()
-    count, first = read_seeds(seeds, seed)
-    where, budget = read_device(device), read_memory(memory)
-    place = find_device(where)
+    spec = setting.read()
+    numbers = read_seeds(seeds, seed)
+    jobs = [(spec, number) for number in numbers]
     # What cannot fit is refused before a store is made, and before the question how long it takes.
-    plan_memory(spec, "float32", MemoryBudget.of(place, budget))
-    jobs = [(spec, number) for number in range(first, first + count)]
+    plan_memory(spec, "float32", MemoryBudget.of(find_device(device), memory))
     stopped = False
-    with open_tools(None, where, store, jobs_ahead(jobs), agreed=yes) as tools:
+    with open_tools(None, device, store, jobs_ahead(jobs), agreed=yes) as tools:
         kept, progress = tools["store"], tools["progress"]
         before = kept.finished([spec])
         known = sum((spec.id, number) in before for _, number in jobs)
         try:
-            sweep(jobs, kept, OneByOne(where, budget), lambda tally: progress(tally, "seeds"))
+            sweep(jobs, kept, OneByOne(device, memory), lambda tally: progress(tally, "seeds"))
         except KeyboardInterrupt:
             stopped = True
-        found = {trial.seed: trial for trial in kept.find("id = ?", (spec.id,))}
-    trials = [found[number] for _, number in jobs if number in found]
-    done = Run(spec, tuple(trials))
+        done = kept_run(spec, numbers, kept)
+    trials = done.trials
     if json:
         print_json(as_json(done))
     else:
         show(done)
         if known:
-            print(f"{known} of {count} seeds were in the store")
+            print(f"{known} of {seeds} seeds were in the store")
     if stopped:
-        print(f"stopped: {len(trials)} of {count} seeds are done", file=sys.stderr)
+        print(f"stopped: {len(trials)} of {seeds} seeds are done", file=sys.stderr)
     for trial in trials:
         if trial.status != "ok":
             print(f"seed {trial.seed} {trial.status}: {trial.message}", file=sys.stderr)

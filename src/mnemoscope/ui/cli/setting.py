@@ -1,122 +1,110 @@
-"""The options that describe a setting: the same names in every command, in Python and in TOML.
+"""The options that describe a setting, generated from the fields of its spec.
 
-Values stay text until `Retrieval` reads them, so that a wrong one gets the same one-line answer
-wherever it came from.
+A command says which spec it takes; every field becomes an option with the field's type, description and default:
+
+    @takes(Retrieval, file=True)
+    def run(setting: Setting[Retrieval], *, seeds: Seeds = 8) -> int:
+        spec = setting.read()
 """
 
 import dataclasses
-from dataclasses import dataclass
-from functools import partial
+import functools
+import inspect
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
 
 from cyclopts import Group, Parameter
+from pydantic import TypeAdapter
 from pydantic_core import PydanticUndefined
 
 from mnemoscope.models.matrices import take_matrix
-from mnemoscope.spec import Retrieval, Spec, SpecError, read_option, read_toml
-from mnemoscope.spec.validators import Device, byte_count, one_of, whole
+from mnemoscope.spec import Spec, SpecError, read_toml
+from mnemoscope.ui.cli.options import option
 
 S = TypeVar("S", bound=Spec)
 
 SETTING = Group("Setting", sort_key=1)
-# What most commands take besides.
-JSON = Parameter(negative="", help="print one JSON object instead of tables")
-DEVICE = Parameter(help="auto, cpu or gpu")
-FIRST_SEED = Parameter(help="the first seed")
-MEMORY = Parameter(
-    help="memory to keep within, such as 2GB; chunks shrink to it, and tables by pair of tokens "
-    "that do not fit are replaced by a slower form [default: half of what is free]"
-)
 GOING_ON = Group("Going on after the three steps", sort_key=2)
+SPEC_FILE = Parameter(help="a TOML file with settings; options given beside it win", group=SETTING)
 
 
-def field_option(kind: type[Spec], name: str, group: Group = SETTING) -> Parameter:
-    """A spec's field as an option: its description, its choices and its default."""
-    field = kind.model_fields[name]
-    text = field.description or ""
-    names = get_args(field.annotation)
-    if names and all(isinstance(one, str) for one in names):
-        text += f" ({', '.join(names)})"
-    if field.default not in (PydanticUndefined, None):
-        text += f" [default: {field.default}]"
-    return Parameter(help=text, group=group)
+class Setting(Generic[S]):
+    """What was given of a spec: None for every field that was not. Subclasses are made by `takes`."""
 
+    kind: ClassVar[type[Spec]]
+    spec: Path | None = None
 
-_option = partial(field_option, Retrieval)
+    def given(self) -> dict[str, Any]:
+        """The file's values with the options laid over them; an axis may still supply others."""
+        values = {} if self.spec is None else read_toml(self.spec, self.kind)
+        named = {name: getattr(self, name, None) for name in self.kind.model_fields}
+        return take_matrix({**values, **{name: value for name, value in named.items() if value is not None}})
 
-
-@dataclass(kw_only=True)
-class Setting:
-    """What to simulate."""
-
-    vocab: Annotated[str | None, _option("vocab")] = None
-    dim: Annotated[str | None, _option("dim")] = None
-    length: Annotated[str | None, _option("length")] = None
-    samples: Annotated[str | None, _option("samples")] = None
-    width: Annotated[str | None, _option("width")] = None
-    activation: Annotated[str | None, _option("activation")] = None
-    embedding: Annotated[str | None, _option("embedding")] = None
-    trigger: Annotated[str | None, _option("trigger")] = None
-    eta: Annotated[str | None, _option("eta")] = None
-    gamma: Annotated[str | None, _option("gamma")] = None
-    attention: Annotated[str | None, _option("attention")] = None
-    test_samples: Annotated[str | None, _option("test_samples")] = None
-    then: Annotated[str | None, _option("then", group=GOING_ON)] = None
-    steps: Annotated[str | None, _option("steps", group=GOING_ON)] = None
-    lr: Annotated[str | None, _option("lr", group=GOING_ON)] = None
-    spec: Annotated[
-        Path | None, Parameter(help="a TOML file with settings; options given beside it win", group=SETTING)
-    ] = None
-
-    def read(self) -> Retrieval:
-        """The setting's spec: the file's values, with the options laid over them."""
+    def read(self, **more: Any) -> S:
+        """The spec, with `more` values laid over those that were given."""
         try:
-            return Retrieval.read(self.given())
+            return cast(S, self.kind.read({**self.given(), **more}))
         except SpecError as error:
             if self.spec is None or getattr(self, error.field, None) is not None:
                 raise
-            if error.field not in read_toml(self.spec, Retrieval):
+            if error.field not in read_toml(self.spec, self.kind):
                 raise
             raise SpecError(error.field, f"{error.message} (in {str(self.spec)!r})") from None
 
-    def given(self) -> dict[str, Any]:
-        """The values that were given, as they came; an axis may still supply others."""
-        values: dict[str, Any] = {} if self.spec is None else read_toml(self.spec, Retrieval)
-        for field in dataclasses.fields(self):
-            if field.name != "spec" and getattr(self, field.name) is not None:
-                values[field.name] = getattr(self, field.name)
-        return take_matrix(values)
+
+def takes(
+    kind: type[Spec], *, without: Collection[str] = (), file: bool = False
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a command the fields of a spec as options: its parameter `setting` holds those that were given.
+
+    `file` adds `--spec`, a TOML file.
+    """
+    fields: list[tuple[str, Any, Any]] = [
+        (name, Annotated[kind.model_fields[name].annotation | None, field_option(kind, name)], None)
+        for name in kind.model_fields
+        if name not in without
+    ]
+    if file:
+        fields.append(("spec", Annotated[Path | None, SPEC_FILE], None))
+    # Cyclopts takes a class of the module `types`, where dataclasses puts it otherwise, for a built-in one.
+    space = {"__module__": __name__, "kind": kind}
+    options = dataclasses.make_dataclass(
+        f"{kind.__name__}Options", fields, bases=(Setting,), namespace=space, kw_only=True
+    )
+    hint = Annotated[options | None, Parameter(name="*")]
+
+    def give(command: Callable[..., int]) -> Callable[..., int]:
+        @functools.wraps(command)
+        def call(setting: Any = None, **words: Any) -> int:
+            return command(setting or options(), **words)
+
+        signature = inspect.signature(command)
+        parameters = {**signature.parameters}
+        parameters["setting"] = parameters["setting"].replace(annotation=hint, default=None)
+        call.__annotations__ = {**command.__annotations__, "setting": hint}
+        call.__dict__["__signature__"] = signature.replace(parameters=list(parameters.values()))
+        return call
+
+    return give
 
 
-def read_given(kind: type[S], options: dict[str, Any]) -> S:
-    """A spec of that kind from a command's options, those of them that are its fields and given."""
-    return kind.read({k: v for k, v in options.items() if k in kind.model_fields and v is not None})
+def field_option(kind: type[Spec], name: str) -> Parameter:
+    """A field of a spec as an option."""
+    field = kind.model_fields[name]
+    going_on = "then" in kind.model_fields and name in ("then", "steps", "lr")
 
+    def read(text: str) -> Any:
+        if text.startswith("file:"):
+            return text  # a matrix, which is read once the whole setting is known
+        kind.check_value(name, text)
+        annotated = cast(Any, Annotated)
+        return TypeAdapter(annotated[field.annotation, *field.metadata]).validate_python(text)
 
-def read_whole(option: str, value: str, at_least: int, at_most: int) -> int:
-    """A whole number, such as how many seeds."""
-    return read_option(option, whole(at_least, at_most), value)
-
-
-def read_seeds(seeds: str, seed: str) -> tuple[int, int]:
-    """How many seeds, and the first; the last must be one that can be kept, too."""
-    count, first = read_whole("seeds", seeds, 1, 10**6), read_whole("seed", seed, 0, 2**63 - 1)
-    if first + count > 2**63:
-        raise SpecError("seed", f"expected at most {2**63 - count:,} with {count:,} seeds, got {seed!r}")
-    return count, first
-
-
-def read_memory(value: str | None) -> int | None:
-    """The memory budget, in bytes."""
-    return None if value is None else read_option("memory", byte_count, value)
-
-
-def read_device(value: str) -> Device:
-    """The device option. Who names a device will compile: what was compiled before is found."""
-    from mnemoscope.engine.device import disable_autotuning, keep_compiled_programs
-
-    name = read_option("device", one_of(*get_args(Device)), value)
-    disable_autotuning()
-    keep_compiled_programs()
-    return next(device for device in get_args(Device) if device == name)
+    return option(
+        read,
+        field.description or "",
+        group=GOING_ON if going_on else SETTING,
+        metavar="NAME" if field.annotation is str else None,
+        show_default=None if field.default in (PydanticUndefined, None) else str(field.default),
+    )

@@ -18,8 +18,8 @@ from mnemoscope.store.query import list_settings
 from mnemoscope.store.schema import NOWHERE, default_path
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli.asking import YES
+from mnemoscope.ui.cli.options import count
 from mnemoscope.ui.cli.output import number, print_json
-from mnemoscope.ui.cli.setting import read_whole
 from mnemoscope.ui.cli.sweeping import STORE
 
 store = cyclopts.App(
@@ -50,14 +50,14 @@ def open_kept(path: Path | None, *, writing: bool = False) -> Iterator[Store]:
 def list_(
     *,
     where: Annotated[list[str] | None, WHERE] = None,
-    most: Annotated[str, Parameter(help="how many settings to show")] = "50",
+    most: Annotated[int, count(1, 10**9, "how many settings to show")] = 50,
     path: Annotated[Path | None, Parameter(name="--store", help=STORE.help)] = None,
     json: Annotated[bool, JSON] = False,
 ) -> int:
     """List the settings that have trials, with their mean accuracy."""
     with open_kept(path) as kept:
         total = kept.rows()
-        rows = list_settings(kept, where or [], read_whole("most", most, 1, 10**9))
+        rows = list_settings(kept, where or [], most)
     if json:
         print_json({"settings": rows, "trials": total})
         return 0

@@ -1,52 +1,23 @@
-"""What commands that run many trials share: the store's option, and how progress is shown."""
+"""What commands that run many trials share: a store, workers and progress."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypedDict, get_args
-
-from cyclopts import Parameter
+from typing import TypedDict
 
 from mnemoscope.engine.device import find_device
 from mnemoscope.engine.files import check_place, check_target
 from mnemoscope.engine.record import AnyJob
-from mnemoscope.experiments.forecast import Ahead, counted
-from mnemoscope.experiments.sweep import Tally, Workers
+from mnemoscope.experiments.forecast import Ahead
+from mnemoscope.experiments.sweep import Workers
 from mnemoscope.experiments.workers.cluster import check_cluster, open_workers
-from mnemoscope.spec import SpecError, read_option
-from mnemoscope.spec.validators import Device, Measure, one_of, whole
+from mnemoscope.spec.validators import Device
 from mnemoscope.store.schema import NOWHERE, DamagedStore, default_path
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli.asking import ask_first, say
-from mnemoscope.ui.cli.output import Display, Standing
-
-STORE = Parameter(help="the store's file, `none` to keep nothing [default: in the user's data directory]")
-CLUSTER = Parameter(
-    help="run batches elsewhere: local:4 (processes), tcp://HOST:PORT (a Dask scheduler) or "
-    "slurm:4 (jobs) [default: this process]"
-)
-MEASURE = Parameter(
-    help="what crosses the target: accuracy, attention_accuracy, or first_gradient, the share of "
-    "tokens that the matched filter names from the first gradient alone"
-)
-
-
-def read_measure(value: str) -> Measure:
-    """The measure option."""
-    name = read_option("measure", one_of(*get_args(Measure)), value)
-    return next(measure for measure in get_args(Measure) if measure == name)
-
-
-def read_ends(text: str) -> tuple[int, int]:
-    """The range option: two whole numbers, LOW:HIGH."""
-    low, mark, high = text.partition(":")
-    if not mark:
-        raise SpecError("range", f"expected LOW:HIGH, got {text!r}")
-    ends = [read_option("range", whole(1, 2**31 - 1), end) for end in (low, high)]
-    if not ends[0] < ends[1]:
-        raise SpecError("range", f"expected LOW below HIGH, got {text!r}")
-    return ends[0], ends[1]
+from mnemoscope.ui.cli.options import STORE as STORE
+from mnemoscope.ui.cli.progress import Watch
 
 
 class Tools(TypedDict):
@@ -54,7 +25,7 @@ class Tools(TypedDict):
 
     store: Store
     workers: Workers
-    progress: "SweepWatch"
+    progress: Watch
 
 
 def check_store(path: Path | None) -> bool:
@@ -95,49 +66,6 @@ def open_tools(
     with (
         Store(path) as store,
         open_workers(cluster, device, say=say) as workers,
-        SweepWatch(None if new else permit) as watch,
+        Watch(permit=None if new else permit) as watch,
     ):
         yield {"store": store, "workers": workers, "progress": watch}
-
-
-class SweepWatch(Display):
-    """How sweeps stand; `permit` hears of the first trials that have to be run, before they are."""
-
-    def __init__(self, permit: Callable[[Sequence[AnyJob]], None] | None = None) -> None:
-        super().__init__()
-        self.permit = permit
-        self.tally: Tally | None = None
-        self.what = "trials"
-        self._crashed = 0
-        self._waited: Tally | None = None
-
-    def __call__(self, tally: Tally, what: str = "trials") -> None:
-        """Hear how a sweep stands."""
-        if self.permit is not None and tally.left:
-            permit, self.permit = self.permit, None
-            permit(tally.left)
-        if tally is not self.tally:
-            self._crashed = self.crashed
-        self.tally, self.what = tally, what
-        if tally.waiting and tally is not self._waited:
-            self._waited = tally
-            say(f"waiting for {counted(tally.waiting, 'trial')} that another process is computing")
-
-    @property
-    def crashed(self) -> int:
-        """Trials of all sweeps that crashed."""
-        return self._crashed + (self.tally.failed if self.tally is not None else 0)
-
-    def status(self) -> int:
-        """The exit status: 1, and a line, where trials crashed."""
-        if self.crashed:
-            say(f"{counted(self.crashed, 'trial')} crashed, and will be tried again the next time")
-        return 1 if self.crashed else 0
-
-    def stands(self) -> Standing | None:
-        """The sweep that was heard of last."""
-        tally = self.tally
-        if tally is None:
-            return None
-        share = tally.worked / tally.work if tally.work else 1.0
-        return Standing(self.what, min(1.0, share), tally.said)

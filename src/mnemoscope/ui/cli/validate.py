@@ -34,9 +34,10 @@ from mnemoscope.experiments.validation.validate import (
 )
 from mnemoscope.spec import Retrieval, read_option
 from mnemoscope.spec.validators import Device, one_of
-from mnemoscope.ui.cli.asking import YES, ask_first
-from mnemoscope.ui.cli.output import Watch, print_json
-from mnemoscope.ui.cli.setting import DEVICE, JSON, read_device, read_whole
+from mnemoscope.ui.cli.asking import ask_first
+from mnemoscope.ui.cli.options import DeviceName, Json, Yes, count, flag
+from mnemoscope.ui.cli.output import print_json
+from mnemoscope.ui.cli.progress import Watch
 from mnemoscope.ui.figures.validation import page, section
 
 Foresee = Callable[[Sequence[Retrieval], int, str], Forecast]
@@ -83,17 +84,19 @@ PARTS = {
 def validate(
     *parts: Annotated[str, Parameter(help=f"which of {', '.join(PARTS)} [default: all]")],
     seeds: Annotated[
-        str,
-        Parameter(
-            help="how many seeds to run; `terms` takes four times as many, `spread` twice as many, "
-            "`matched` more where the vocabulary is small"
+        int,
+        count(
+            2,
+            10**6,
+            "how many seeds to run; `terms` takes four times as many, `spread` twice as many, `matched` more where "
+            "the vocabulary is small",
         ),
-    ] = "16",
-    quick: Annotated[bool, Parameter(negative="", help="a few settings instead of all")] = False,
-    device: Annotated[str, DEVICE] = "auto",
-    yes: Annotated[bool, YES] = False,
+    ] = 16,
+    quick: Annotated[bool, flag("a few settings instead of all")] = False,
+    device: DeviceName = "auto",
+    yes: Yes = False,
     out: Annotated[Path | None, Parameter(help="also write all tables into this file (Markdown)")] = None,
-    json: Annotated[bool, JSON] = False,
+    json: Json = False,
 ) -> int:
     """Hold theory against simulation, on settings drawn before any was run.
 
@@ -105,23 +108,22 @@ def validate(
     `mnemoscope validate accuracy --quick`
     """
     names = [read_option("parts", one_of(*PARTS), name) for name in parts] or list(PARTS)
-    count, where = read_whole("seeds", seeds, 2, 10**6), read_device(device)
     if out is not None:
         check_target(out)
     words = " ".join(["mnemoscope validate", *parts, *(["--quick"] if quick else [])])
-    place = find_device(where)
+    place = find_device(device)
     kind = place.device_kind
     looked_at = sum(PARTS[name].draws for name in names)
     ask_first(replace(of_theory(looked_at), what="settings to draw"), "cpu", yes)
     chosen = {name: PARTS[name].settings(PARTS[name].size(quick)) for name in names}
-    longest = [PARTS[name].foresee(specs, PARTS[name].times * count, place.platform) for name, specs in chosen.items()]
+    longest = [PARTS[name].foresee(specs, PARTS[name].times * seeds, place.platform) for name, specs in chosen.items()]
     ask_first(sum(longest[1:], longest[0]), place.platform, yes)
-    head = f"`{words} --seeds {count} --out FILE`, {datetime.date.today()}, {kind}"
+    head = f"`{words} --seeds {seeds} --out FILE`, {datetime.date.today()}, {kind}"
     told: dict[str, tuple[Agreement, list[Compared]]] = {}
     for name in names:
         part, specs = PARTS[name], chosen[name]
         with Watch(name, len(specs)) as watch:
-            found = list(part.compare(specs, part.times * count, where, watch.advance))
+            found = list(part.compare(specs, part.times * seeds, device, watch.advance))
         told[name] = (judge(name, found), found)
         if out is not None:  # after every part, so that none is lost with a later one
             with whole_file(out) as part_of_it:
@@ -130,7 +132,7 @@ def validate(
             agreement, _ = told[name]
             Console(highlight=False).print(Markdown(section(name, agreement, found, rows=12)))
     if json:
-        print_json({"seeds": count, "parts": {name: _plain(*one) for name, one in told.items()}})
+        print_json({"seeds": seeds, "parts": {name: _plain(*one) for name, one in told.items()}})
     return 0
 
 

@@ -34,16 +34,10 @@ class Order:
 
 def serve(line: Connection, store: Path, device: Device) -> None:
     """Work on the orders that come, until the line is closed or the server is gone."""
-    # The simulator is loaded here and not above: the server starts this process, and has no use for
-    # it itself.
-    from mnemoscope.engine.device import disable_autotuning, keep_compiled_programs
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server hears it, and ends this process
     if hasattr(os, "nice"):
         os.nice(10)  # pages answer first
     threading.Thread(target=_end_with_the_server, daemon=True).start()
-    disable_autotuning()
-    keep_compiled_programs()
     while True:
         try:
             order: Order = line.recv()
@@ -74,6 +68,8 @@ def work_on(order: Order, line: Connection, store: Path, device: Device) -> int:
 
     Says `("at", done)` on the way, where a trial under way counts by its share.
     """
+    # The simulator is loaded here and not above: the server starts this process, and has no use for
+    # it itself.
     from mnemoscope.engine.device import find_device
     from mnemoscope.experiments.cost import estimate_seconds
     from mnemoscope.experiments.sweep import OneByOne, Tally, sweep

@@ -1,0 +1,103 @@
+"""The options that are no part of a spec, each declared once: its type, what reads it, and its help.
+
+A reader raises `ValueError` with one line that says what was expected and what came; `main` puts the option's name
+before it.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+from cyclopts import Parameter
+
+from mnemoscope.spec import SpecError
+from mnemoscope.spec.validators import Device, Measure, between, byte_count, one_of, whole
+
+
+def option(read: Callable[[str], Any], help: str, **more: Any) -> Parameter:
+    """An option that takes one word, which `read` turns into its value."""
+    return Parameter(converter=lambda _, tokens: read(tokens[0].value), negative="", help=help, **more)
+
+
+def count(at_least: int, at_most: int, help: str) -> Parameter:
+    """A whole number, which may be written as 4096, 1e5 or 16_384."""
+    return option(whole(at_least, at_most), help)
+
+
+def number(low: float, high: float, help: str) -> Parameter:
+    """A number from `low` to `high`."""
+    return option(between(low, high), help)
+
+
+def choice(names: Any, help: str) -> Parameter:
+    """One of a literal's names."""
+    return option(one_of(*get_args(names)), help)
+
+
+def flag(help: str, **more: Any) -> Parameter:
+    """An option without a value."""
+    return Parameter(negative="", show_default=False, help=help, **more)
+
+
+def read_ends(text: str) -> tuple[int, int]:
+    """Two whole numbers, LOW:HIGH."""
+    low, mark, high = text.partition(":")
+    if not mark:
+        raise ValueError(f"expected LOW:HIGH, got {text!r}")
+    ends = [whole(1, 2**31 - 1)(end) for end in (low, high)]
+    if not ends[0] < ends[1]:
+        raise ValueError(f"expected LOW below HIGH, got {text!r}")
+    return ends[0], ends[1]
+
+
+def range_option(help: str) -> Parameter:
+    """`--range LOW:HIGH`."""
+    return option(read_ends, help, name="--range", n_tokens=1, metavar="LOW:HIGH")
+
+
+def read_seeds(seeds: int, first: int) -> range:
+    """The seeds to run; the last must be one that can be stored."""
+    if first + seeds > 2**63:
+        raise SpecError("seed", f"expected at most {2**63 - seeds:,} with {seeds:,} seeds, got {str(first)!r}")
+    return range(first, first + seeds)
+
+
+YES = flag("go ahead with what is asked about otherwise: work that may take more than an hour, or removing trials")
+STORE = Parameter(help="the store's file, `none` to keep nothing [default: in the user's data directory]")
+
+Json = Annotated[bool, flag("print one JSON object instead of tables")]
+Yes = Annotated[bool, YES]
+StoreFile = Annotated[Path | None, STORE]
+DeviceName = Annotated[Device, choice(Device, "where to compute; auto takes a GPU where JAX sees one")]
+ClusterName = Annotated[
+    str | None,
+    Parameter(
+        help="run batches elsewhere: local:4 (processes), tcp://HOST:PORT (a Dask scheduler) or slurm:4 (jobs) "
+        "[default: this process]"
+    ),
+]
+Budget = Annotated[
+    int | None,
+    option(
+        byte_count,
+        "memory to keep within, such as 2GB; chunks shrink to it, and tables by pair of tokens that do not fit are "
+        "replaced by a slower form [default: half of what is free]",
+        metavar="SIZE",
+    ),
+]
+Seeds = Annotated[int, count(1, 10**6, "how many seeds to run")]
+FirstSeed = Annotated[int, count(0, 2**62, "the first seed")]
+AnySeed = Annotated[int, count(0, 2**63 - 1, "the first seed")]
+Target = Annotated[float, number(0.001, 0.999, "the accuracy to cross")]
+MostSeeds = Annotated[int, count(3, 10**4, "the most seeds at one place")]
+Ends = tuple[int, int] | None
+Tolerance = Annotated[float, number(0.001, 10, "stop when the 95 % interval is +- this share")]
+MeasureName = Annotated[
+    Measure,
+    choice(
+        Measure,
+        "what crosses the target; first_gradient is the share of tokens that the matched filter names from the first "
+        "gradient alone",
+    ),
+]
+Picture = Annotated[Path | None, Parameter(help="also draw it into this file (.png, .svg or .pdf)")]
