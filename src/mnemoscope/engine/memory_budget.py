@@ -40,8 +40,8 @@ class MemoryBudget(NamedTuple):
     budget: int | None
 
     @classmethod
-    def of(cls, place: Place, budget: int | None = None) -> "Room":
-        """The room on this device now."""
+    def of(cls, place: Place, budget: int | None = None) -> "MemoryBudget":
+        """The memory of this device now."""
         return cls("cpu" if place.platform == "cpu" else "gpu", free_bytes(place), budget)
 
     @property

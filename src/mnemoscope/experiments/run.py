@@ -3,11 +3,14 @@
 import statistics
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import cast
 
-from mnemoscope.engine.device import Precision, find_device
+from mnemoscope.engine.device import Precision
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
-from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.experiments.workers.batches import run_guarded
+from mnemoscope.spec import Retrieval
 from mnemoscope.spec.validators import Device
 from mnemoscope.training.three_step.simulation import simulate
 
@@ -51,14 +54,8 @@ def run_trials(
     """
     for seed in seeds:
         progress = None if report is None else lambda share, seed=seed: report(seed, share)
-        try:
-            yield simulate(spec, seed, precision=precision, device=device, budget=budget, progress=progress)
-        except SpecError:
-            raise
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}".splitlines()[0]
-            kind = find_device(device).device_kind
-            yield Trial(spec, seed, "crashed", message=reason, precision=precision, device=kind)
+        trial = partial(simulate, spec, seed, precision=precision, device=device, budget=budget, progress=progress)
+        yield from cast(list[Trial], run_guarded([(spec, seed)], lambda _, trial=trial: [trial()], device, precision))
 
 
 def run(

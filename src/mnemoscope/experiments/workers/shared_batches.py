@@ -30,7 +30,7 @@ PATIENCE_SECONDS = 2.0
 class _Order:
     """One batch as a driver handed it in, and what is there of it."""
 
-    def __init__(self, client: "Desk", jobs: list[AnyJob]) -> None:
+    def __init__(self, client: "Client", jobs: list[AnyJob]) -> None:
         self.client, self.jobs = client, jobs
         self.found: dict[AnyJob, Record] = {}
 
@@ -55,7 +55,7 @@ class Broker:
                 self._since = time.monotonic()
             self._pending.append(order)
 
-    def wait_for(self, client: "Desk") -> list[_Order]:
+    def wait_for(self, client: "Client") -> list[_Order]:
         """What is ready for a client, at least one order."""
         with self._news:
             client.waits = True
@@ -68,7 +68,7 @@ class Broker:
             ready, client.ready = client.ready, []
             return ready
 
-    def leave(self, client: "Desk") -> None:
+    def leave(self, client: "Client") -> None:
         """A driver that is done; the others need not wait for it."""
         with self._news:
             self._open.remove(client)
@@ -120,22 +120,22 @@ class Client:
         self.waits = False
         self.ready: list[_Order] = []
         self.error: BaseException | None = None
-        self._common = broker
+        self._broker = broker
         self._under_way = 0
 
     def leave(self) -> None:
         """Say that nothing more will come."""
-        self._common.leave(self)
+        self._broker.leave(self)
 
     def submit(self, batch: list[AnyJob]) -> None:
         """Hand in one batch."""
         self._under_way += 1
-        self._common.hand_in(_Order(self, batch))
+        self._broker.hand_in(_Order(self, batch))
 
     def collect(self) -> Iterator[tuple[list[AnyJob], list[Record]]]:
         """Wait for one at least, if any is under way."""
         if not self._under_way:
             return
-        for order in self._common.wait_for(self):
+        for order in self._broker.wait_for(self):
             self._under_way -= 1
             yield order.jobs, [order.found[job] for job in order.jobs]

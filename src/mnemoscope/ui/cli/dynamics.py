@@ -13,7 +13,7 @@ from mnemoscope.experiments.dynamics import Dynamics
 from mnemoscope.experiments.dynamics import dynamics as run
 from mnemoscope.experiments.forecast import of_flow
 from mnemoscope.spec import Flow
-from mnemoscope.training.flow import check_room
+from mnemoscope.training.flow import check_memory
 from mnemoscope.ui.cli.asking import YES, ask_first
 from mnemoscope.ui.cli.output import Watch, deliver, number
 from mnemoscope.ui.cli.setting import DEVICE, field_option, read_device, read_given, read_whole
@@ -51,7 +51,7 @@ def dynamics(
     if out is not None:
         check_form(out)
     place = find_device(read_device(device))
-    check_room(spec)
+    check_memory(spec)
     ask_first(of_flow(spec, place.platform), place.platform, yes)
     with Watch("steps", spec.steps) as watch, numerics("float32", place):
         made = run(spec, number_of_seed, watch.advance)
