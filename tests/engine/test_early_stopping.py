@@ -6,15 +6,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from mnemoscope.engine.early_stopping import (
-    Hear,
-    TrainingJob,
-    TrainingPlan,
-    filled,
-    most_rows,
-    row_count,
-    train_until_target,
-)
+from mnemoscope.engine.early_stopping import TrainingJob, TrainingPlan, filled, most_rows, row_count, train_until_target
+from mnemoscope.engine.kinds import Hear
 from mnemoscope.spec import Memory
 
 CPU, GPU = (SimpleNamespace(platform=name, device_kind=name) for name in ("cpu", "gpu"))

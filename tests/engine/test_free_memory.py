@@ -14,8 +14,8 @@ from mnemoscope.experiments.estimate.geometry import look_at
 from mnemoscope.models.matrices import read_matrices
 from mnemoscope.spec import Facts, Memory, SpecError
 from mnemoscope.theory.associative import LARGEST, hebbian_capacity
-from mnemoscope.training.facts_trials import train_many
-from mnemoscope.training.memory_trials import recall_many
+from mnemoscope.training.facts import FACTS
+from mnemoscope.training.memory import MEMORY
 from mnemoscope.ui.cli import main
 
 FACTORISATIONS = {"cholesky", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "pinv", "qr", "solve", "svd"}
@@ -47,8 +47,8 @@ REFUSED: dict[str, Any] = {
     "experiments/decoders.py": lambda: decode(seen()),
     "experiments/message_passing.py": lambda: decode(seen(), ("message_passing",)),
     "matrices.py": lambda: read_matrices(np.eye(400), whiten=True),
-    "models/memory.py": lambda: recall_many([(Memory(items=8, dim=64, method="least-squares"), 0)]),
-    "models/constructed.py": lambda: train_many(
+    "models/memory.py": lambda: MEMORY.run([(Memory(items=8, dim=64, method="least-squares"), 0)]),
+    "models/constructed.py": lambda: FACTS.run(
         [(Facts(subjects=8, relations=2, answers=2, dim=128, heads=5, head_dim=2, batch=1, method="constructed"), 0)]
     ),
 }

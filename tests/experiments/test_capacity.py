@@ -16,7 +16,7 @@ from mnemoscope.models.memory import Full, construct, draw_pairs, least_squares,
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.activation import apply
 from mnemoscope.theory.associative import hebbian_accuracy, hebbian_capacity, items_by_law
-from mnemoscope.training.memory_trials import draw_streams, program_of, recall_many
+from mnemoscope.training.memory import MEMORY, draw_streams
 from mnemoscope.ui.cli import main
 
 KINDS = [
@@ -78,7 +78,7 @@ def test_the_same_seed_has_the_same_first_items():
 def test_hebbian_accuracy_is_theorys():
     for items, outputs in ((600, 0), (900, 0), (300, 8)):
         spec = Memory(items=items, dim=128, outputs=outputs)
-        told = [one.accuracy or 0.0 for one in recall_many([(spec, seed) for seed in range(12)])]
+        told = [one.accuracy or 0.0 for one in MEMORY.run([(spec, seed) for seed in range(12)])]
         error = float(np.std(told, ddof=1)) / math.sqrt(12)
         # (H2) leaves out that the logits of one item depend on each other: docs/memory.md.
         assert abs(np.mean(told) - hebbian_accuracy(items, 128, outputs)) < 4 * error + 0.03
@@ -128,9 +128,9 @@ def test_side_by_side_is_alone():
     jobs = [
         (Memory(items=n, dim=12, width=8, method="trained", max_steps=256), seed) for n in (33, 34) for seed in (0, 1)
     ]
-    assert program_of(jobs[0][0]) == program_of(jobs[2][0])
-    together = recall_many(jobs)
-    (alone,) = recall_many(jobs[2:3])
+    assert MEMORY.program(jobs[0][0]) == MEMORY.program(jobs[2][0])
+    together = MEMORY.run(jobs)
+    (alone,) = MEMORY.run(jobs[2:3])
     assert together[2].status == alone.status
     assert together[2].accuracy == pytest.approx(alone.accuracy, abs=2 / 34)
 

@@ -99,19 +99,19 @@ def test_a_sweep_runs_what_is_missing_and_nothing_else(tmp_path: Path):
 
 
 def test_what_fails_in_a_batch_is_recorded_as_a_crash(monkeypatch: pytest.MonkeyPatch):
-    from mnemoscope.experiments.workers import batches
+    from mnemoscope.training.three_step import kind
 
     def fail(*words: object, **more: object) -> None:
         raise RuntimeError("no such thing")
 
-    monkeypatch.setattr(batches, "simulate_many", fail)
+    monkeypatch.setattr(kind, "simulate_many", fail)
     (found,) = run_batch([(SPEC, 0)], "cpu")
     assert (found.status, found.message) == ("crashed", "RuntimeError: no such thing")
 
 
 def test_a_batch_that_fails_is_tried_by_halves(monkeypatch: pytest.MonkeyPatch):
     """One bad trial, and no room for more than four at once; what was held is let go of before."""
-    from mnemoscope.experiments.workers import batches
+    from mnemoscope.training.three_step import kind
 
     class Array:
         pass
@@ -128,7 +128,7 @@ def test_a_batch_that_fails_is_tried_by_halves(monkeypatch: pytest.MonkeyPatch):
             raise RuntimeError("RESOURCE_EXHAUSTED")
         return [Trial(spec, seed, "ok") for spec, seed in jobs]
 
-    monkeypatch.setattr(batches, "simulate_many", run)
+    monkeypatch.setattr(kind, "simulate_many", run)
     found = run_batch([(SPEC, seed) for seed in range(8)], "cpu")
     assert [one.seed for one in found] == list(range(8))
     assert [one.seed for one in found if one.status == "crashed"] == [5]

@@ -51,7 +51,7 @@ def test_everything_in_a_store_of_format_2_is_said_as_before(path: Path, writing
             found = list_settings(store, [words] if " H200" in words else words.split())
             assert sorted(found, key=str) == sorted(rows, key=str), words
         frame = open_frame(store).drop(columns=["written", "code"])
-        for row, said in zip(json.loads(frame.to_json(orient="records")), SAID["frame"], strict=True):
+        for row, said in zip(json.loads(str(frame.to_json(orient="records"))), SAID["frame"], strict=True):
             assert {name: row[name] for name in said} == said
         said = {(record["spec"], record["seed"]): record for record in SAID["records"]}
         records = {(trial.spec.canonical(), trial.seed): trial.as_dict() for trial in store.find()}

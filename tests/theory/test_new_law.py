@@ -23,12 +23,14 @@ from mnemoscope.theory.spec_grid import SpecGrid
 SPEC = Retrieval(vocab=128, dim=40, length=8, samples=2000, width=64)
 LAW = '''
 
+@law
 def rademacher(draw: Float[Array, "n D"], dim: Array | int) -> Float[Array, "n D"]:
     """Signs, over sqrt(d)."""
     return jnp.sign(draw) / jnp.sqrt(jnp.asarray(dim, draw.dtype))
 '''
 CUBE = '''
 
+@activation
 def cube(a: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """The third power."""
     return a**3
@@ -62,7 +64,7 @@ def test_theory_has_no_word_on_what_it_does_not_list(change: dict[str, str]):
 def test_added_as_the_document_says_it_runs_and_nothing_is_claimed(tmp_path: Path):
     house = tmp_path / "mnemoscope"
     shutil.copytree(Path(mnemoscope.__file__).parent, house)
-    names = house / "spec" / "retrieval.py"
+    names = house / "spec" / "names.py"
     text = names.read_text()
     assert '"orthonormal"]\n' in text
     assert '"hermite3"]\n' in text

@@ -11,8 +11,7 @@ from mnemoscope.engine.record import AnyJob, Record
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.experiments.workers.batches import batches, run_batch
 from mnemoscope.experiments.workers.cluster import open_workers
-from mnemoscope.spec import Facts, Memory, Retrieval
-from mnemoscope.spec.retrieval import Activation, Embedding
+from mnemoscope.spec import Activation, Embedding, Facts, Memory, Retrieval
 from mnemoscope.store.trials import Store
 from mnemoscope.training.three_step.simulation import simulate
 

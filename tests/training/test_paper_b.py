@@ -17,8 +17,7 @@ from mnemoscope.models import facts as model
 from mnemoscope.store.maintenance import verify
 from mnemoscope.store.trials import Store
 from mnemoscope.tasks.facts import Sizes, count_tokens, draw_facts, draw_sequences
-from mnemoscope.training.facts import Extent, Info, World, advance, begin, cross_entropy
-from mnemoscope.training.facts_trials import _keys, program_of, train_many
+from mnemoscope.training.facts import FACTS, Extent, World, cross_entropy, draw_streams
 from mnemoscope.ui.cli import main
 
 SMALL = Facts(
@@ -50,7 +49,7 @@ WORDS = [
 
 
 def drawn(spec: Facts) -> tuple[model.Frozen, model.Weights, dict[str, jax.Array]]:
-    keys = {name: jnp.asarray(key) for name, key in _keys(spec, 3).items()}
+    keys = {name: jnp.asarray(key) for name, key in draw_streams(spec, 3).items()}
     heads, width = jnp.int32(spec.heads), jnp.int32(spec.width)
     return model.draw_frozen(spec, keys), model.draw_weights(spec, keys, heads, width), keys
 
@@ -154,25 +153,25 @@ def test_parameters_are_those_of_the_arrays():
 def test_room_that_is_not_asked_for_changes_nothing():
     """Odd sizes, alone and inside a program with room for more of everything."""
     spec = SMALL.replace(subjects=9, relations=5, answers=3, heads=3, width=5)
-    wide = program_of(spec)
+    wide = FACTS.program(spec)
     assert (wide.subjects, wide.relations, wide.heads, wide.width) == (16, 8, 8, 64)
     assert wide.tokens > spec.tokens
     ends = []
-    large = program_of(spec, "gpu")
+    large = FACTS.program(spec, "gpu")
     many = large.replace(heads=32)
     assert [model.by_position(one) for one in (spec, wide, large, many)] == [False, False, False, True]
     for program in (spec, wide, large, many):
-        keys = {name: jnp.asarray(key)[None] for name, key in _keys(spec, 3).items()}
+        keys = {name: jnp.asarray(key)[None] for name, key in draw_streams(spec, 3).items()}
         sizes = jax.tree.map(lambda part: part[None], Sizes.of(spec))
         extent = Extent(jnp.asarray([3]), jnp.asarray([5]))
-        world, state = begin(program, keys, sizes, extent)
-        state, info = advance(program, 20, world, state, jnp.asarray([0.01]))
+        world, state = FACTS.start(program, (keys, sizes, extent))
+        state, info = FACTS.advance(program, 20, world, state, jnp.asarray([0.01]))
         ends.append((state.weights, info, np.asarray(world.facts[0, :9, :5])))
     own, one, facts = ends[0]
     for padded, other, same in ends[1:]:
         assert (same == facts).all()
-        assert float(other.loss[0]) == pytest.approx(float(one.loss[0]), rel=1e-3)
-        assert float(other.accuracy[0]) == pytest.approx(float(one.accuracy[0]), abs=2 / 128)
+        assert float(other["loss"][0]) == pytest.approx(float(one["loss"][0]), rel=1e-3)
+        assert float(other["accuracy"][0]) == pytest.approx(float(one["accuracy"][0]), abs=2 / 128)
         for narrow, broad in zip(own, padded, strict=True):
             part = tuple(slice(0, size) for size in narrow.shape)
             assert np.asarray(broad[part]) == pytest.approx(np.asarray(narrow), rel=1e-2, abs=1e-4)
@@ -182,10 +181,10 @@ def test_room_that_is_not_asked_for_changes_nothing():
 
 def test_trainings_side_by_side_are_those_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     jobs = [(SMALL.replace(lr=lr, max_steps=256), seed) for lr in (0.01, 0.003) for seed in (0, 1)]
-    together = train_many(jobs)
+    together = FACTS.run(jobs)
     with monkeypatch.context() as patch:
         patch.setattr(device, "ONE_CORE", 0)  # as large ones: row by row, a call for every step
-        _, alone = train_many(jobs[1:3])
+        _, alone = FACTS.run(jobs[1:3])
     assert together[2].status == alone.status
     assert together[2].metrics["steps"] == alone.metrics["steps"]
     assert together[2].accuracy == pytest.approx(alone.accuracy, abs=2 / 128)
@@ -199,7 +198,7 @@ def test_trainings_side_by_side_are_those_alone(tmp_path: Path, monkeypatch: pyt
 
 
 def test_what_is_not_reached_is_called_so():
-    (told,) = train_many([(SMALL.replace(lr=1e-6, max_steps=32), 0)])
+    (told,) = FACTS.run([(SMALL.replace(lr=1e-6, max_steps=32), 0)])
     assert told.status == "unreached"
     assert told.accuracy is not None
     assert told.accuracy < 0.99
@@ -207,12 +206,12 @@ def test_what_is_not_reached_is_called_so():
 
 
 def test_a_loss_that_overflows_is_divergence(monkeypatch: pytest.MonkeyPatch):
-    def overflow(*words: Any) -> tuple[Any, Info]:
-        _, _, _, state, _ = words
-        return state, Info(*(jnp.full(1, math.nan) for _ in Info._fields))
+    def overflow(*words: Any) -> tuple[Any, dict[str, Any]]:
+        *_, state, _ = words
+        return state, {name: jnp.full(1, math.nan) for name in ("loss", "accuracy", "relation_accuracy")}
 
-    monkeypatch.setattr("mnemoscope.training.facts_trials.advance", overflow)
-    (told,) = train_many([(SMALL.replace(max_steps=64), 0)])
+    monkeypatch.setattr(FACTS, "advance", overflow)
+    (told,) = FACTS.run([(SMALL.replace(max_steps=64), 0)])
     assert (told.status, told.accuracy) == ("diverged", None)
 
 
@@ -239,10 +238,10 @@ def test_the_facts_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
 def test_weights_written_down_recall_every_fact(width: int):
     """The theorems' construction, by attention alone and by an MLP."""
     spec = Facts(subjects=16, relations=16, answers=8, dim=96, heads=4, head_dim=8, width=width, method="constructed")
-    told = train_many([(spec, seed) for seed in range(3)])
+    told = FACTS.run([(spec, seed) for seed in range(3)])
     assert [one.accuracy for one in told] == [1.0, 1.0, 1.0]
     # With too few dimensions, or too few hidden units, it cannot hold.
-    (less,) = train_many([(spec.replace(dim=32, width=width // 16), 0)])
+    (less,) = FACTS.run([(spec.replace(dim=32, width=width // 16), 0)])
     assert less.status == "ok"
     assert less.accuracy is not None
     assert less.accuracy < 0.9
@@ -251,9 +250,9 @@ def test_weights_written_down_recall_every_fact(width: int):
 def test_a_construction_without_room_is_refused():
     spec = SMALL.replace(method="constructed")
     with pytest.raises(SpecError, match="at least 2 of dimension 4"):
-        train_many([(spec.replace(heads=1), 0)])
+        FACTS.run([(spec.replace(heads=1), 0)])
     with pytest.raises(SpecError, match="expected softmax"):
-        train_many([(spec.replace(mixing="linear"), 0)])
+        FACTS.run([(spec.replace(mixing="linear"), 0)])
 
 
 def test_scalings_grow_together():

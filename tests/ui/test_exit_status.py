@@ -132,22 +132,22 @@ def test_a_wrong_request(name: str, capsys: pytest.CaptureFixture[str]):
     ("words", "where"),
     [
         (["run", *SIZES, "--samples", "9", "--seeds", "2"], "mnemoscope.experiments.run.simulate"),
-        (["critical", *SIZES, "--range", "10:90"], "mnemoscope.experiments.workers.batches.simulate_many"),
+        (["critical", *SIZES, "--range", "10:90"], "mnemoscope.training.three_step.kind.simulate_many"),
         (
             ["phase", *SIZES[:2], *SIZES[4:], "--x", "dim=8,12", "--y", "samples=10,20"],
-            "mnemoscope.experiments.workers.batches.simulate_many",
+            "mnemoscope.training.three_step.kind.simulate_many",
         ),
         (
             ["fit", *SIZES[:2], *SIZES[4:], "--range", "10:90", "--axis", "dim=8,10,12"],
-            "mnemoscope.experiments.workers.batches.simulate_many",
+            "mnemoscope.training.three_step.kind.simulate_many",
         ),
-        (["embeddings", "own.npy", "--samples", "9"], "mnemoscope.experiments.workers.batches.simulate_many"),
-        (["memory", "--dim", "6", "--seeds", "2"], "mnemoscope.training.memory_trials.recall_many"),
+        (["embeddings", "own.npy", "--samples", "9"], "mnemoscope.training.three_step.kind.simulate_many"),
+        (["memory", "--dim", "6", "--seeds", "2"], "mnemoscope.training.memory.MEMORY.run"),
         (
             ["facts", "--subjects", "4", "--relations", "4", "--answers", "4", *MODEL],
-            "mnemoscope.training.facts_trials.train_many",
+            "mnemoscope.training.facts.FACTS.run",
         ),
-        (["facts", "--capacity", "equal", *MODEL, "--seeds", "2"], "mnemoscope.training.facts_trials.train_many"),
+        (["facts", "--capacity", "equal", *MODEL, "--seeds", "2"], "mnemoscope.training.facts.FACTS.run"),
     ],
     ids=lambda one: one[0] if isinstance(one, list) else "",
 )

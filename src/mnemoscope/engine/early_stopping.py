@@ -17,6 +17,7 @@ import numpy as np
 
 from mnemoscope.engine.device import Place, Precision
 from mnemoscope.engine.interrupts import stop_if_asked
+from mnemoscope.engine.kinds import Hear
 from mnemoscope.engine.record import Status, Trial
 from mnemoscope.spec import Spec
 
@@ -26,8 +27,6 @@ COMPILE_SECONDS = 4.0
 LEAST_ON_GPU, LEAST_LARGE = 8, 4
 KEPT_CHECKS = 128
 
-# Hears which training has taken what share of its steps.
-Hear = Callable[[Spec, int, float], None]
 # Arrays in any nesting, all with a first axis of one row for each training.
 Rows = Any
 

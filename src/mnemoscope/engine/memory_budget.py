@@ -41,7 +41,7 @@ class MemoryBudget(NamedTuple):
 
     @classmethod
     def of(cls, place: Place, budget: int | None = None) -> "MemoryBudget":
-        """The room on this device now."""
+        """The memory of this device now."""
         return cls("cpu" if place.platform == "cpu" else "gpu", free_bytes(place), budget)
 
     @property

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from mnemoscope.engine.kinds import USUAL_SHARE, kind_of
 from mnemoscope.engine.pace import duration
 from mnemoscope.engine.record import AnyJob, Job
 from mnemoscope.experiments.capacity import Question
@@ -27,16 +28,13 @@ from mnemoscope.experiments.cost import (
 from mnemoscope.experiments.critical import Along, guess_from_theory
 from mnemoscope.experiments.estimate.limits import search_limits
 from mnemoscope.experiments.estimate.search import FEW_SEEDS, NARROW, Place
-from mnemoscope.spec import Facts, Flow, Retrieval, Spec
+from mnemoscope.spec import Flow, Retrieval
 from mnemoscope.spec.validators import Measure
-from mnemoscope.theory.associative import GUIDE_FACTS
 
 # A search for a crossing usually takes so many trials about it, beside those at both ends.
 USUAL_TRIALS = 48
 # To find theory's own crossing takes so many predictions.
 GUESS = 20
-# The share of its steps that a training takes which reaches its target, usually.
-USUAL_SHARE = 0.3
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,9 @@ def of_jobs(jobs: Sequence[AnyJob], platform: str) -> Forecast:
     if not any(stops_early(spec) for spec, _ in jobs):
         return Forecast(most, most, counted(len(jobs), "trial"))
     usual = most - sum(
-        (1 - _usual_share(spec)) * estimate_seconds([(spec, seed)], platform, compiling=False) for spec, seed in jobs
+        (1 - kind_of(spec).cost(spec, platform).usual_share)
+        * estimate_seconds([(spec, seed)], platform, compiling=False)
+        for spec, seed in jobs
     )
     steps = max(most_steps(spec) for spec, _ in jobs)
     return Forecast(usual, most, f"{counted(len(jobs), 'training')} of up to {steps:,} steps")
@@ -144,15 +144,6 @@ def of_filtering(specs: Sequence[Retrieval], seeds: Sequence[int], platform: str
     ]
     seconds = scaled(sum(each), platform)
     return Forecast(seconds, seconds, counted(sum(seeds), "gradient") + " to filter")
-
-
-def _usual_share(spec: Spec) -> float:
-    """Of its steps: all, where a transformer has more facts than the guide line gives it."""
-    if not stops_early(spec):
-        return 1.0
-    if isinstance(spec, Facts) and spec.facts > GUIDE_FACTS * spec.parameters:
-        return 1.0
-    return USUAL_SHARE
 
 
 def counted(number: int, noun: str) -> str:

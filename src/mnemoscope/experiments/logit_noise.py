@@ -18,7 +18,7 @@ from mnemoscope.engine.device import find_device, forget_programs, numerics
 from mnemoscope.models.memory import construct, draw_pairs, logits
 from mnemoscope.spec import Memory
 from mnemoscope.spec.validators import Device
-from mnemoscope.training.memory_trials import draw_streams
+from mnemoscope.training.memory import draw_streams
 
 
 def own_variances(spec: Memory, seeds: Sequence[int], device: Device = "auto") -> np.ndarray:

@@ -27,8 +27,7 @@ from mnemoscope.engine.device import find_device, forget_programs, numerics
 from mnemoscope.models.memory import Full, Pairs, construct
 from mnemoscope.spec import Memory
 from mnemoscope.spec.validators import Device
-from mnemoscope.training.memory import accuracy_of, advance, begin
-from mnemoscope.training.memory_trials import CHECK, draw_streams, program_of
+from mnemoscope.training.memory import MEMORY, draw_streams
 
 # Where levels end, in units of the weights' root mean square.
 ENDS = (0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)
@@ -50,7 +49,7 @@ def recall_by_bits(
     leaves depends on how far the right answer is ahead.
     """
     place = find_device(device)
-    program = program_of(spec, place.platform)
+    program = MEMORY.program(spec, place.platform)
     # Side by side on a GPU; on a CPU, batches of matrix products are slow.
     groups = [[seed] for seed in seeds] if place.platform == "cpu" else [list(seeds)]
     found = []
@@ -64,11 +63,11 @@ def recall_by_bits(
 
 def _weights(program: Memory, spec: Memory, seeds: Sequence[int], steps: int) -> tuple[Pairs, Float[Array, "n d d"]]:
     keys, items = draw_streams([(spec, seed) for seed in seeds])
-    pairs, state = begin(program, keys, items)
+    pairs, state = MEMORY.start(program, (keys, items))
     if spec.method == "trained":
         rate = jnp.full(len(seeds), spec.rate)
-        for _ in range(0, steps, CHECK):
-            state, _, _ = advance(program, CHECK, pairs, state, rate)
+        for _ in range(0, steps, MEMORY.check):
+            state, _ = MEMORY.advance(program, MEMORY.check, pairs, state, rate)
         made = state.weights
     else:
         made = jax.vmap(partial(construct, program))(keys, pairs)
@@ -81,12 +80,16 @@ def _shares(program: Memory, pairs: Pairs, W: Float[Array, "n d d"], bits: tuple
     columns = []
     for b in bits:
         tried = [
-            accuracy_of(program, pairs, Full(jax.vmap(partial(quantise, bits=b))(W, end=end * scale)))
+            _accuracy(program, pairs, jax.vmap(partial(quantise, bits=b))(W, end=end * scale))
             for end in (ENDS if b > 1 else ENDS[:1])
         ]
         columns.append(np.max(np.stack(tried), axis=0))
-    columns.append(np.asarray(accuracy_of(program, pairs, Full(W))))
+    columns.append(np.asarray(_accuracy(program, pairs, W)))
     return np.stack(columns, axis=1)
+
+
+def _accuracy(program: Memory, pairs: Pairs, W: Float[Array, "n d d"]) -> Float[Array, "n"]:
+    return MEMORY.measured(program, pairs, Full(W))["accuracy"]
 
 
 def bits_of_map(items: float) -> float:

@@ -4,12 +4,14 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
 
-from mnemoscope.engine.device import Precision, find_device
-from mnemoscope.engine.record import Trial, crashed
+from mnemoscope.engine.device import Precision
+from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
-from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.experiments.workers.batches import run_guarded
+from mnemoscope.spec import Retrieval
 from mnemoscope.spec.validators import Device
 from mnemoscope.store.schema import NOWHERE
 from mnemoscope.store.trials import Store
@@ -55,12 +57,8 @@ def run_trials(
     """
     for seed in seeds:
         progress = None if report is None else lambda share, seed=seed: report(seed, share)
-        try:
-            yield simulate(spec, seed, precision=precision, device=device, budget=budget, progress=progress)
-        except SpecError:
-            raise
-        except Exception as error:
-            yield crashed(spec, seed, error, find_device(device).device_kind, precision)
+        trial = partial(simulate, spec, seed, precision=precision, device=device, budget=budget, progress=progress)
+        yield from run_guarded([(spec, seed)], lambda _, trial=trial: [trial()], device, precision)
 
 
 class Keep(Enum):

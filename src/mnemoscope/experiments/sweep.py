@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from mnemoscope.engine.device import find_device
-from mnemoscope.engine.early_stopping import Hear
 from mnemoscope.engine.interrupts import Interrupted, interrupts_held, stop_if_asked
+from mnemoscope.engine.kinds import Hear
 from mnemoscope.engine.pace import duration, time_left
 from mnemoscope.engine.record import AnyJob, Record
 from mnemoscope.experiments.cost import job_seconds, stops_early
@@ -140,7 +140,7 @@ class ThisProcess:
 
 
 class OneByOne(ThisProcess):
-    """Runs single trials right here, each kept as soon as it is done.
+    """Runs single trials of retrieval right here, each kept as soon as it is done.
 
     `report(seed, share)` hears of progress within a trial, in passes over its samples.
     """
@@ -152,8 +152,8 @@ class OneByOne(ThisProcess):
     def collect(self) -> Iterator[tuple[list[AnyJob], list[Record]]]:
         """Run what was taken on."""
         while self._waiting:
-            ((spec, seed),) = batch = self._waiting.pop(0)
-            assert isinstance(spec, Retrieval)
+            ((any_spec, seed),) = batch = self._waiting.pop(0)
+            spec = cast(Retrieval, any_spec)
             heard = None if self.hear is None else shares(spec, seed, self.hear)
 
             def report(seed: int, share: float, heard: Any = heard) -> None:

@@ -14,14 +14,14 @@ the linear part c_1 interferes exactly as the bare d-dimensional memory does, ho
 is, and only the parts k >= 2 tell more tokens apart than d dimensions can. `hermite_parts` gives
 the three shares.
 
-To add an activation, write its function here and add its name to `Activation` in
-`spec/retrieval.py`; until it stands in `theory/activation.py` too, theory has no word on it.
+To add an activation, write its function here under `@activation` and add its name to `Activation` in
+`spec/names.py`; in a module of your own the decorator is enough. Until it stands in
+`theory/activation.py` too, theory says "not derived".
 
 Worked example at a = 2: relu 2, gelu 1.954, tanh 0.964, linear 2, hermite2 3/sqrt(2) = 2.121,
 hermite3 2/sqrt(6) = 0.816.
 """
 
-import sys
 from collections.abc import Callable
 
 import jax
@@ -29,40 +29,58 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mnemoscope.spec.names import ACTIVATIONS, add_name
 
+Phi = Callable[[Float[Array, "*n"]], Float[Array, "*n"]]
+_ACTIVATIONS: dict[str, Phi] = {}
+
+
+def activation(phi: Phi) -> Phi:
+    """Register a function, so that specs accept its name."""
+    add_name(ACTIVATIONS, phi.__name__)
+    _ACTIVATIONS[phi.__name__] = phi
+    return phi
+
+
+def named(name: str) -> Phi:
+    """The activation of that name."""
+    return _ACTIVATIONS[name]
+
+
+@activation
 def relu(a: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """max(a, 0): c_0 = 1/sqrt(2 pi), c_1 = 1/2."""
     return jnp.maximum(a, 0)
 
 
+@activation
 def gelu(a: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """a Phi(a), with the exact normal distribution function."""
     return jax.nn.gelu(a, approximate=False)
 
 
+@activation
 def tanh(a: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """tanh(a): odd, so all even parts vanish."""
     return jnp.tanh(a)
 
 
+@activation
 def linear(a: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """a, which is h_1: no higher part, the control case."""
     return a
 
 
+@activation
 def hermite2(a: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """h_2(a) = (a^2 - 1)/sqrt(2): a pure second part, flat at a = 0."""
     return (a * a - 1) / np.sqrt(2.0)
 
 
+@activation
 def hermite3(a: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """h_3(a) = (a^3 - 3 a)/sqrt(6): a pure third part, with slope -3/sqrt(6) at a = 0."""
     return (a * a - 3) * a / np.sqrt(6.0)
-
-
-def named(name: str) -> Callable[[Float[Array, "*n"]], Float[Array, "*n"]]:
-    """The activation of that name."""
-    return getattr(sys.modules[__name__], name)
 
 
 def hermite_parts(name: str) -> dict[str, float]:

@@ -2,8 +2,9 @@
 
 A law turns a V x d matrix of standard normal numbers into V embeddings of norm about 1. The matrix
 may have more columns than d, filled with zeros (so that one program serves many d); a law leaves
-them zero. To add a law, write its function here and add its name to `Embedding` in
-`spec/retrieval.py`; until it is registered as in `theory/embedding_laws.py`, theory has no word on it.
+them zero. To add a law, write its function here under `@law` and add its name to `Embedding` in
+`spec/names.py`; in a module of your own the decorator is enough. Until it is registered as in
+`theory/embedding_laws.py` too, theory says "not derived".
 
 With V = 3 and d = 2, the normal draw ((3, 4), (0, -2), (1, 1)) becomes
 
@@ -12,7 +13,7 @@ With V = 3 and d = 2, the normal draw ((3, 4), (0, -2), (1, 1)) becomes
     orthonormal  refused: three orthonormal rows need d >= 3
 """
 
-import sys
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -20,7 +21,10 @@ from jax import lax
 from jaxtyping import Array, Float, UInt32
 
 from mnemoscope.engine.random import normal
+from mnemoscope.spec.names import LAWS, add_name
 
+Law = Callable[[Float[Array, "n D"], Array | int], Float[Array, "n D"]]
+_LAWS: dict[str, Law] = {}
 # Rows that Gram-Schmidt takes together.
 ROWS_AT_ONCE = 32
 
@@ -34,16 +38,31 @@ class Embeddings(NamedTuple):
     query: Float[Array, "d"]
 
 
+def law(make: Law) -> Law:
+    """Register a function of a normal draw and its dimension, so that specs accept its name."""
+    add_name(LAWS, make.__name__)
+    _LAWS[make.__name__] = make
+    return make
+
+
+def law_of(name: str) -> Law:
+    """The law of that name."""
+    return _LAWS[name]
+
+
+@law
 def gaussian(draw: Float[Array, "n D"], dim: Array | int) -> Float[Array, "n D"]:
     """z ~ N(0, I/d): squared norm 1 on average, overlaps of size 1/sqrt(d)."""
     return draw / jnp.sqrt(jnp.asarray(dim, draw.dtype))
 
 
+@law
 def sphere(draw: Float[Array, "n D"], dim: Array | int) -> Float[Array, "n D"]:
     """z uniform on the unit sphere: the same directions as `gaussian`, norms exactly 1."""
     return draw / jnp.linalg.norm(draw, axis=1, keepdims=True)
 
 
+@law
 def orthonormal(draw: Float[Array, "n D"], dim: Array | int) -> Float[Array, "n D"]:
     """The first n rows of a random orthogonal matrix: no overlap at all.
 
@@ -88,7 +107,7 @@ def draw_embeddings(
     norm, so it always stands alone.
     """
     d = columns if dim is None else dim
-    make = getattr(sys.modules[__name__], law)
+    make = law_of(law)
     tokens, labels, trigger, query = (
         normal(streams[name], rows, columns, dim).astype(float)
         for name, rows in (("input", vocab), ("output", vocab), ("trigger", 1), ("query", 1))

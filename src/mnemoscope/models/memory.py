@@ -56,7 +56,7 @@ Weights = Full | Layers
 
 def draw_pairs(program: Memory, keys: dict[str, UInt32[Array, "2"]], items: UInt32[Array, ""]) -> Pairs:
     """The first `items` rows of the item stream, and as many answers as the program has."""
-    make = getattr(embeddings, program.embedding)
+    make = embeddings.law_of(program.embedding)
     N, d = program.items, program.dim
     row = jnp.arange(N, dtype=jnp.uint32)
     E = make(normal(keys["item"], N, d).astype(float), d)

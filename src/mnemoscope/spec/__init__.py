@@ -4,7 +4,8 @@ from mnemoscope.spec.base import Spec, SpecError, read_option, read_toml
 from mnemoscope.spec.facts import Facts, Mixing
 from mnemoscope.spec.flow import Flow
 from mnemoscope.spec.memory import Memory, Method
-from mnemoscope.spec.retrieval import LETTERS, Activation, Attention, Embedding, Retrieval, Then, Trigger
+from mnemoscope.spec.names import Activation, Embedding
+from mnemoscope.spec.retrieval import LETTERS, Attention, Retrieval, Then, Trigger
 
 KINDS: dict[str, type[Spec]] = {kind.kind: kind for kind in (Retrieval, Facts, Memory)}
 

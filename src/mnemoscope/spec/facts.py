@@ -97,3 +97,13 @@ class Facts(Spec, frozen=True, extra="forbid"):
     def parameters(self) -> int:
         """4 H d_h d + 2 m d: the paper's count, which leaves out the m biases."""
         return 4 * self.heads * self.head_dim * self.dim + 2 * self.width * self.dim
+
+    @property
+    def rate(self) -> float:
+        """The learning rate in use."""
+        return self.lr
+
+    @property
+    def most_steps(self) -> int:
+        """The step limit in use."""
+        return self.max_steps

@@ -6,11 +6,11 @@
 
 from typing import Annotated, ClassVar, Literal, get_args
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
 from mnemoscope.spec.base import Spec, SpecError
-from mnemoscope.spec.retrieval import Activation, Embedding
-from mnemoscope.spec.validators import between, one_of, whole
+from mnemoscope.spec.names import ACTIVATIONS, LAWS, Activation, Embedding
+from mnemoscope.spec.validators import between, one_of, one_of_names, whole
 
 Method = Literal["hebbian", "least-squares", "trained"]
 MOST = 2**22
@@ -35,10 +35,10 @@ class Memory(Spec, frozen=True, extra="forbid"):
     method: Annotated[Method, BeforeValidator(one_of(*get_args(Method)))] = Field(
         default="hebbian", description="how the weights come to be"
     )
-    embedding: Annotated[Embedding, BeforeValidator(one_of(*get_args(Embedding)))] = Field(
+    embedding: Annotated[Embedding, PlainValidator(one_of_names(LAWS))] = Field(
         default="sphere", description="law of items and answers"
     )
-    activation: Annotated[Activation, BeforeValidator(one_of(*get_args(Activation)))] = Field(
+    activation: Annotated[Activation, PlainValidator(one_of_names(ACTIVATIONS))] = Field(
         default="relu", description="of the hidden units"
     )
     order: Annotated[int, BeforeValidator(whole(0, 8))] = Field(

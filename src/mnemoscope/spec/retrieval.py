@@ -10,13 +10,12 @@ The same object goes to the simulator and to the theory, and it is all that the 
 from importlib import import_module
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
 from mnemoscope.spec.base import Spec, SpecError
-from mnemoscope.spec.validators import FROM_FILE, between, is_name, law_or_file, one_of, step_size, whole
+from mnemoscope.spec.names import ACTIVATIONS, LAWS, Activation
+from mnemoscope.spec.validators import FROM_FILE, between, is_name, law_or_file, one_of, one_of_names, step_size, whole
 
-Activation = Literal["relu", "gelu", "tanh", "linear", "hermite2", "hermite3"]
-Embedding = Literal["gaussian", "sphere", "orthonormal"]
 Trigger = Literal["keys", "additive"]
 Attention = Literal["learned", "locked"]
 Then = Literal["none", "gd", "adamw"]
@@ -58,12 +57,12 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
     width: Annotated[int, BeforeValidator(whole(0, 2**31 - 1))] = Field(
         default=0, description="m: hidden units of the fixed random MLP; 0 leaves the MLP out"
     )
-    activation: Annotated[Activation, BeforeValidator(one_of(*get_args(Activation)))] = Field(
+    activation: Annotated[Activation, PlainValidator(one_of_names(ACTIVATIONS))] = Field(
         default="relu", description="the MLP's activation"
     )
-    embedding: Annotated[str, BeforeValidator(law_or_file(*get_args(Embedding)))] = Field(
+    embedding: Annotated[str, BeforeValidator(law_or_file(LAWS))] = Field(
         default="gaussian",
-        description=f"law of the embeddings: {', '.join(get_args(Embedding))}, of which "
+        description=f"law of the embeddings: {', '.join(LAWS)}, of which "
         "orthonormal needs dim >= vocab; or file:PATH, a matrix of your own",
     )
     trigger: Annotated[Trigger, BeforeValidator(one_of(*get_args(Trigger)))] = Field(
@@ -94,7 +93,7 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
 
     @model_validator(mode="after")
     def _check_together(self) -> "Retrieval":
-        most_in_a_cell = self.samples * self.length / self.vocab**2 + self.samples / self.vocab
+        most_in_a_cell = self.most_in_a_cell(self.samples)
         if most_in_a_cell > 2**30:
             raise SpecError(
                 "samples",
@@ -125,6 +124,29 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
         if self.then == "none" and self.lr is not None:
             raise SpecError("lr", f"expected none unless `then` names an optimiser, got {self.lr}")
         return self
+
+    @property
+    def frozen_embeddings(self) -> bool:
+        """Whether training leaves the embeddings as drawn: what a position adds is then a table by token."""
+        return True
+
+    @property
+    def triggers(self) -> int:
+        """How many trigger vectors mark informative tokens."""
+        return 1
+
+    @property
+    def largest_token_probability(self) -> float:
+        """The chance of the most frequent token: tokens are uniform."""
+        return 1 / self.vocab
+
+    def most_in_a_cell(self, samples: int) -> float:
+        """A bound on how often one token stands in sequences of one label, on average.
+
+        With p the largest token probability: N p as the informative token, N L p^2 as any other.
+        """
+        p = self.largest_token_probability
+        return samples * self.length * p**2 + samples * p
 
     @property
     def from_file(self) -> bool:

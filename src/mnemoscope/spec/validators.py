@@ -121,9 +121,9 @@ def is_name(value: Any) -> bool:
     return not all(hasattr(one, "__array__") for one in (value if pair else (value,)))
 
 
-def law_or_file(*names: str) -> Callable[[Any], str]:
+def law_or_file(names: Iterable[str]) -> Callable[[Any], str]:
     """A validator for the name of a law, or of a matrix that was kept."""
-    law = one_of(*names)
+    law = one_of_names(names)
 
     def read(value: Any) -> str:
         kept = isinstance(value, str) and FROM_FILE.fullmatch(value)
@@ -133,7 +133,12 @@ def law_or_file(*names: str) -> Callable[[Any], str]:
 
 
 def one_of(*names: str) -> Callable[[Any], str]:
-    """A validator for a name out of a fixed list; a near miss is told what it was near to."""
+    """A validator for a name out of a fixed list."""
+    return one_of_names(names)
+
+
+def one_of_names(names: Iterable[str]) -> Callable[[Any], str]:
+    """The same for a list that may grow; a near miss is told what it was near to."""
 
     def read(value: Any) -> str:
         if isinstance(value, str) and value in names:

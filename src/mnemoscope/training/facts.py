@@ -1,46 +1,41 @@
-r"""AdamW on fresh sequences, many trainings side by side in one compiled program.
+r"""Paper B's transformer, trained on fresh sequences or written down.
 
-Step t draws rows t B, ..., t B + B - 1 of the training stream on
-the device: nothing is drawn beforehand. Seeds, learning rates, and all sizes up to the program's
-own, d and d_h apart, are arguments, so that trainings which differ in them share the program.
+Step t draws rows t B, ..., t B + B - 1 of the training stream on the device: nothing is drawn
+beforehand. Trainings that differ in seed, learning rate, and all sizes but d and d_h share a program.
+What is reported is accuracy on sequences that no check saw.
 """
 
+from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int32, UInt32
 
-from mnemoscope.engine.device import loops_inside
-from mnemoscope.models.facts import Frozen, Weights, draw_frozen, draw_weights, logits, scores_per_head
+from mnemoscope.engine.free_memory import SINGULAR, SOLVED, check_fits
+from mnemoscope.engine.kinds import Cost
+from mnemoscope.engine.random import named_key, normal
+from mnemoscope.engine.rates import Rates
+from mnemoscope.models.constructed import write_weights
+from mnemoscope.models.facts import Frozen, Weights, by_position, draw_frozen, draw_weights, logits, scores_per_head
 from mnemoscope.spec.facts import Facts
 from mnemoscope.tasks.facts import Asked, Sizes, draw_facts, draw_sequences
-from mnemoscope.training.adamw import adamw
-from mnemoscope.training.side_by_side import over_rows, take_steps
+from mnemoscope.theory.associative import GUIDE_FACTS
+from mnemoscope.training.trained import Trained
 
 Keys = dict[str, UInt32[Array, "*n 2"]]
-# A training takes thousands of steps, of many small products: on a GPU, trying out kernels for them
-# takes ten seconds, and halves the time of a step. Said for this program alone, it goes before
-# XLA_FLAGS, by which a caller with many other programs says that nothing be tried.
-TRY_KERNELS = {"xla_gpu_autotune_level": 1, "xla_gpu_enable_triton_gemm": True}
-
-
-class State(NamedTuple):
-    """The weights, AdamW's moments, and the number of steps taken."""
-
-    weights: Weights
-    first: Weights
-    second: Weights
-    taken: UInt32[Array, "*n"]
-
-
-class Info(NamedTuple):
-    """The last step's loss; on fresh sequences, how often answer and relation are right."""
-
-    loss: Float[Array, "n"]
-    accuracy: Float[Array, "n"]
-    relation_accuracy: Float[Array, "n"]
+FactsJob = tuple[Facts, int]
+# Trainings side by side on a GPU, at most; memory may allow fewer.
+MOST_AT_ONCE = 64
+# With so much work in a step (about as many products), and so many trainings, a GPU is busy: more
+# would only end later, all at once.
+BUSY, SOME = 2**31, 16
+# A GPU takes a step of these sizes in the time of a smaller one.
+LEAST = {"subjects": 32, "relations": 32, "answers": 8, "noise": 64, "width": 128}
+# Steps of at most so many sequences x tokens x dimensions are cheap beside a compilation.
+SMALL = 2**17
 
 
 class World(NamedTuple):
@@ -53,89 +48,180 @@ class World(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """How much of the program's heads and hidden units a training has."""
+    """How many of the program's heads and hidden units a training has."""
 
     heads: Int32[Array, "*n"]
     width: Int32[Array, "*n"]
 
 
-@partial(jax.jit, static_argnames="program")
-def begin(program: Facts, keys: Keys, sizes: Sizes, extent: Extent) -> tuple[World, State]:
-    """The trainings' worlds and first states; all arguments but the program have a row for each."""
-
-    def one(keys: Keys, sizes: Sizes, extent: Extent) -> tuple[World, State]:
-        weights = draw_weights(program, keys, extent.heads, extent.width)
-        zero = jax.tree.map(jnp.zeros_like, weights)
-        facts = draw_facts(program, sizes, keys["facts"])
-        world = World(sizes, draw_frozen(program, keys), facts, keys)
-        return world, State(weights, zero, zero, jnp.uint32(0))
-
-    return jax.vmap(one)(keys, sizes, extent)
-
-
-def advance(program: Facts, steps: int, world: World, state: State, lr: Float[Array, "n"]) -> tuple[State, Info]:
-    """So many steps of every training, and how it stands then."""
-    if loops_inside(state, len(lr) * _size(program)):
-        state, loss = _steps(program, steps, world, state, lr)
-    else:
-        loss = jnp.zeros_like(lr)
-        for _ in range(steps):
-            state, loss = _steps(program, 1, world, state, lr)
-    accuracy, relation = _check(program, world, state, "test")
-    return state, Info(loss, accuracy, relation)
-
-
-@partial(jax.jit, static_argnames=("program", "steps"), donate_argnames="state", compiler_options=TRY_KERNELS)
-def _steps(
-    program: Facts, steps: int, world: World, state: State, lr: Float[Array, "n"]
-) -> tuple[State, Float[Array, "n"]]:
-    return take_steps(partial(_step, program), steps, world, state, lr)
-
-
-def final_accuracy(program: Facts, world: World, state: State) -> Float[Array, "n"]:
-    """Accuracy on sequences that no stopping rule has seen."""
-    return _check(program, world, state, "final")[0]
-
-
-def _check(program: Facts, world: World, state: State, stream: str) -> tuple[Float[Array, "n"], Float[Array, "n"]]:
-    return measure(program, world, state.weights, world.keys[stream])
-
-
-def _size(program: Facts) -> int:
-    """How large a step is: what heads weigh, by dimension. Where steps are large that is most."""
-    return program.batch * program.heads * scores_per_head(program) * program.dim
-
-
-def _step(program: Facts, world: World, state: State, lr: Float[Array, ""]) -> tuple[State, Float[Array, ""]]:
-    rows = state.taken * jnp.uint32(program.batch) + jnp.arange(program.batch, dtype=jnp.uint32)
-    asked = draw_sequences(program, world.sizes, world.keys["train"], rows)
-    loss, gradient = jax.value_and_grad(partial(cross_entropy, program, world))(state.weights, asked)
-    taken = state.taken + jnp.uint32(1)
-    weights, first, second = adamw(state.weights, state.first, state.second, gradient, taken.astype(loss.dtype), lr)
-    return State(weights, first, second, taken), loss
-
-
 def cross_entropy(program: Facts, world: World, weights: Weights, asked: Asked) -> Float[Array, ""]:
     """-ln p(a*(s, r)), averaged over the sequences."""
-    told = jax.nn.log_softmax(logits(program, world.sizes, world.frozen, weights, asked.tokens), axis=-1)
+    log_p = jax.nn.log_softmax(logits(program, world.sizes, world.frozen, weights, asked.tokens), axis=-1)
     answer = world.facts[asked.subject, asked.relation]
-    return -jnp.mean(jnp.take_along_axis(told, answer[:, None], axis=1))
+    return -jnp.mean(jnp.take_along_axis(log_p, answer[:, None], axis=1))
 
 
-@partial(jax.jit, static_argnames="program")
-def measure(
-    program: Facts, world: World, weights: Weights, key: UInt32[Array, "n 2"]
-) -> tuple[Float[Array, "n"], Float[Array, "n"]]:
-    """How often the answer is right on a stream, and how often it is of the right relation."""
+def draw_streams(spec: Facts, seed: int) -> dict[str, np.ndarray]:
+    """Keys by name: the same seed has the same facts and sequences at every d, H, m and lr."""
+    task = {"subjects": spec.subjects, "relations": spec.relations}
+    wide = {**task, "noise": spec.noise_tokens, "length": spec.length}
+    keys = {"facts": named_key(seed, "facts", **task, answers=spec.answers)}
+    keys |= {name: named_key(seed, f"facts-{name}", **wide) for name in ("train", "test", "final")}
+    names = ("token", "answer", "Q", "K", "V", "O", "W1", "b", "W2", "code")
+    return keys | {name: named_key(seed, f"facts-{name}", dim=spec.dim) for name in names}
 
-    def one(world: World, weights: Weights, key: UInt32[Array, "2"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+
+class FactsKind(Trained):
+    """Factual recall."""
+
+    compile_seconds = {"cpu": 3.0, "gpu": 12.0}  # noqa: RUF012 - never changed
+    # A training takes thousands of steps, of many small products: on a GPU, trying out kernels for
+    # them takes ten seconds, and halves the time of a step. Said for this program alone, it goes
+    # before XLA_FLAGS, by which a caller with many other programs says that nothing be tried.
+    compiler_options = {"xla_gpu_autotune_level": 1, "xla_gpu_enable_triton_gemm": True}  # noqa: RUF012
+    size_field = "batch"
+    unseen_test = True
+
+    def program(self, spec: Facts, platform: str = "cpu") -> Facts:
+        """Subjects, relations, answers and noise go up to a quarter of an octave, heads and width
+        to a power of two. Where a step is small, and on a GPU, all go up further, so that fewer
+        programs are compiled: on a GPU at least to LEAST. What is too much is zero, or never
+        occurs.
+        """
+        if spec.method == "constructed":
+            return spec.replace(lr=0.01, max_steps=1, target=0.99)
+        small = platform == "cpu" and spec.batch * spec.tokens * spec.dim <= SMALL
+        up = _power_of_two if small or platform != "cpu" else _quarter_octave
+        sizes = {name: up(getattr(spec, name)) for name in ("subjects", "relations", "answers")}
+        heads, width = _power_of_two(spec.heads), spec.width and max(8, _power_of_two(spec.width))
+        if small:
+            heads, width = max(8, heads), width and max(64, width)
+        sizes |= {"noise": up(spec.noise_tokens), "heads": heads, "width": width}
+        if platform != "cpu":
+            sizes |= {name: sizes[name] and max(size, sizes[name]) for name, size in LEAST.items()}
+        return spec.replace(**sizes, lr=0.01, max_steps=1, target=0.99)
+
+    def arguments(self, jobs: Sequence[FactsJob]) -> tuple[Keys, Sizes, Extent]:
+        """Streams, sizes, and the heads and hidden units of each job."""
+        each = [draw_streams(spec, seed) for spec, seed in jobs]
+        keys = {name: jnp.asarray(np.stack([streams[name] for streams in each])) for name in each[0]}
+        sizes = jax.tree.map(lambda *parts: jnp.stack(parts), *(Sizes.of(spec) for spec, _ in jobs))
+        extent = (jnp.asarray([getattr(spec, name) for spec, _ in jobs], jnp.int32) for name in Extent._fields)
+        return keys, sizes, Extent(*extent)
+
+    def begin(self, program: Facts, arguments: tuple[Keys, Sizes, Extent]) -> tuple[World, Weights]:
+        """Facts, embeddings and first weights."""
+        keys, sizes, extent = arguments
+        weights = draw_weights(program, keys, extent.heads, extent.width)
+        facts = draw_facts(program, sizes, keys["facts"])
+        return World(sizes, draw_frozen(program, keys), facts, keys), weights
+
+    def loss(self, program: Facts, world: World, weights: Weights, taken: UInt32[Array, ""]) -> Float[Array, ""]:
+        """On the fresh sequences of one step."""
+        rows = taken * jnp.uint32(program.batch) + jnp.arange(program.batch, dtype=jnp.uint32)
+        asked = draw_sequences(program, world.sizes, world.keys["train"], rows)
+        return cross_entropy(program, world, weights, asked)
+
+    def measure(self, program: Facts, world: World, weights: Weights) -> dict[str, Float[Array, ""]]:
+        """How often the answer is right on the test stream, and how often it is of the right relation."""
         rows = jnp.arange(program.test_samples, dtype=jnp.uint32)
-        asked = draw_sequences(program, world.sizes, key, rows)
-        told = logits(program, world.sizes, world.frozen, weights, asked.tokens)
-        named = jnp.argmax(told, axis=1).astype(jnp.uint32)
+        asked = draw_sequences(program, world.sizes, world.keys["test"], rows)
+        named = jnp.argmax(logits(program, world.sizes, world.frozen, weights, asked.tokens), axis=1)
+        named = named.astype(jnp.uint32)
         answer = world.facts[asked.subject, asked.relation]
         own = named // world.sizes.answers == asked.relation
-        kind = world.frozen.E.dtype
-        return jnp.mean((named == answer).astype(kind)), jnp.mean(own.astype(kind))
+        share = partial(jnp.mean, dtype=world.frozen.E.dtype)
+        return {"accuracy": share(named == answer), "relation_accuracy": share(own)}
 
-    return over_rows(one, world, weights, key)
+    def unseen(self, world: World) -> World:
+        """Sequences that no stopping rule has seen."""
+        return world._replace(keys={**world.keys, "test": world.keys["final"]})
+
+    def construct(self, program: Facts, jobs: Sequence[FactsJob]) -> list[dict[str, float]]:
+        """How often weights that are written down are right."""
+        return [_measure_written(program, spec, seed) for spec, seed in jobs]
+
+    def bytes_needed(self, program: Facts) -> int:
+        """Attention by sample, head, and what it weighs.
+
+        Beside it are tables by token, or, place by place, what was embedded and what heads have seen.
+        """
+        B, H, V, d, T = program.batch, program.heads, program.tokens, program.dim, program.length
+        tables = 8 * H * V * program.head_dim + 4 * B * V
+        beside = B * d * (2 * T + 4 * H) if by_position(program) else tables
+        return 4 * (6 * B * H * scores_per_head(program) + beside + 4 * B * program.outputs)
+
+    def step_products(self, program: Facts) -> int:
+        """What heads weigh, by dimension. Where steps are large that is most."""
+        return program.batch * program.heads * scores_per_head(program) * program.dim
+
+    def rows_at_once(self, program: Facts) -> int:
+        """A power of two."""
+        times = 2 if by_position(program) else 1  # for scores, and for what is seen
+        attention, mlp = times * program.heads * scores_per_head(program), 2 * program.width
+        work = program.batch * program.dim * (attention + mlp + program.outputs)
+        rows = MOST_AT_ONCE
+        while rows > SOME and rows * work > BUSY:
+            rows //= 2
+        return rows
+
+    def step_seconds(self, program: Facts, rates: Rates) -> float:
+        """Products, softmaxes, draws, and the optimiser's twelve operations on a weight."""
+        B, H, d = program.batch, program.heads, program.dim
+        weighed = B * H * scores_per_head(program)
+        each = 2 * d if by_position(program) else program.head_dim
+        products = weighed * each + B * d * (2 * program.width + program.outputs)
+        units = weighed + B * (program.outputs + program.width) + 12 * program.parameters
+        return 2 * products * rates.product + units * rates.unit + B * program.length * rates.drawn + rates.step
+
+    def cost(self, spec: Facts, platform: str) -> Cost:
+        """Those that are about as hard come together, and end together.
+
+        With more facts than the authors' guide line gives a model, it usually takes all its steps.
+        """
+        cost = (
+            super()
+            .cost(spec, platform)
+            ._replace(order=spec.facts / spec.parameters, share=1 / self.rows_at_once(self.program(spec, platform)))
+        )
+        return cost._replace(usual_share=1.0) if spec.facts > GUIDE_FACTS * spec.parameters else cost
+
+
+FACTS = FactsKind()
+
+
+def _quarter_octave(number: int) -> int:
+    step = max(1, 2 ** (number.bit_length() - 3))
+    return -(-number // step) * step
+
+
+def _power_of_two(number: int) -> int:
+    return 1 << (number - 1).bit_length()
+
+
+def _measure_written(program: Facts, spec: Facts, seed: int) -> dict[str, float]:
+    _check_writing(spec)
+    keys = {name: jnp.asarray(key) for name, key in draw_streams(spec, seed).items()}
+    sizes = Sizes.of(spec)
+    frozen, facts = draw_frozen(program, keys), draw_facts(program, sizes, keys["facts"])
+    tokens = spec.subjects + spec.relations
+    w, draw = (
+        np.asarray(normal(keys[name], rows, spec.dim), float) for name, rows in (("W1", spec.width), ("code", tokens))
+    )
+    E, U = (np.asarray(part, float) for part in frozen)
+    written = write_weights(spec, E, U, np.asarray(facts), w, draw)
+    weights = Weights(*(jnp.asarray(part, float) for part in written))
+    world = FACTS.unseen(World(sizes, frozen, facts, keys))
+    rows: Any = jax.tree.map(lambda part: part[None], (world, weights))
+    return {name: float(part[0]) for name, part in FACTS.measured(program, *rows).items()}
+
+
+def _check_writing(spec: Facts) -> None:
+    """Weights are written down in double precision on the host."""
+    d, k, m = spec.dim, spec.head_dim, spec.width
+    tokens = spec.subjects + spec.relations
+    heads = 4 * spec.heads * k * d + SINGULAR * min(k + 1, d) * d
+    rows = 5 * (spec.tokens + spec.outputs + tokens) * d
+    hidden = 3 * m * d + m * spec.relations
+    needed = 8 * (heads + rows + hidden + SOLVED * d**2)
+    check_fits("dim", f"{d:,}", needed, "writing the weights down")

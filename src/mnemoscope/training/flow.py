@@ -12,7 +12,8 @@ The growth of relation and subject from a small start goes with different rates:
 ln D while the model names answers of the right relation and knows nothing of the subject.
 """
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,13 +24,21 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, UInt32
 
+from mnemoscope.engine.device import find_device, numerics
+from mnemoscope.engine.early_stopping import KEPT_CHECKS
 from mnemoscope.engine.free_memory import check_fits
+from mnemoscope.engine.kinds import Cost, Hear
 from mnemoscope.engine.random import named_key, normal
+from mnemoscope.engine.rates import RATES, known_platform
+from mnemoscope.engine.record import Trial
 from mnemoscope.spec.flow import Flow
+from mnemoscope.spec.validators import Device
 from mnemoscope.tasks.facts import Sizes, count_tokens, draw_sequences
 
 # Steps to a compiled call, between words of progress.
 SEGMENT = 512
+# What is seen of every step.
+SEEN = ("loss", "accuracy", "relation_only", "answer_mass", "relation_mass")
 
 
 class Weights(NamedTuple):
@@ -58,11 +67,11 @@ class Course:
 
 def run_flow(spec: Flow, seed: int = 0, report: Callable[[int], None] | None = None) -> Course:
     """Gradient descent from a small start. Only the stochastic mode depends on the seed."""
-    check_room(spec)
+    check_memory(spec)
     weights = _start(spec, seed)
     key = jnp.asarray(named_key(seed, "flow-train", tokens=spec.tokens, length=spec.length))
     seen: list[Any] = []
-    program = spec.replace(steps=1, lr=0.1, start=1e-5)
+    program = _program(spec)
     for first in range(0, spec.steps, SEGMENT):
         count = min(SEGMENT, spec.steps - first)
         numbers = jnp.arange(first, first + SEGMENT, dtype=jnp.uint32)
@@ -73,14 +82,91 @@ def run_flow(spec: Flow, seed: int = 0, report: Callable[[int], None] | None = N
     return Course(spec, *(np.concatenate(parts) for parts in zip(*seen, strict=True)))
 
 
-def check_room(spec: Flow) -> None:
-    """Counts and logits of all sequences with their gradients, and the weights with theirs."""
-    sequences, answers = spec.batch or spec.subjects * spec.relations, spec.relations * spec.answers
-    needed = 4 * (3 * sequences * spec.tokens + 5 * sequences * answers + 3 * answers * spec.tokens)
-    needed += 4 * spec.batch * spec.length + 8 * 5 * spec.steps
+def check_memory(spec: Flow) -> None:
+    """Refuse sizes that do not fit, by the largest of them."""
     sizes = {name: getattr(spec, name) for name in ("subjects", "relations", "noise", "batch")}
     blame = max(sizes, key=lambda name: sizes[name])
-    check_fits(blame, f"{sizes[blame]:,}", needed, "its sequences")
+    check_fits(blame, f"{sizes[blame]:,}", FLOW.bytes_needed(spec), "its sequences")
+
+
+def _program(spec: Flow) -> Flow:
+    """What is compiled once: the number of steps, their size and the start are arguments."""
+    return spec.replace(steps=1, lr=0.1, start=1e-5)
+
+
+class FlowKind:
+    """Gradient flow as a kind: one run for each seed, which matters in the stochastic mode alone."""
+
+    def program(self, spec: Flow, platform: str) -> Flow:
+        """The setting whose compiled program serves this one."""
+        return _program(spec)
+
+    def program_id(self, spec: Flow, platform: str) -> str:
+        """Equal for settings that share a compiled program."""
+        return _program(spec).canonical()
+
+    def bytes_needed(self, program: Flow) -> int:
+        """Counts and logits of all sequences with their gradients, and the weights with theirs."""
+        tokens, answers = program.tokens, program.relations * program.answers
+        sequences = program.batch or program.subjects * program.relations
+        needed = 4 * (3 * sequences * tokens + 5 * sequences * answers + 3 * answers * tokens)
+        return needed + 4 * program.batch * program.length + 8 * 5 * program.steps
+
+    def cost(self, spec: Flow, platform: str) -> Cost:
+        """All of its steps."""
+        rates = RATES[known_platform(platform)]
+        sequences = spec.batch or spec.subjects * spec.relations
+        products = 12 * sequences * spec.tokens * spec.relations * spec.answers
+        drawn = spec.batch * spec.length * rates.drawn
+        seconds = spec.steps * (products * rates.product + drawn + rates.step)
+        return Cost(seconds, {"cpu": 3.0, "gpu": 5.0}[known_platform(platform)], order=seconds)
+
+    def run(
+        self,
+        jobs: Sequence[tuple[Flow, int]],
+        device: Device = "auto",
+        budget: int | None = None,
+        hear: Hear | None = None,
+    ) -> list[Trial]:
+        """The end of each run, and its course at some of its steps."""
+        place = find_device(device)
+        records = []
+        with numerics("float32", place):
+            for spec, seed in jobs:
+                began, taken = time.perf_counter(), 0
+
+                def report(count: int, spec: Flow = spec, seed: int = seed) -> None:
+                    nonlocal taken
+                    taken += count
+                    if hear is not None:
+                        hear(spec, seed, taken / spec.steps)
+
+                course = run_flow(spec, seed, report)
+                every = -(-spec.steps // KEPT_CHECKS)
+                curve = [
+                    {"step": step, **{name: float(getattr(course, name)[step]) for name in SEEN}}
+                    for step in sorted({*range(0, spec.steps, every), spec.steps - 1})
+                ]
+                end = {name: curve[-1][name] for name in SEEN}
+                finite = np.isfinite(end["loss"])
+                records.append(
+                    Trial(
+                        spec,
+                        seed,
+                        "ok" if finite else "diverged",
+                        metrics={**end, "steps": spec.steps}
+                        if finite
+                        else {**dict.fromkeys(SEEN), "steps": spec.steps},
+                        history=tuple(curve),
+                        seconds=time.perf_counter() - began,
+                        message="" if finite else "the loss overflowed",
+                        device=place.device_kind,
+                    )
+                )
+        return records
+
+
+FLOW = FlowKind()
 
 
 def _start(spec: Flow, seed: int) -> Weights:

@@ -5,7 +5,7 @@ samples; W_in and the embeddings stay frozen. The gradient of Lhat is summed chu
 memory does not grow with N here either.
 
     gd      theta <- theta - lr g
-    adamw   see `training/adamw.py`
+    adamw   optax's Adam: no weight decay (our choice)
 
 In the limit of the step sizes the three steps leave only directions. Training then starts from
 these at a scale of our choice: attention scores such that the larger of the trigger's lift and
@@ -14,29 +14,30 @@ the mean of the others, on average (or, if that is below the spread of the logit
 spread). Softmax over L positions, or V labels, is then about to saturate and still has a gradient.
 """
 
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Bool, Float
 
 from mnemoscope.engine.layout import Layout
 from mnemoscope.models.retrieval import Frozen, Parameters, forward, margin, token_features
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
-from mnemoscope.training.adamw import adamw
 from mnemoscope.training.three_step.algorithm import ThreeSteps, parameters_of
 from mnemoscope.training.three_step.streaming import Source, Span, fold
 
+OPTIMISERS: dict[str, Callable[..., optax.GradientTransformation]] = {"gd": optax.sgd, "adamw": optax.adam}
+
 
 class State(NamedTuple):
-    """The parameters, AdamW's running moments (unused by gd) and the number of steps taken."""
+    """The parameters, and the optimiser's state."""
 
     parameters: Parameters
-    first: Parameters
-    second: Parameters
-    taken: Float[Array, ""]
+    optimiser: optax.OptState
 
 
 class Info(NamedTuple):
@@ -52,8 +53,7 @@ def start(spec: Retrieval, frozen: Frozen, learned: ThreeSteps) -> State:
         parameters = _scaled(spec.program(), frozen, learned)
     else:
         parameters = parameters_of(spec, frozen, learned)
-    zero = jax.tree.map(jnp.zeros_like, parameters)
-    return State(parameters, zero, zero, jnp.zeros((), frozen.Z.dtype))
+    return State(parameters, OPTIMISERS[spec.then](1.0).init(parameters))
 
 
 @partial(jax.jit, static_argnames=("spec",))
@@ -109,9 +109,6 @@ def step(
     """One full-batch step."""
     loss, g = loss_and_gradient(spec, layout, frozen, source, state.parameters, samples)
     norm = jnp.sqrt(sum(jnp.sum(part**2) for part in g))
-    taken = state.taken + 1
-    if optimiser == "gd":
-        moved = jax.tree.map(lambda theta, part: theta - lr * part, state.parameters, g)
-        return state._replace(parameters=moved, taken=taken), Info(loss, norm)
-    moved, first, second = adamw(state.parameters, state.first, state.second, g, taken, lr)
-    return State(moved, first, second, taken), Info(loss, norm)
+    updates, after = OPTIMISERS[optimiser](lr).update(g, state.optimiser)
+    moved = cast(Parameters, optax.apply_updates(state.parameters, updates))
+    return State(moved, after), Info(loss, norm)

@@ -1,62 +1,120 @@
-"""Associative memories, many side by side in one compiled program: full-batch AdamW, and recall.
+"""Paper B's associative memories: trained by full-batch AdamW, or written down.
 
 All N items are in every step, so that accuracy at a check is exact: the share of items whose own
-answer is named. Seeds and numbers of items up to the program's own are arguments.
+answer is named. Memories that differ in seed and, within an eighth of an octave or 32 (on a GPU: an
+octave or half of one), in the number of items share a program. The same seed has the same first
+items at every N.
 """
 
+from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, UInt32
 
-from mnemoscope.engine.device import loops_inside
-from mnemoscope.models.memory import Pairs, Weights, construct, draw_pairs, draw_weights, logits
+from mnemoscope.engine.early_stopping import LEAST_LARGE, LEAST_ON_GPU, round_up
+from mnemoscope.engine.free_memory import SINGULAR, check_fits
+from mnemoscope.engine.kinds import Cost
+from mnemoscope.engine.random import named_key
+from mnemoscope.engine.rates import Rates
+from mnemoscope.models.memory import Full, Pairs, Weights, construct, draw_pairs, draw_weights, least_squares, logits
 from mnemoscope.spec.memory import Memory
-from mnemoscope.training.adamw import adamw
-from mnemoscope.training.side_by_side import over_rows, take_steps
+from mnemoscope.training.trained import Trained
 
 Keys = dict[str, UInt32[Array, "*n 2"]]
+MemoryJob = tuple[Memory, int]
 # Items are asked in blocks of at most so many logits.
 LOGITS_AT_ONCE = 2**24
+# Items from which on a GPU, too, has much to do in a step.
+LARGE = 1024
 
 
-class State(NamedTuple):
-    """The weights, AdamW's moments, and the number of steps taken."""
-
-    weights: Weights
-    first: Weights
-    second: Weights
-    taken: UInt32[Array, "*n"]
-
-
-@partial(jax.jit, static_argnames="program")
-def begin(program: Memory, keys: Keys, items: UInt32[Array, "n"]) -> tuple[Pairs, State]:
-    """Pairs and first states; all arguments but the program have a row for each training."""
-
-    def one(keys: Keys, items: UInt32[Array, ""]) -> tuple[Pairs, State]:
-        weights = draw_weights(program, keys)
-        zero = jax.tree.map(jnp.zeros_like, weights)
-        return draw_pairs(program, keys, items), State(weights, zero, zero, jnp.uint32(0))
-
-    return jax.vmap(one)(keys, items)
+def draw_streams(jobs: Sequence[MemoryJob]) -> tuple[Keys, UInt32[Array, "n"]]:
+    """The streams of each job, and its number of items."""
+    names = ("item", "answer", "inner", "outer")
+    keys = {
+        name: jnp.asarray(np.stack([named_key(seed, f"memory-{name}", dim=spec.dim) for spec, seed in jobs]))
+        for name in names
+    }
+    return keys, jnp.asarray([spec.items for spec, _ in jobs], jnp.uint32)
 
 
-@partial(jax.jit, static_argnames="program")
-def constructed_accuracy(program: Memory, keys: Keys, items: UInt32[Array, "n"]) -> Float[Array, "n"]:
-    """The accuracy of a construction."""
+class MemoryKind(Trained):
+    """Associative memories."""
 
-    def one(row: tuple[Keys, UInt32[Array, ""]]) -> Float[Array, ""]:
-        keys, items = row
-        pairs = draw_pairs(program, keys, items)
-        return share_right(program, pairs, construct(program, keys, pairs))
+    compile_seconds = {"cpu": 1.0, "gpu": 4.0}  # noqa: RUF012 - never changed
+    size_field = "items"
+    unseen_test = False
 
-    return jax.lax.map(one, (keys, items))
+    def program(self, spec: Memory, platform: str = "cpu") -> Memory:
+        """Items are rounded up: on a GPU much further, since small steps take as long as larger
+        ones, and compiling takes longer."""
+        items = spec.items
+        if platform != "cpu" and spec.embedding != "orthonormal":
+            items = max(64, round_up(items, LARGE))
+        elif spec.embedding != "orthonormal":  # which has no room for more rows than dimensions
+            step = max(32, 2 ** (items.bit_length() - 4))
+            items = -(-items // step) * step
+        return spec.replace(items=items, lr=0.0, max_steps=0, target=0.99)
+
+    def arguments(self, jobs: Sequence[MemoryJob]) -> tuple[Keys, UInt32[Array, "n"]]:
+        """Streams and numbers of items."""
+        return draw_streams(jobs)
+
+    def begin(self, program: Memory, arguments: tuple[Keys, UInt32[Array, ""]]) -> tuple[Pairs, Weights]:
+        """Items with their answers, and the first weights."""
+        keys, items = arguments
+        return draw_pairs(program, keys, items), draw_weights(program, keys)
+
+    def loss(self, program: Memory, world: Pairs, weights: Weights, taken: UInt32[Array, ""]) -> Float[Array, ""]:
+        """-ln p(f(x)), averaged over the items."""
+        log_p = jax.nn.log_softmax(logits(program, world, weights, world.E), axis=-1)
+        own = jnp.take_along_axis(log_p, world.label[:, None], axis=1)[:, 0]
+        live = jnp.arange(program.items, dtype=jnp.uint32) < world.items
+        return -jnp.sum(jnp.where(live, own, 0.0)) / world.items.astype(own.dtype)
+
+    def measure(self, program: Memory, world: Pairs, weights: Weights) -> dict[str, Float[Array, ""]]:
+        """The share of items whose own answer has the largest logit."""
+        return {"accuracy": share_right(program, world, weights)}
+
+    def construct(self, program: Memory, jobs: Sequence[MemoryJob]) -> list[dict[str, float]]:
+        """The accuracy of sums over items, and of least squares."""
+        right = _recall_hebbian(program, *draw_streams(jobs)) if program.method == "hebbian" else _solve(program, jobs)
+        return [{"accuracy": float(share)} for share in np.asarray(right)]
+
+    def bytes_needed(self, program: Memory) -> int:
+        """Logits, hidden units, items and answers."""
+        N, M, d, m = program.items, program.labels, program.dim, program.width or program.rank
+        at_once = N * M if program.method == "trained" else min(N * M, LOGITS_AT_ONCE)
+        return 4 * (4 * at_once + 3 * N * m + 2 * (N + M) * d + 4 * program.parameters)
+
+    def step_products(self, program: Memory) -> int:
+        """Those of the logits."""
+        return program.items * program.labels * program.dim
+
+    def least_rows(self, program: Memory) -> int:
+        """A GPU does fewer large ones in the time of one."""
+        return LEAST_LARGE if program.items > LARGE else LEAST_ON_GPU
+
+    def step_seconds(self, program: Memory, rates: Rates) -> float:
+        """Logits and hidden units, forward and back, and the optimiser."""
+        N, M, d, m = program.items, program.labels, program.dim, program.width or program.rank
+        products = N * M * d + 6 * N * m * d
+        units = 0.8 * N * M + N * m + 4 * program.parameters
+        return products * rates.product + units * rates.unit + rates.step
+
+    def cost(self, spec: Memory, platform: str) -> Cost:
+        """Small ones first; a batch is not cut, since all gain from running side by side."""
+        return super().cost(spec, platform)._replace(order=float(spec.items))
+
+
+MEMORY = MemoryKind()
 
 
 def share_right(program: Memory, pairs: Pairs, weights: Weights) -> Float[Array, ""]:
-    """The share of items whose own answer has the largest logit."""
+    """The share of items whose own answer has the largest logit, a block of items at a time."""
     N, M = program.items, program.labels
     blocks = max(1, -(-N * M // LOGITS_AT_ONCE))
     size = -(-N // blocks)
@@ -68,52 +126,31 @@ def share_right(program: Memory, pairs: Pairs, weights: Weights) -> Float[Array,
     pad = blocks * size - N
     E = jnp.pad(pairs.E, ((0, pad), (0, 0))).reshape(blocks, size, -1)
     label = jnp.pad(pairs.label, (0, pad)).reshape(blocks, size)
-    told = right(E[0], label[0]) if blocks == 1 else jax.lax.map(lambda b: right(*b), (E, label))
+    hits = right(E[0], label[0]) if blocks == 1 else jax.lax.map(lambda block: right(*block), (E, label))
     live = jnp.arange(blocks * size, dtype=jnp.uint32) < pairs.items
-    hits = jnp.sum((told.reshape(-1) & live).astype(pairs.E.dtype))
-    return hits / pairs.items.astype(pairs.E.dtype)
-
-
-def advance(
-    program: Memory, steps: int, pairs: Pairs, state: State, lr: Float[Array, "n"]
-) -> tuple[State, Float[Array, "n"], Float[Array, "n"]]:
-    """So many steps of every training, the last one's loss, and accuracy then."""
-    if loops_inside(state, len(lr) * _products(program)):
-        state, loss = _steps(program, steps, pairs, state, lr)
-    else:
-        loss = jnp.zeros_like(lr)
-        for _ in range(steps):
-            state, loss = _steps(program, 1, pairs, state, lr)
-    return state, loss, accuracy_of(program, pairs, state.weights)
-
-
-@partial(jax.jit, static_argnames=("program", "steps"), donate_argnames="state")
-def _steps(
-    program: Memory, steps: int, pairs: Pairs, state: State, lr: Float[Array, "n"]
-) -> tuple[State, Float[Array, "n"]]:
-    return take_steps(partial(_step, program), steps, pairs, state, lr)
-
-
-def _products(program: Memory) -> int:
-    return program.items * program.labels * program.dim
+    count = jnp.sum((hits.reshape(-1) & live).astype(pairs.E.dtype))
+    return count / pairs.items.astype(pairs.E.dtype)
 
 
 @partial(jax.jit, static_argnames="program")
-def accuracy_of(program: Memory, pairs: Pairs, weights: Weights) -> Float[Array, "n"]:
-    """The share of items that each memory names right."""
-    return over_rows(lambda p, w: share_right(program, p, w), pairs, weights)
+def _recall_hebbian(program: Memory, keys: Keys, items: UInt32[Array, "n"]) -> Float[Array, "n"]:
+    def recall(row: tuple[Keys, UInt32[Array, ""]]) -> Float[Array, ""]:
+        keys, items = row
+        pairs = draw_pairs(program, keys, items)
+        return share_right(program, pairs, construct(program, keys, pairs))
+
+    return jax.lax.map(recall, (keys, items))
 
 
-def _step(program: Memory, pairs: Pairs, state: State, lr: Float[Array, ""]) -> tuple[State, Float[Array, ""]]:
-    loss, gradient = jax.value_and_grad(partial(cross_entropy, program, pairs))(state.weights)
-    taken = state.taken + jnp.uint32(1)
-    weights, first, second = adamw(state.weights, state.first, state.second, gradient, taken.astype(loss.dtype), lr)
-    return State(weights, first, second, taken), loss
-
-
-def cross_entropy(program: Memory, pairs: Pairs, weights: Weights) -> Float[Array, ""]:
-    """-ln p(f(x)), averaged over the items."""
-    told = jax.nn.log_softmax(logits(program, pairs, weights, pairs.E), axis=-1)
-    own = jnp.take_along_axis(told, pairs.label[:, None], axis=1)[:, 0]
-    live = jnp.arange(program.items, dtype=jnp.uint32) < pairs.items
-    return -jnp.sum(jnp.where(live, own, 0.0)) / pairs.items.astype(own.dtype)
+def _solve(program: Memory, jobs: Sequence[MemoryJob]) -> Float[Array, "n"]:
+    """Least squares, in double precision on the host, one memory after the other."""
+    N, M, d = program.items, program.labels, program.dim
+    needed = 8 * ((SINGULAR + 2) * d**2 + 3 * (N + M) * d)
+    check_fits("dim", f"{d:,}", needed, "least squares")
+    pairs, _ = MEMORY.start(program, draw_streams(jobs))
+    E, U, label = (np.asarray(part) for part in (pairs.E, pairs.U, pairs.label))
+    weights = [
+        least_squares(E[row, :n].astype(float), U[row, :m].astype(float), label[row, :n])
+        for row, (n, m) in enumerate((spec.items, spec.labels) for spec, _ in jobs)
+    ]
+    return MEMORY.measured(program, pairs, Full(jnp.asarray(np.stack(weights), float)))["accuracy"]

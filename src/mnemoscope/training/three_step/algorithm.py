@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 
 from mnemoscope.engine.layout import Layout
 from mnemoscope.models.retrieval import Frozen, Parameters
-from mnemoscope.spec import Retrieval
+from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.training.three_step import by_sample, by_token, by_winner
 from mnemoscope.training.three_step.streaming import Count, Progress, Source
 
@@ -81,6 +81,12 @@ def three_steps(
 ) -> ThreeSteps:
     """The steps themselves. N, the rates and the seed are arguments: any of them will do for the
     one compiled program."""
+    if not program.frozen_embeddings or program.triggers != 1:
+        raise SpecError(
+            "",
+            "expected frozen embeddings and one trigger, which every form of the three steps builds on, "
+            f"got {'frozen' if program.frozen_embeddings else 'trained'} embeddings and {program.triggers} triggers",
+        )
     if program.attention == "locked":
         V1 = jnp.zeros((program.dim, program.width or program.dim), frozen.Z.dtype)
         alpha = jnp.zeros(program.dim, frozen.Z.dtype)

@@ -69,12 +69,12 @@ def _fits_in_16_bits(program: Retrieval, layout: Layout) -> bool:
     """Whether the counts of one call may be taken in half the memory, and so nearer the processor.
 
     One call sees no more than a segment of tokens. A cell's count is close to Poisson; with a mean
-    of at most 2**14, more than 2**16 is 384 standard deviations away. (GPUs add 16-bit numbers
-    more slowly than 32-bit ones.)
+    of at most 2**14, more than 2**16 is 384 standard deviations away. The mean is bounded by the
+    largest token probability that the spec declares: a frequent token takes 32 bits. (GPUs add
+    16-bit numbers more slowly than 32-bit ones.)
     """
     samples = layout.segment // program.length + layout.by_token
-    largest = samples / program.vocab + samples * program.length / program.vocab**2
-    return layout.platform == "cpu" and largest <= 2**14
+    return layout.platform == "cpu" and program.most_in_a_cell(samples) <= 2**14
 
 
 def count_pairs(

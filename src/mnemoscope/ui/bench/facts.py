@@ -6,7 +6,7 @@ from typing import Any
 from mnemoscope.engine.record import Trial
 from mnemoscope.spec import Facts
 from mnemoscope.spec.validators import Device
-from mnemoscope.training.facts_trials import train_many
+from mnemoscope.training.facts import FACTS
 
 SETTING = Facts(subjects=16, relations=16, answers=8, dim=32, heads=4, head_dim=8, width=64)
 RATES = (1e-3, 3e-3, 1e-2)
@@ -34,7 +34,7 @@ def time_facts(device: Device) -> dict[str, Any]:
 
 
 def _time(jobs: list[tuple[Facts, int]], device: Device) -> tuple[float, list[Trial]]:
-    train_many(jobs, device=device)  # compiles
+    FACTS.run(jobs, device)  # compiles
     began = time.perf_counter()
-    made = train_many(jobs, device=device)
+    made = FACTS.run(jobs, device)
     return time.perf_counter() - began, made

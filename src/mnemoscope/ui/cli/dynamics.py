@@ -11,7 +11,7 @@ from mnemoscope.experiments.dynamics import Dynamics
 from mnemoscope.experiments.dynamics import dynamics as run
 from mnemoscope.experiments.forecast import of_flow
 from mnemoscope.spec import Flow
-from mnemoscope.training.flow import check_room
+from mnemoscope.training.flow import check_memory
 from mnemoscope.ui.cli.asking import ask_first
 from mnemoscope.ui.cli.options import DeviceName, Json, Picture, Yes, count
 from mnemoscope.ui.cli.output import deliver, number
@@ -43,7 +43,7 @@ def dynamics(
     if out is not None:
         check_form(out)
     place = find_device(device)
-    check_room(spec)
+    check_memory(spec)
     ask_first(of_flow(spec, place.platform), place.platform, yes)
     with Watch("steps", spec.steps) as watch, numerics("float32", place):
         made = run(spec, seed, watch.advance)

@@ -6,8 +6,7 @@ from functools import cached_property
 from typing import Any, get_args
 from urllib.parse import urlencode
 
-from mnemoscope.spec import Retrieval, SpecError, read_option
-from mnemoscope.spec.retrieval import Activation, Embedding, Trigger
+from mnemoscope.spec import Activation, Embedding, Retrieval, SpecError, Trigger, read_option
 from mnemoscope.spec.validators import between, one_of, whole
 from mnemoscope.theory.spec_grid import SpecGrid
 

@@ -1,0 +1,94 @@
+"""The registry of kinds: how trials of a kind of spec are compiled, costed and run.
+
+A kind is found by its spec's `kind`. It may be registered as text, "module:object", which is
+imported when a trial is first asked for: settings and theory never load the simulator. To add one,
+write a `Spec` with a `kind` of its own and a class with the methods of `Kind`, and register it:
+
+    register("parity", Parity())
+"""
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
+
+from mnemoscope.engine.record import Record
+from mnemoscope.spec import Spec
+from mnemoscope.spec.validators import Device, nearest
+
+# Hears what share of a trial is done: hear(spec, seed, share).
+Hear = Callable[[Any, int, float], None]
+# The share of its steps that a training takes which reaches its target, usually.
+USUAL_SHARE = 0.3
+
+
+class Cost(NamedTuple):
+    """What one trial costs on the reference machine of `engine/rates.py`."""
+
+    # Beside others of its kind, with all of its steps; and to compile its program.
+    seconds: float
+    compile_seconds: float
+    # Trials of one program run in this order, so that those of about the same length come together.
+    order: float = 0.0
+    # The share of a batch that it fills.
+    share: float = 0.0
+    # The steps after which a training gives up; 0 where no trial ends early.
+    most_steps: int = 0
+    # The share of them that it usually takes.
+    usual_share: float = 1.0
+
+
+@runtime_checkable
+class Kind(Protocol):
+    """What the package needs to know of a kind. `spec` is always of the kind's own class."""
+
+    def program(self, spec: Any, platform: str) -> Spec:
+        """The setting whose compiled program serves this one."""
+        ...
+
+    def program_id(self, spec: Any, platform: str) -> str:
+        """Equal for settings that share a compiled program on that platform."""
+        ...
+
+    def bytes_needed(self, program: Any) -> int:
+        """About what one trial of a program holds in memory."""
+        ...
+
+    def cost(self, spec: Any, platform: str) -> Cost:
+        """What one trial costs."""
+        ...
+
+    def run(
+        self,
+        jobs: Sequence[tuple[Any, int]],
+        device: Device = "auto",
+        budget: int | None = None,
+        hear: Hear | None = None,
+    ) -> Sequence[Record]:
+        """One record for each (spec, seed), in the order asked for. `budget` is in bytes."""
+        ...
+
+
+_KINDS: dict[str, Kind | str] = {
+    "retrieval": "mnemoscope.training.three_step.kind:RETRIEVAL",
+    "facts": "mnemoscope.training.facts:FACTS",
+    "memory": "mnemoscope.training.memory:MEMORY",
+    "flow": "mnemoscope.training.flow:FLOW",
+}
+
+
+def register(name: str, kind: Kind | str) -> None:
+    """Run specs whose `kind` is `name` by this kind, or by the one at "module:object"."""
+    if name in _KINDS:
+        raise ValueError(f"expected a kind that is not registered yet, got {name!r}")
+    _KINDS[name] = kind
+
+
+def kind_of(spec: Spec) -> Kind:
+    """The kind that runs this spec."""
+    if spec.kind not in _KINDS:
+        raise LookupError(f"expected a registered kind, got {spec.kind!r}{nearest(spec.kind, _KINDS)}")
+    kind = _KINDS[spec.kind]
+    if isinstance(kind, str):
+        module, _, name = kind.partition(":")
+        kind = _KINDS[spec.kind] = cast(Kind, getattr(import_module(module), name))
+    return kind

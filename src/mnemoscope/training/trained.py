@@ -1,0 +1,269 @@
+"""Kinds that are trained step by step: a task, a model, an optimiser, and a rule when to stop.
+
+A subclass says what is drawn (`begin`), what is minimised (`loss`) and what is measured
+(`measure`), each for one training. This class does the rest: it rounds sizes up to programs that
+many settings share, runs trainings side by side on a GPU, and stops each at the first check at which
+accuracy reaches its target. On a CPU each has its steps alone, so that it ends with the same numbers
+whatever else was asked for.
+
+Seeds, learning rates and sizes up to the program's own are arguments of the compiled program.
+"""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, UInt32
+
+from mnemoscope.engine.device import Place, Precision, find_device, forget_programs, loops_inside, numerics
+from mnemoscope.engine.early_stopping import (
+    LEAST_ON_GPU,
+    Rows,
+    TrainingJob,
+    TrainingPlan,
+    filled,
+    most_rows,
+    train_until_target,
+)
+from mnemoscope.engine.interrupts import keeping_partial
+from mnemoscope.engine.kinds import USUAL_SHARE, Cost, Hear
+from mnemoscope.engine.memory_budget import MemoryBudget
+from mnemoscope.engine.rates import RATES, Rates, known_platform
+from mnemoscope.engine.record import Trial
+from mnemoscope.spec import Spec, SpecError
+from mnemoscope.spec.validators import Device
+from mnemoscope.training.side_by_side import over_rows, take_steps
+
+Job = tuple[Any, int]
+
+
+class State(NamedTuple):
+    """The weights, the optimiser's state, and the number of steps taken."""
+
+    weights: Any
+    optimiser: Any
+    taken: UInt32[Array, "*n"]
+
+
+class Trained(ABC):
+    """A kind of training. Its specs have `method`, `rate`, `most_steps`, `target` and `parameters`."""
+
+    # Steps between two checks of accuracy.
+    check: ClassVar[int] = 32
+    # Seconds that a program takes to compile, by platform; options for the compiler.
+    compile_seconds: ClassVar[Mapping[str, float]]
+    compiler_options: ClassVar[dict[str, Any] | None] = None
+    # The field that decides how much memory a step needs.
+    size_field: ClassVar[str]
+    # Whether the accuracy to report is on samples that no check has seen.
+    unseen_test: ClassVar[bool]
+
+    # --- what a kind says ---------------------------------------------------------------------
+
+    @abstractmethod
+    def program(self, spec: Any, platform: str = "cpu") -> Spec:
+        """The setting whose compiled program serves this one: sizes are rounded up."""
+
+    @abstractmethod
+    def arguments(self, jobs: Sequence[Job]) -> tuple[Any, ...]:
+        """Streams and sizes of each job, as arrays with a row for each: what `begin` takes."""
+
+    @abstractmethod
+    def begin(self, program: Any, arguments: Any) -> tuple[Any, Any]:
+        """What is fixed in one training, and its first weights."""
+
+    @abstractmethod
+    def loss(self, program: Any, world: Any, weights: Any, taken: UInt32[Array, ""]) -> Float[Array, ""]:
+        """What the step after `taken` others minimises."""
+
+    @abstractmethod
+    def measure(self, program: Any, world: Any, weights: Any) -> dict[str, Float[Array, ""]]:
+        """`accuracy`, and whatever else a check tells of one training."""
+
+    @abstractmethod
+    def construct(self, program: Any, jobs: Sequence[Job]) -> list[dict[str, float]]:
+        """The same for weights that are written down, where the spec's method says so."""
+
+    @abstractmethod
+    def bytes_needed(self, program: Any) -> int:
+        """About what one training holds while a step runs."""
+
+    @abstractmethod
+    def step_products(self, program: Any) -> int:
+        """About how many products a step makes."""
+
+    @abstractmethod
+    def step_seconds(self, program: Any, rates: Rates) -> float:
+        """A step of one training among others, on the reference machine."""
+
+    def optimiser(self, lr: Float[Array, ""] | float) -> optax.GradientTransformation:
+        """AdamW without weight decay (our choice)."""
+        return optax.adam(lr)
+
+    def unseen(self, world: Any) -> Any:
+        """The world with the samples of the last measurement in place of the checks'."""
+        return world
+
+    def rows_at_once(self, program: Any) -> int:
+        """How many trainings run side by side on a GPU that has the memory."""
+        return 64
+
+    def least_rows(self, program: Any) -> int:
+        """How many a GPU does in the time of one."""
+        return LEAST_ON_GPU
+
+    # --- what follows from it: a `Kind` ---------------------------------------------------------
+
+    def program_id(self, spec: Any, platform: str) -> str:
+        """Equal for settings that share a compiled program on that platform."""
+        return self.program(spec, platform).canonical()
+
+    def cost(self, spec: Any, platform: str) -> Cost:
+        """What one training costs with all of its steps, or a construction."""
+        seconds = self.step_seconds(self.program(spec, platform), RATES[known_platform(platform)])
+        steps = spec.most_steps if spec.method == "trained" else 0
+        return Cost(
+            seconds * (steps or 1),
+            self.compile_seconds[known_platform(platform)],
+            most_steps=steps,
+            usual_share=USUAL_SHARE if steps else 1.0,
+        )
+
+    def run(
+        self,
+        jobs: Sequence[Job],
+        device: Device = "auto",
+        budget: int | None = None,
+        hear: Hear | None = None,
+        precision: Precision = "float32",
+    ) -> list[Trial]:
+        """One record for each (spec, seed), in the order asked for. `hear` is told of progress."""
+        place = find_device(device)
+        groups: dict[Spec, list[int]] = {}
+        for number, (spec, _) in enumerate(jobs):
+            groups.setdefault(self.program(spec, place.platform), []).append(number)
+        records: dict[int, Trial] = {}
+        with numerics(precision, place), keeping_partial(records):
+            for program, numbers in groups.items():
+                forget_programs()
+                size = self._batch_size(program, MemoryBudget.of(place, budget), place)
+                for first in range(0, len(numbers), size):
+                    part = numbers[first : first + size]
+                    batch = [jobs[number] for number in part]
+                    if batch[0][0].method == "trained":
+                        done = self._train(program, batch, size, place, precision, hear)
+                    else:
+                        done = self._construct(program, batch, place, precision)
+                    records.update(zip(part, done, strict=True))
+        return [records[number] for number in range(len(jobs))]
+
+    def _batch_size(self, program: Any, memory: MemoryBudget, place: Place) -> int:
+        needed = self.bytes_needed(program)
+        fits = (memory.planned or 2**30) // needed
+        if fits < 1:
+            raise SpecError(
+                self.size_field,
+                f"expected few enough for the memory that is free, got "
+                f"{getattr(program, self.size_field):,} ({needed / 1e9:.1f} GB)",
+            )
+        return most_rows(fits, self.rows_at_once(program), place)
+
+    def _construct(self, program: Any, jobs: Sequence[Job], place: Place, precision: Precision) -> list[Trial]:
+        began = time.perf_counter()
+        measured = self.construct(program, jobs)
+        seconds = (time.perf_counter() - began) / len(jobs)
+        return [
+            Trial(
+                spec,
+                seed,
+                "ok",
+                metrics={**metrics, "parameters": spec.parameters},
+                seconds=seconds,
+                precision=precision,
+                device=place.device_kind,
+            )
+            for (spec, seed), metrics in zip(jobs, measured, strict=True)
+        ]
+
+    def _train(
+        self, program: Any, jobs: Sequence[Job], most: int, place: Place, precision: Precision, hear: Hear | None
+    ) -> list[Trial]:
+        """One batch, in one compiled program."""
+        least = self.least_rows(program)
+        rows = filled(jobs, place, most, least)
+        world, state = self.start(program, self.arguments(rows))
+        lr = jnp.asarray([spec.rate for spec, _ in rows], float)
+        checked = np.zeros(len(rows))
+
+        def advance(rows: Rows) -> tuple[Rows, dict[str, np.ndarray]]:
+            nonlocal checked
+            world, state, lr = rows
+            state, told = self.advance(program, self.check, world, state, lr)
+            numbers = {name: np.asarray(part) for name, part in told.items()}
+            checked = numbers["accuracy"]
+            return (world, state, lr), numbers
+
+        def final(rows: Rows) -> np.ndarray:
+            world, state, _ = rows
+            if not self.unseen_test:
+                return checked
+            return np.asarray(self.measured(program, self.unseen(world), state.weights)["accuracy"])
+
+        training_jobs = [TrainingJob(s, seed, s.target, s.most_steps, s.parameters) for s, seed in jobs]
+        compiling = self.compile_seconds[known_platform(place.platform)]
+        plan = TrainingPlan(advance, self.check, final, place, precision, most, least, compiling)
+        return train_until_target(training_jobs, (world, state, lr), plan, hear)
+
+    # --- compiled programs; all but `program` have a row for each training --------------------------
+
+    @partial(jax.jit, static_argnames=("self", "program"))
+    def start(self, program: Any, arguments: tuple[Any, ...]) -> tuple[Any, State]:
+        """What is fixed in each training, and the first states."""
+
+        def begin(arguments: tuple[Any, ...]) -> tuple[Any, State]:
+            world, weights = self.begin(program, arguments)
+            return world, State(weights, self.optimiser(0.0).init(weights), jnp.uint32(0))
+
+        return jax.vmap(begin)(arguments)
+
+    def advance(
+        self, program: Any, steps: int, world: Any, state: State, lr: Float[Array, "n"]
+    ) -> tuple[State, dict[str, Float[Array, "n"]]]:
+        """So many steps of every training; the last one's loss, and what is measured then."""
+        if loops_inside(state, len(lr) * self.step_products(program)):
+            state, loss = self._steps(program, steps, world, state, lr)
+        else:
+            loss = jnp.zeros_like(lr)
+            for _ in range(steps):
+                state, loss = self._steps(program, 1, world, state, lr)
+        return state, {"loss": loss, **self.measured(program, world, state.weights)}
+
+    @partial(jax.jit, static_argnames=("self", "program"))
+    def measured(self, program: Any, world: Any, weights: Any) -> dict[str, Float[Array, "n"]]:
+        """`measure` of every training."""
+        return over_rows(partial(self.measure, program), world, weights)
+
+    @cached_property
+    def _steps(self) -> Callable[..., tuple[State, Float[Array, "n"]]]:
+        """The compiled steps of this kind."""
+
+        def run(
+            program: Any, steps: int, world: Any, state: State, lr: Float[Array, "n"]
+        ) -> tuple[State, Float[Array, "n"]]:
+            return take_steps(partial(self._step, program), steps, world, state, lr)
+
+        return jax.jit(
+            run, static_argnames=("program", "steps"), donate_argnames="state", compiler_options=self.compiler_options
+        )
+
+    def _step(self, program: Any, world: Any, state: State, lr: Float[Array, ""]) -> tuple[State, Float[Array, ""]]:
+        loss, gradient = jax.value_and_grad(partial(self.loss, program, world))(state.weights, state.taken)
+        updates, moments = self.optimiser(lr).update(gradient, state.optimiser, state.weights)
+        weights = optax.apply_updates(state.weights, updates)
+        return State(weights, moments, state.taken + jnp.uint32(1)), loss
