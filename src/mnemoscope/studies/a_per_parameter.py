@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.power_law import Exponent, fit_power_law, points_of
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study
@@ -50,8 +51,8 @@ def fit_power(bases: Sequence[Numbers]) -> tuple[list[Numbers], Exponent | None]
     points = pool_points([numbers["points"] for numbers in bases], ("vocab",), "dim")
     if len(points) < 4:
         return points, None
-    ends = [(point["dim"], point["low"], point["high"]) for point in points]
-    law = fit_power_law(points_of(["vocab"], [[point["vocab"]] for point in points], ends))
+    estimates = [Estimate.read(point, "dim") for point in points]
+    law = fit_power_law(points_of(["vocab"], [[point["vocab"]] for point in points], estimates))
     return points, law.exponents[0]
 
 

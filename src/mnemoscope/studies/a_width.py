@@ -65,7 +65,7 @@ def specs(size: Size) -> list[Retrieval]:
 
 def measure(size: Size, bench: Bench) -> Numbers:
     """The width at which half of the labels are named, over V and d."""
-    found = critical_many(
+    criticals = critical_many(
         specs(size),
         "width",
         ranges=[GRIDS[size].widths] * len(specs(size)),
@@ -73,19 +73,16 @@ def measure(size: Size, bench: Bench) -> Numbers:
         tolerance=TOLERANCE,
         most_seeds=SEEDS,
         first_seed=bench.seed,
-        **bench.tools,
+        tools=bench.tools,
     )
     points = [
         {
-            "vocab": place.spec.vocab,
-            "dim": place.spec.dim,
-            "width": place.estimate,
-            "low": place.low,
-            "high": place.high,
-            "status": place.status,
-            "predicted": theory(place.spec),
+            "vocab": critical.spec.vocab,
+            "dim": critical.spec.dim,
+            **critical.answer.as_dict("width"),
+            "predicted": theory(critical.spec),
         }
-        for place in found
+        for critical in criticals
     ]
     return {"exponents": [{"axis": axis} for axis in AXES], "log_of": None, "points": points}
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from mnemoscope.engine.record import Outcome
 from mnemoscope.experiments.facts import FactsCapacity, facts_capacity_many
 from mnemoscope.spec import Facts
 from mnemoscope.studies.base import BASES, Bench, Earlier, Judgement, Numbers, Power, Size, Study, within
@@ -57,23 +58,24 @@ def _model(size: Size, d: int, span: int) -> Facts:
     )
 
 
-def _point(size: Size, one: FactsCapacity) -> dict[str, Any]:
-    reached = [trial.metrics["steps"] or 0 for trial in one.trials if trial.status == "ok"]
+def _point(size: Size, capacity: FactsCapacity) -> dict[str, Any]:
+    trials = [trial for trial in capacity.trials if isinstance(trial, Outcome)]
+    reached = [trial.metrics["steps"] or 0 for trial in trials if trial.status == "ok"]
     return limit_point(
-        [one.facts(subjects) for subjects in one.limits.each],
+        [capacity.facts(subjects) for subjects in capacity.limits.each],
         (1 + RESOLUTION[size]) ** 2 - 1,
-        dim=one.spec.dim,
-        width=one.spec.width,
-        heads=one.spec.heads,
-        head_dim=one.spec.head_dim,
-        size=one.spec.parameters,
+        dim=capacity.spec.dim,
+        width=capacity.spec.width,
+        heads=capacity.spec.heads,
+        head_dim=capacity.spec.head_dim,
+        size=capacity.spec.parameters,
         steps=max(reached, default=None),
     )
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
     """How many facts each size learns to 0.99, S = R and eight answers a relation."""
-    found = facts_capacity_many(
+    capacities = facts_capacity_many(
         [_model(size, d, alpha * d) for d, alpha in SIZES[size]],
         "equal",
         rates=(RATE,),
@@ -81,9 +83,9 @@ def measure(size: Size, bench: Bench) -> Numbers:
         most_seeds=SEEDS[size],
         first_seed=bench.seed,
         resolution=RESOLUTION[size],
-        **bench.tools,
+        tools=bench.tools,
     )
-    return {"points": [_point(size, one) for one in found]}
+    return {"points": [_point(size, capacity) for capacity in capacities]}
 
 
 def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:

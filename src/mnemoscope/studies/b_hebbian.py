@@ -42,7 +42,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
             seeds=seeds,
             most_seeds=seeds,
             first_seed=bench.seed,
-            **bench.tools,
+            tools=bench.tools,
         )
         points += [
             limit_point(one.limits.each, RESOLUTION, dim=one.spec.dim, size=one.spec.dim**2) for one in found.points

@@ -38,7 +38,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
         seeds=SEEDS[size],
         most_seeds=SEEDS[size],
         first_seed=bench.seed,
-        **bench.tools,
+        tools=bench.tools,
     )
     return {
         "points": [

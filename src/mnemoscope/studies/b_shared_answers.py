@@ -40,7 +40,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
         seeds=SEEDS[size],
         most_seeds=SEEDS[size],
         first_seed=bench.seed,
-        **bench.tools,
+        tools=bench.tools,
     )
     points = [limit_point(one.limits.each, RESOLUTION, dim=one.spec.dim, size=one.spec.dim) for one in found.points]
     dim, seeds = DIMS[size][1], range(bench.seed, bench.seed + 4 * SEEDS[size])

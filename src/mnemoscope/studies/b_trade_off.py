@@ -45,7 +45,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
     specs = {(m, h): Facts.read({**BASE[size], "heads": h, "width": m}) for m in WIDTHS[size] for h in HEADS[size]}
     seeds = range(bench.seed, bench.seed + SEEDS[size])
     jobs = [(spec, seed) for spec in specs.values() for seed in seeds]
-    sweep(jobs, bench.store, bench.workers, lambda tally: bench.progress(tally, "trainings"))
+    sweep(jobs, bench.store, bench.workers, bench.tools.report("trainings"))
     cells = []
     for (m, h), spec in specs.items():
         found = bench.store.outcomes(spec)

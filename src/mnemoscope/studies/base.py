@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 
 from mnemoscope.engine.record import AnyJob
 from mnemoscope.experiments.sweep import Tally, Workers
+from mnemoscope.experiments.tools import Progress, Tools
 from mnemoscope.store.trials import Store
 
 Size = Literal["quick", "full"]
@@ -34,7 +35,7 @@ class Bench:
 
     store: Store
     workers: Workers
-    watch: Callable[[Tally, str], None] | None = None
+    watch: Progress | None = None
     seed: int = 0
     asked: dict[AnyJob, None] = field(default_factory=dict, repr=False)
 
@@ -45,9 +46,9 @@ class Bench:
             self.watch(tally, what)
 
     @property
-    def tools(self) -> dict[str, Any]:
+    def tools(self) -> Tools:
         """As the experiments take them."""
-        return {"store": self.store, "workers": self.workers, "progress": self.progress}
+        return Tools(self.store, self.workers, self.progress)
 
 
 @dataclass(frozen=True)

@@ -16,21 +16,24 @@ def critical_dims(
     bench: Bench, specs: Sequence[Retrieval], ranges: Sequence[tuple[int, int]], tolerance: float
 ) -> list[Numbers]:
     """The critical d of each setting, found without theory's help."""
-    found = critical_many(
-        specs, "dim", ranges=list(ranges), use_theory=False, tolerance=tolerance, first_seed=bench.seed, **bench.tools
+    criticals = critical_many(
+        specs,
+        "dim",
+        ranges=list(ranges),
+        use_theory=False,
+        tolerance=tolerance,
+        first_seed=bench.seed,
+        tools=bench.tools,
     )
     return [
         {
-            "vocab": one.spec.vocab,
-            "length": one.spec.length,
-            "samples": one.spec.samples,
-            "dim": one.estimate,
-            "low": one.low,
-            "high": one.high,
-            "predicted": one.predicted,
-            "status": one.status,
+            "vocab": critical.spec.vocab,
+            "length": critical.spec.length,
+            "samples": critical.spec.samples,
+            **critical.answer.as_dict("dim"),
+            "predicted": critical.predicted,
         }
-        for one in found
+        for critical in criticals
     ]
 
 

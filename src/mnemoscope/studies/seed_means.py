@@ -16,12 +16,7 @@ from mnemoscope.studies.base import Bench, Numbers
 def run_settings(bench: Bench, specs: Sequence[Retrieval], seeds: int, what: str = "trials") -> list[list[Trial]]:
     """The trials of every setting that did not crash, seeds in order."""
     numbers = range(bench.seed, bench.seed + seeds)
-    sweep(
-        [(spec, seed) for spec in specs for seed in numbers],
-        bench.store,
-        bench.workers,
-        lambda tally: bench.progress(tally, what),
-    )
+    sweep([(spec, seed) for spec in specs for seed in numbers], bench.store, bench.workers, bench.tools.report(what))
     found = [[bench.store.get(spec, seed) for seed in numbers] for spec in specs]
     return [[one for one in some if one is not None and one.status == "ok"] for some in found]
 
