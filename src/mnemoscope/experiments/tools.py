@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers
 from mnemoscope.store.trials import Store
 
-
 # Hears how a sweep stands, and what it is about.
 Progress = Callable[[Tally, str], None]
 

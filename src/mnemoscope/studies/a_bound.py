@@ -21,7 +21,7 @@ from mnemoscope.experiments.estimate.power_law import compare_forms, fit_power_l
 from mnemoscope.experiments.estimate.threshold import find_crossing
 from mnemoscope.experiments.noisy_decoding import NAMES, allowed_share, name_labels
 from mnemoscope.spec import LETTERS, Retrieval
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study, alone
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.theory.bound import noisy_samples
 from mnemoscope.ui.figures.canvas import plain_log_ticks
@@ -139,9 +139,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(said, "supported" if multiplied and max(ratios) <= BINDS else "inconclusive")
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """Of one base seed."""
-    return judge_all([numbers])
+judge = alone(judge_all)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

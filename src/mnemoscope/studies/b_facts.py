@@ -8,7 +8,7 @@ import numpy as np
 from mnemoscope.engine.record import Outcome
 from mnemoscope.experiments.facts import FactsCapacity, facts_capacity_many
 from mnemoscope.spec import Facts
-from mnemoscope.studies.base import BASES, Bench, Earlier, Judgement, Numbers, Power, Size, Study, within
+from mnemoscope.studies.base import BASES, Bench, Earlier, Judgement, Numbers, Power, Size, Study, alone, within
 from mnemoscope.studies.power import rehearse
 from mnemoscope.studies.scaling_fit import draw_points, fit_growth, say_growth, scale_axes
 from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits
@@ -106,9 +106,7 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     return Judgement(said, verdict)
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """One base seed alone."""
-    return judge_all([numbers])
+judge = alone(judge_all)
 
 
 def power(size: Size) -> Power:

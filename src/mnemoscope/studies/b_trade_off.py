@@ -7,7 +7,7 @@ import numpy as np
 
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.spec import Facts
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study, alone
 from mnemoscope.studies.seed_means import show, spread
 
 BASE: dict[Size, dict[str, int]] = {
@@ -112,15 +112,13 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     return Judgement(said, "supported" if held else "inconclusive")
 
 
+judge = alone(judge_all)
+
+
 def _interval(accuracies: Sequence[float]) -> Numbers:
     """Mean and Student's interval over seeds, within 0 and 1."""
     found = spread(accuracies)
     return {**found, "low": max(0.0, found["low"]), "high": min(1.0, found["high"])}
-
-
-def judge(numbers: Numbers) -> Judgement:
-    """One base seed alone."""
-    return judge_all([numbers])
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

@@ -132,10 +132,21 @@ class Study:
         return f"{self.source}: {self.place}" if self.place else self.source
 
 
+def alone(judge_all: Callable[[Sequence[Numbers]], Judgement]) -> Callable[[Numbers], Judgement]:
+    """The rule for all base seeds, applied to one."""
+    return lambda numbers: judge_all([numbers])
+
+
 def agreed(verdicts: Iterable[Verdict]) -> Verdict:
     """The one verdict that all give, or none."""
     different = set(verdicts)
     return different.pop() if len(different) == 1 else "inconclusive"
+
+
+def all_agree(verdicts: Iterable[Verdict]) -> Verdict:
+    """Refuted if one is, supported if all are."""
+    different = set(verdicts)
+    return "refuted" if "refuted" in different else agreed(different)
 
 
 def within(low: float, high: float, least: float, most: float) -> Verdict:

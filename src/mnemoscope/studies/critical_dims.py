@@ -9,7 +9,7 @@ from mnemoscope.experiments.critical import critical_many
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import BASES, Bench, Numbers, Size
 from mnemoscope.studies.expected_scatter import TOLD, TRUE
-from mnemoscope.studies.power import Draw, scattered
+from mnemoscope.studies.power import Draw, base_by_base, scattered
 
 
 def critical_dims(
@@ -54,7 +54,7 @@ def draw_dims(
             points.append({**place, "dim": dim, "low": low, "high": high, "predicted": None})
         return {"points": points}
 
-    return lambda rng: [base(rng) for _ in range(BASES[size])]
+    return base_by_base(size, base)
 
 
 def say_drawn(places: int, tolerance: float, size: Size, what: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.power_law import fit_power_law, points_of
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, alone
 from mnemoscope.studies.boxes import judge_powers, say_powers
 from mnemoscope.studies.critical_dims import critical_dims, draw_dims, say_drawn
 from mnemoscope.studies.pooling import pool_points
@@ -67,9 +67,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(said + "claim is V^1.00 L^-1.00", judge_powers(powers, CLAIMED, HALF))
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """Of one base seed."""
-    return judge_all([numbers])
+judge = alone(judge_all)
 
 
 def power(size: Size) -> Power:
