@@ -25,8 +25,10 @@ def covered(number: int, outlier: bool) -> bool:
             shares.append(float(rng.binomial(1024, chance)) / 1024)
     if outlier:
         shares[int(rng.integers(len(shares)))] = float(rng.integers(2))
-    found = find_crossing(values, seeds, shares, 0.5, resamples=200)
-    return found.low <= math.exp(truth) <= found.high
+    crossing = find_crossing(values, seeds, shares, 0.5, resamples=200)
+    assert crossing.low is not None
+    assert crossing.high is not None
+    return crossing.low <= math.exp(truth) <= crossing.high
 
 
 def bisection_tokens(low: float, high: float, at: float, seeds: int, length: int) -> float:

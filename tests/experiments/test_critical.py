@@ -108,7 +108,7 @@ def test_odd_first_seeds_do_not_close_an_open_range(place: int, first: float, st
     else:
         raise AssertionError("the search did not end")
     assert found.status in ("found", "unresolved")
-    assert 64 < found.crossing.estimate < 200
+    assert 64 < found.value < 200
 
 
 def test_all_trials_crashing_is_not_a_failure_to_recall(tmp_path: Path):

@@ -9,6 +9,7 @@ import pytest
 from fake_workers import FakeWorkers
 
 from mnemoscope import Retrieval, Step, Trial
+from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.power_law import (
     Points,
     compare_forms,
@@ -90,7 +91,7 @@ def test_what_lies_beyond_is_said_from_the_rest():
 
 
 def test_errors_come_from_intervals():
-    points = points_of(["dim"], [[8], [16]], [(100, 90, 110), (200, 100, 400)])
+    points = points_of(["dim"], [[8], [16]], [Estimate("found", 100, 90, 110), Estimate("found", 200, 100, 400)])
     assert points.error[1] == pytest.approx(math.log(4) / 3.92)
 
 

@@ -29,7 +29,7 @@ from mnemoscope.studies import (
 from mnemoscope.studies.base import Numbers, Study
 from mnemoscope.studies.log_forms import compare_logs
 from mnemoscope.studies.power import ENOUGH
-from mnemoscope.studies.seed_limits import estimate, limit_point, pool_limits
+from mnemoscope.studies.seed_limits import limit_point, mean_limit, pool_limits
 from mnemoscope.studies.step_limit import pool_steps
 from mnemoscope.theory.associative import hebbian_constant, items_by_law
 from mnemoscope.theory.plateau import plateau_length, relation_time, subject_time
@@ -66,11 +66,11 @@ def test_limits_of_all_base_seeds_are_pooled_seed_by_seed():
     # Student's interval of three logarithms, a factor of two apart.
     half = 4.302653 * math.log(2) / math.sqrt(3)
     assert pooled["high"] == pytest.approx(20.0 * math.exp(half), rel=1e-5)
-    assert estimate([5.0, None], 0.0)["stored"] is None
+    assert mean_limit([5.0, None], 0.0).value is None
     # Equal limits are still known to their bracket only: width^2 / 12, with two seeds.
-    same = estimate([10.0, 10.0], 0.1)
+    same = mean_limit([10.0, 10.0], 0.1)
     reach = 12.706205 * math.log(1.1) / math.sqrt(24)
-    assert same["high"] == pytest.approx(10.0 * math.exp(reach), rel=1e-5)
+    assert same.high == pytest.approx(10.0 * math.exp(reach), rel=1e-5)
 
 
 def test_logarithms_and_powers_are_told_apart():

@@ -11,10 +11,10 @@ from typing import Any
 
 from mnemoscope.experiments.estimate.geometry import Geometry, look_at
 from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
-from mnemoscope.experiments.sweep import Progress, Workers, sweep
+from mnemoscope.experiments.sweep import sweep
+from mnemoscope.experiments.tools import Tools
 from mnemoscope.models.matrices import Matrices, keep, read_matrices
 from mnemoscope.spec import Retrieval, SpecError
-from mnemoscope.store.trials import Store
 from mnemoscope.theory.critical import critical_value
 
 WAYS = {"as it is": {}, "centred": {"centre": True}, "whitened": {"whiten": True}}
@@ -73,22 +73,16 @@ def prepare_ways(
     return made, random
 
 
-def compare_ways(
-    made: dict[str, Matrices],
-    random: Retrieval,
-    *,
-    seeds: Sequence[int],
-    store: Store,
-    workers: Workers,
-    progress: Progress | None = None,
-) -> list[Variant]:
+def compare_ways(made: dict[str, Matrices], random: Retrieval, *, seeds: Sequence[int], tools: Tools) -> list[Variant]:
     """Every way's geometry and recall."""
     specs = {name: random.replace(embedding=keep(one)) for name, one in made.items()}
     specs["random"] = random
-    sweep([(spec, seed) for spec in specs.values() for seed in seeds], store, workers, progress)
+    sweep(
+        [(spec, seed) for spec in specs.values() for seed in seeds], tools.store, tools.workers, tools.report("trials")
+    )
     ways = []
     for name, spec in specs.items():
-        trials = [store.get(spec, seed) for seed in seeds]
+        trials = [tools.store.get(spec, seed) for seed in seeds]
         good = [one for one in trials if one is not None and one.status == "ok"]
         told = [
             mean_interval([v for v in values if v is not None], float(spec.test_samples))

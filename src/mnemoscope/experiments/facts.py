@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from mnemoscope.engine.record import Trial
-from mnemoscope.experiments.capacity import BEYOND, Question, find_limits
+from mnemoscope.experiments.capacity import BEYOND, LimitOptions, Question, find_limits
+from mnemoscope.experiments.estimate.estimate import Estimated
 from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
 from mnemoscope.experiments.estimate.limits import Limits
-from mnemoscope.experiments.sweep import Progress, ThisProcess, Workers, sweep
+from mnemoscope.experiments.sweep import Workers, sweep
+from mnemoscope.experiments.tools import Progress, Tools, open_tools
 from mnemoscope.spec import Facts, SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.associative import GUIDE_FACTS
@@ -34,8 +36,8 @@ class FactsRun:
     @property
     def interval(self) -> Interval:
         """Mean accuracy over seeds; a training that was cut short counts with what it reached."""
-        found = [one.accuracy for one in self.outcomes if one.accuracy is not None]
-        return mean_interval(found, float(self.spec.test_samples))
+        accuracies = [outcome.accuracy for outcome in self.outcomes if outcome.accuracy is not None]
+        return mean_interval(accuracies, float(self.spec.test_samples))
 
     @property
     def bits(self) -> float:
@@ -48,7 +50,7 @@ class FactsRun:
         return {
             "spec": spec.model_dump(),
             "id": spec.id,
-            "trials": [one.as_dict() for one in self.outcomes],
+            "trials": [outcome.as_dict() for outcome in self.outcomes],
             "accuracy": self.interval.as_dict(),
             "parameters": spec.parameters,
             "facts": spec.facts,
@@ -62,25 +64,26 @@ def learn_facts(
     spec: Facts,
     seeds: Sequence[int] = range(4),
     *,
+    tools: Tools | None = None,
     store: Store | None = None,
     workers: Workers | None = None,
     progress: Progress | None = None,
 ) -> FactsRun:
-    """Train on each seed, or find it in the store, the user's own by default."""
-    if store is None:
-        with Store() as own:
-            return learn_facts(spec, seeds, store=own, workers=workers, progress=progress)
-    jobs = [(spec, seed) for seed in seeds]
-    try:
-        sweep(jobs, store, workers or ThisProcess(), progress)
-    finally:
-        found = store.outcomes(spec)
-    return FactsRun(spec, tuple(found[seed] for seed in seeds if seed in found))
+    """Train on each seed, or read it from the store, the user's own by default."""
+    with open_tools(tools, store, workers, progress) as opened:
+        try:
+            sweep([(spec, seed) for seed in seeds], opened.store, opened.workers, opened.report("trials"))
+        finally:
+            outcomes = opened.store.outcomes(spec)
+    return FactsRun(spec, tuple(outcomes[seed] for seed in seeds if seed in outcomes))
 
 
 @dataclass(frozen=True)
-class FactsCapacity:
-    """How many facts a model of one size learns to the target, by the best of several rates."""
+class FactsCapacity(Estimated):
+    """How many facts a model of one size learns to the target, by the best of several rates.
+
+    The answer is in facts, the seeds' limits in subjects.
+    """
 
     spec: Facts
     scaling: Scaling
@@ -90,33 +93,31 @@ class FactsCapacity:
 
     def facts(self, subjects: float | None) -> float | None:
         """S R at so many subjects, which may be between two whole numbers."""
-        if subjects is None:
-            return None
-        return subjects**1.5 if self.scaling == "sqrt" else subjects**2
+        return None if subjects is None else facts_at(subjects, self.scaling)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
-        found, parameters = self.limits, self.spec.parameters
-        capacity = self.facts(found.estimate)
+        parameters = self.spec.parameters
         gone = ("subjects", "relations", "answers", "lr")
         return {
             "spec": {k: v for k, v in self.spec.model_dump().items() if k not in gone},
             "scaling": self.scaling,
             "rates": list(self.rates),
-            "capacity": capacity,
-            "low": self.facts(found.low),
-            "high": self.facts(found.high),
-            "status": found.status,
-            "each_seed": [self.facts(one) for one in found.each],
+            **self.answer.as_dict("capacity"),
+            "each_seed": [self.facts(subjects) for subjects in self.limits.each],
             "accuracy": self.spec.target,
             "parameters": parameters,
-            "facts_per_parameter": None if capacity is None else capacity / parameters,
+            "facts_per_parameter": None if self.estimate is None else self.estimate / parameters,
             "trials": [
-                {"subjects": one.spec.subjects, "lr": one.spec.lr, **one.as_dict(), "curve": []}
-                for one in self.trials
-                if isinstance(one.spec, Facts)
+                {**trial.spec.model_dump(include={"subjects", "lr"}), **trial.as_dict(), "curve": []}
+                for trial in self.trials
             ],
         }
+
+
+def facts_at(subjects: float, scaling: Scaling) -> float:
+    """S R at so many subjects."""
+    return subjects**1.5 if scaling == "sqrt" else subjects**2
 
 
 def grown(spec: Facts, scaling: Scaling, subjects: int) -> Facts:
@@ -151,25 +152,36 @@ def facts_capacity_many(
     scaling: Scaling = "equal",
     *,
     rates: Sequence[float] = RATES,
+    seeds: int = 4,
+    most_seeds: int = 16,
+    first_seed: int = 0,
+    resolution: float = 0.03,
+    tolerance: float = 0.1,
+    tools: Tools | None = None,
     store: Store | None = None,
-    **more: Any,
+    workers: Workers | None = None,
+    progress: Progress | None = None,
 ) -> list[FactsCapacity]:
     """How many facts each model holds; subjects, relations, answers and lr of the specs are free.
 
     A seed manages a number of subjects if it reaches the target with one of the learning rates, the
-    largest of which is tried before the others.
-    What it takes more is as for `find_limits`, whose tolerance is in subjects.
+    largest of which is tried before the others. Options of the search are those of `LimitOptions`;
+    resolution and tolerance are in subjects.
     """
     if scaling not in get_args(Scaling):
         known = ", ".join(get_args(Scaling))
         raise SpecError("capacity", f"expected one of {known}, got {scaling!r}")
-    if store is None:
-        with Store() as own:
-            return facts_capacity_many(specs, scaling, rates=rates, store=own, **more)
-    found = find_limits(facts_questions(specs, scaling, rates), store=store, **more)
+    options = LimitOptions(seeds, most_seeds, first_seed, resolution, tolerance)
+    with open_tools(tools, store, workers, progress) as opened:
+        results = find_limits(facts_questions(specs, scaling, rates), "subjects", options, opened)
     return [
         FactsCapacity(
-            spec, scaling, tuple(rates), one.limits, tuple(outcome for made in one.trials.values() for outcome in made)
+            result.end.answer.map(lambda subjects: facts_at(subjects, scaling)),
+            spec,
+            scaling,
+            tuple(rates),
+            result.end,
+            tuple(record for records in result.trials.values() for record in records),
         )
-        for spec, one in zip(specs, found, strict=True)
+        for spec, result in zip(specs, results, strict=True)
     ]

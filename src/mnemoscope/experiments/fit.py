@@ -6,7 +6,7 @@ axes -> settings -> critical_many -> points with intervals -> exponents, and the
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,6 +15,7 @@ from mnemoscope.engine.extras import need
 from mnemoscope.engine.record import finite
 from mnemoscope.experiments.axes import Axis, grid
 from mnemoscope.experiments.critical import Along, Critical, critical_many
+from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.power_law import (
     Beyond,
     Points,
@@ -27,8 +28,11 @@ from mnemoscope.experiments.estimate.power_law import (
     no_law,
     points_of,
 )
+from mnemoscope.experiments.sweep import Workers
+from mnemoscope.experiments.tools import Progress, Tools
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.validators import Measure
+from mnemoscope.store.trials import Store
 from mnemoscope.theory.laws import laws_for
 from mnemoscope.theory.predict import predict
 
@@ -72,46 +76,43 @@ class Scaling:
                 "measure": self.measure,
                 "target": self.target,
                 "log": self.log_of,
-                "exponents": [asdict(one) for one in self.law.exponents],
+                "exponents": [asdict(exponent) for exponent in self.law.exponents],
                 "constant": math.exp(self.law.constant),
                 "scatter": self.law.scatter,
                 "condition": self.law.condition,
                 "predicted": None
                 if self.predicted is None
-                else [{"axis": one.axis, "value": one.value} for one in self.predicted.exponents],
+                else [{"axis": power.axis, "value": power.value} for power in self.predicted.exponents],
                 "leading_order": self.leading,
                 "leading_noise": self.leading_name,
                 "forms": None if self.rivals is None else asdict(self.rivals),
-                "extrapolation": [asdict(one) for one in self.beyond],
+                "extrapolation": [asdict(beyond) for beyond in self.beyond],
                 "points": [
                     {
-                        **self._at(one),
-                        "status": one.status,
-                        self.along: one.estimate,
-                        "low": one.low,
-                        "high": one.high,
-                        "predicted": one.predicted,
-                        "fitted": math.exp(log_value) * _logarithm(one.spec, self.log_of),
-                        "trials": len(one.trials),
+                        **self._at(critical),
+                        **critical.answer.as_dict(self.along),
+                        "predicted": critical.predicted,
+                        "fitted": math.exp(log_value) * _logarithm(critical.spec, self.log_of),
+                        "trials": len(critical.trials),
                     }
-                    for one, log_value in zip(self.found, fitted, strict=True)
+                    for critical, log_value in zip(self.found, fitted, strict=True)
                 ],
                 "left_out": [
-                    {**self._at(one), "status": one.status, "predicted": one.predicted} for one in self.left_out
+                    {**self._at(critical), "status": critical.status, "predicted": critical.predicted}
+                    for critical in self.left_out
                 ],
             }
         )
 
-    def _at(self, one: Critical) -> dict[str, Any]:
-        return {axis: getattr(one.spec, axis) for axis in self.points.axes}
+    def _at(self, critical: Critical) -> dict[str, Any]:
+        return {axis: getattr(critical.spec, axis) for axis in self.points.axes}
 
     def to_frame(self) -> "pandas.DataFrame":
         """The points as a table."""
         need("tables", "pandas")
         import pandas
 
-        told = self.as_dict()
-        return pandas.DataFrame(told["points"])
+        return pandas.DataFrame(self.as_dict()["points"])
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw points and exponents into a file; without one, a matplotlib figure."""
@@ -148,24 +149,46 @@ def fit(
     target: float = 0.5,
     measure: Measure = "accuracy",
     log_of: str | None = None,
-    **search: Any,
+    ranges: Sequence[tuple[int, int | None]] | None = None,
+    tolerance: float = 0.1,
+    most_seeds: int = 32,
+    first_seed: int = 0,
+    use_theory: bool = True,
+    tools: Tools | None = None,
+    store: Store | None = None,
+    workers: Workers | None = None,
+    progress: Progress | None = None,
 ) -> Scaling:
     """Exponents of the critical value of `along` over the grid of `axes`.
 
-    `log_of` names an axis whose logarithm is divided out first. What `search` takes is as for
-    `critical_many`: ranges, tolerance, most_seeds, store, workers, progress. Fewer points with a
-    crossing than the law needs are an answer, too: see `status`.
+    `log_of` names an axis whose logarithm is divided out first; the options from `ranges` on are
+    those of `critical_many`. Fewer points with a crossing than the law needs are an answer, too:
+    see `status`.
     """
-    made = [Axis(name, tuple(values)) for name, values in axes]
-    specs = settings(base, made, along)
-    names = tuple(axis.field for axis in made)
+    fields = [Axis(name, tuple(values)) for name, values in axes]
+    specs = settings(base, fields, along)
+    names = tuple(axis.field for axis in fields)
     needed = len(names) + 2
     if len(specs) < needed:
         raise SpecError("axis", f"expected {needed} points or more, got {len(specs)}")
-    told = critical_many(specs, along, target=target, measure=measure, **search)
-    good = [one for one in told if one.estimate and one.low and one.high]
-    bad = [one for one in told if not (one.estimate and one.low and one.high)]
-    points = _divided(names, good, [(one.estimate, one.low, one.high) for one in good], log_of)
+    criticals = critical_many(
+        specs,
+        along,
+        target=target,
+        measure=measure,
+        ranges=ranges,
+        tolerance=tolerance,
+        most_seeds=most_seeds,
+        first_seed=first_seed,
+        use_theory=use_theory,
+        tools=tools,
+        store=store,
+        workers=workers,
+        progress=progress,
+    )
+    good = [critical for critical in criticals if critical.answer.bounded]
+    bad = [critical for critical in criticals if not critical.answer.bounded]
+    points = _divided(names, good, [critical.answer for critical in good], log_of)
     status: FitStatus = "found"
     if len(good) < needed:
         status = "too-few-points"
@@ -210,36 +233,42 @@ def _logarithm(spec: Retrieval, log_of: str | None) -> float:
     return 1.0 if log_of is None else math.log(getattr(spec, log_of))
 
 
-def _divided(names: tuple[str, ...], found: Sequence[Critical], ends: Sequence[Any], log_of: str | None) -> Points:
-    rows = [[float(getattr(one.spec, name)) for name in names] for one in found]
-    scaled = [
-        tuple(value / _logarithm(one.spec, log_of) for value in three) for one, three in zip(found, ends, strict=True)
-    ]
-    return points_of(names, rows, scaled)  # pyright: ignore[reportArgumentType]
+def _divided(
+    names: tuple[str, ...], criticals: Sequence[Critical], estimates: Sequence[Estimate], log_of: str | None
+) -> Points:
+    rows = [[float(getattr(critical.spec, name)) for name in names] for critical in criticals]
+    logs = [_logarithm(critical.spec, log_of) for critical in criticals]
+    return points_of(
+        names,
+        rows,
+        [estimate.map(lambda end, log=log: end / log) for estimate, log in zip(estimates, logs, strict=True)],
+    )
 
 
-def _predicted(names: tuple[str, ...], found: Sequence[Critical], log_of: str | None) -> PowerLaw | None:
+def _predicted(names: tuple[str, ...], criticals: Sequence[Critical], log_of: str | None) -> PowerLaw | None:
     """The same fit to theory's values at the same points, each with the weight it has there."""
-    ends = []
-    for one in found:
-        if not (one.predicted and one.estimate and one.low and one.high):
+    estimates = []
+    for critical in criticals:
+        if not (critical.predicted and critical.estimate):
             return None
-        scale = one.predicted / one.estimate
-        ends.append((one.predicted, scale * one.low, scale * one.high))
-    return fit_power_law(_divided(names, found, ends, log_of))
+        scale = critical.predicted / critical.estimate
+        scaled = critical.answer.map(lambda end, scale=scale: scale * end)
+        estimates.append(replace(scaled, value=critical.predicted))
+    return fit_power_law(_divided(names, criticals, estimates, log_of))
 
 
-def _leading(found: Sequence[Critical], along: Along, measure: Measure) -> tuple[str, dict[str, float] | None]:
+def _leading(criticals: Sequence[Critical], along: Along, measure: Measure) -> tuple[str, dict[str, float] | None]:
     """The noise that theory says binds at most of the points, and its powers at leading order."""
     if measure == "first_gradient":
         return "first gradient", FIRST_GRADIENT if along == "samples" else None
     regimes = Counter(
-        predict(one.spec.replace(**{along: max(1, round(0.8 * (one.estimate or 1)))})).regime for one in found
+        predict(critical.spec.replace(**{along: max(1, round(0.8 * (critical.estimate or 1)))})).regime
+        for critical in criticals
     )
     name, count = regimes.most_common(1)[0]
-    spec = found[0].spec
+    spec = criticals[0].spec
     known = {law.name: law for law in laws_for(spec.trigger, 1 if spec.width else None)}
-    if 2 * count <= len(found) or name not in known:
+    if 2 * count <= len(criticals) or name not in known:
         return "mixed", None
     powers = known[name].critical(along)
     return name, None if powers is None else {str(axis): power for axis, power in powers.items()}

@@ -27,7 +27,7 @@ from mnemoscope.experiments.cost import (
 )
 from mnemoscope.experiments.critical import Along, guess_from_theory
 from mnemoscope.experiments.estimate.limits import search_limits
-from mnemoscope.experiments.estimate.search import FEW_SEEDS, NARROW, Place
+from mnemoscope.experiments.estimate.search import FEW_SEEDS, NARROW, Place, drive
 from mnemoscope.spec import Flow, Retrieval
 from mnemoscope.spec.validators import Measure
 
@@ -66,10 +66,10 @@ def jobs_ahead(jobs: Sequence[AnyJob], *, all_of_them: bool = False, usual: floa
     needed."""
 
     def ahead(left: Sequence[AnyJob] | None, platform: str) -> Forecast:
-        told = of_jobs(jobs if left is None or all_of_them else left, platform)
+        forecast = of_jobs(jobs if left is None or all_of_them else left, platform)
         if not all_of_them:
-            return told
-        return Forecast(usual * told.usual, told.most, f"at most {told.what}")
+            return forecast
+        return Forecast(usual * forecast.usual, forecast.most, f"at most {forecast.what}")
 
     return ahead
 
@@ -125,8 +125,10 @@ def of_open_crossings(specs: Sequence[Retrieval], seeds: int, platform: str) -> 
     for spec in specs:
         guess = int(guess_from_theory(spec, "samples", 0.5, "accuracy") or spec.vocab)
         ranges.append((max(1, guess // 2), 4 * guess))
-    told = of_crossings(specs, "samples", ranges, target=0.5, measure="accuracy", most_seeds=seeds, platform=platform)
-    return Forecast(told.usual, told.usual, counted(len(specs), "search"))
+    forecast = of_crossings(
+        specs, "samples", ranges, target=0.5, measure="accuracy", most_seeds=seeds, platform=platform
+    )
+    return Forecast(forecast.usual, forecast.usual, counted(len(specs), "search"))
 
 
 def of_open_decoding(specs: Sequence[Retrieval], seeds: int, platform: str) -> Forecast:
@@ -185,10 +187,7 @@ def of_crossings(
 
 def _several(spec: Retrieval, axis: Along, places: Sequence[tuple[int, int]]) -> list[Job]:
     """So many trials at each of the places."""
-    made: list[Job] = []
-    for value, count in places:
-        made += [(spec.replace(**{axis: value}), 0)] * count
-    return made
+    return [(spec.replace(**{axis: value}), 0) for value, count in places for _ in range(count)]
 
 
 def of_limits(
@@ -200,48 +199,48 @@ def of_limits(
     """
     how = {"resolution": resolution, "tolerance": tolerance}
     usual, most, trials = 0.0, 0.0, 0
-    for one in questions:
-        asked = _asked(one, one.usual, seeds, seeds, spread=0.0, **how)
-        usual += _limit_seconds(one, asked, one.usual, platform, early=True)
+    for question in questions:
+        asked = _asked(question, question.usual, seeds, seeds, spread=0.0, **how)
+        usual += _limit_seconds(question, asked, question.usual, platform, early=True)
         # Seeds that lie so far apart that no number of them is enough.
-        asked = _asked(one, one.most, seeds, most_seeds, spread=1.0 + tolerance, **how)
-        most += _limit_seconds(one, asked, one.most, platform, early=False)
-        trials += sum(len(one.tries(value)) for value, _ in asked)
+        asked = _asked(question, question.most, seeds, most_seeds, spread=1.0 + tolerance, **how)
+        most += _limit_seconds(question, asked, question.most, platform, early=False)
+        trials += sum(len(question.tries(value)) for value, _ in asked)
     searches = "a search" if len(questions) == 1 else counted(len(questions), "search")
-    steps = max((most_steps(spec) for one in questions for spec in one.tries(2)), default=0)
+    steps = max((most_steps(spec) for question in questions for spec in question.tries(2)), default=0)
     noun = "training" if steps else "trial"
     what = f"{searches} of at most {counted(trials, noun)}" + " in all" * (len(questions) > 1)
     return Forecast(min(usual, most), most, what + (f" of up to {steps:,} steps" if steps else ""))
 
 
 def _asked(
-    one: Question, limit: float, seeds: int, most_seeds: int, *, spread: float, resolution: float, tolerance: float
+    question: Question, limit: float, seeds: int, most_seeds: int, *, spread: float, resolution: float, tolerance: float
 ) -> list[Place]:
     """The places that a search asks for where every second seed's limit is `spread` below."""
     search = search_limits(
-        one.guess,
-        ends=one.ends,
+        question.guess,
+        ends=question.ends,
         resolution=resolution,
         tolerance=tolerance if spread else 1e9,
         seeds_at_first=seeds,
         most_seeds=most_seeds,
     )
     asked: list[Place] = []
-    wanted = next(search)
-    while True:
-        asked += wanted
-        try:
-            wanted = search.send({(value, seed): value <= limit / (1 + spread * (seed % 2)) for value, seed in wanted})
-        except StopIteration:
-            return asked
+
+    def answer(places: list[Place]) -> dict[Place, bool]:
+        asked.extend(places)
+        return {(value, seed): value <= limit / (1 + spread * (seed % 2)) for value, seed in places}
+
+    drive(search, answer)
+    return asked
 
 
-def _limit_seconds(one: Question, asked: Sequence[Place], limit: float, platform: str, *, early: bool) -> float:
+def _limit_seconds(question: Question, asked: Sequence[Place], limit: float, platform: str, *, early: bool) -> float:
     """Where a seed manages, one trial is enough; where not, all that may be tried are."""
     total = 0.0
     programs: list[AnyJob] = []
     for value, seed in asked:
-        tries = one.tries(value)
+        tries = question.tries(value)
         met = value <= limit
         part = tries[:1] if met and early else tries
         jobs = [(spec, seed) for spec in part]

@@ -7,7 +7,7 @@ it comes out as it would from the whole grid.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import pairwise
@@ -20,7 +20,8 @@ from mnemoscope.engine.extras import need
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.axes import NAMED, Axis, grid
 from mnemoscope.experiments.critical import RISING
-from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
+from mnemoscope.experiments.sweep import Workers, sweep
+from mnemoscope.experiments.tools import Progress, Tools, open_tools
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.predict import predict
@@ -118,10 +119,8 @@ def crossing_in_column(values: Sequence[float], column: Sequence[float] | np.nda
 class Measured:
     """The cells of a diagram and their trials so far."""
 
-    def __init__(
-        self, specs: list[list[Retrieval]], store: Store, workers: Workers, report: Callable[[Tally], None] | None
-    ) -> None:
-        self.specs, self.store, self.workers, self.report = specs, store, workers, report
+    def __init__(self, specs: list[list[Retrieval]], tools: Tools) -> None:
+        self.specs, self.tools = specs, tools
         self.trials: dict[tuple[int, int, int], Trial] = {}
         self.failed = 0
 
@@ -129,20 +128,21 @@ class Measured:
         """See to it that these cells (row, column) have their first seeds."""
         wanted = [(r, c, s) for r, c in cells for s in range(seeds) if (r, c, s) not in self.trials]
         jobs = [(self.specs[r][c], seed) for r, c, seed in wanted]
-        self.failed += sweep(jobs, self.store, self.workers, self.report).failed
+        tools = self.tools
+        self.failed += sweep(jobs, tools.store, tools.workers, tools.report("trials")).failed
         for (r, c, seed), (spec, _) in zip(wanted, jobs, strict=True):
-            trial = self.store.get(spec, seed)
+            trial = tools.store.get(spec, seed)
             if trial is not None:
                 self.trials[r, c, seed] = trial
 
     def mean(self, row: int, column: int) -> float:
         """Mean accuracy of a cell over what was run, NaN if nothing was."""
-        found = [
+        accuracies = [
             trial.accuracy
             for (r, c, _), trial in self.trials.items()
             if (r, c) == (row, column) and trial.accuracy is not None
         ]
-        return math.fsum(found) / len(found) if found else math.nan
+        return math.fsum(accuracies) / len(accuracies) if accuracies else math.nan
 
 
 def phase_diagram(
@@ -153,31 +153,27 @@ def phase_diagram(
     seeds: int = 8,
     target: float = 0.5,
     adaptive: bool = False,
+    tools: Tools | None = None,
     store: Store | None = None,
     workers: Workers | None = None,
-    progress: Callable[[Tally], None] | None = None,
+    progress: Progress | None = None,
 ) -> PhaseDiagram:
     """Measure and predict accuracy over two axes, such as `("dim", [32, 48, 64])`.
 
     `base` is a spec, or as much of one as the axes leave open. Trials are kept in `store`, the
-    user's own by default.
+    user's own by default; `tools` stand for store, workers and progress in one.
     """
-    if store is None:
-        with Store() as own:
-            return phase_diagram(
-                base, x, y, seeds=seeds, target=target, adaptive=adaptive, store=own, workers=workers, progress=progress
-            )
-    workers = workers or ThisProcess()
     plain = predicted_diagram(base, x, y, target=target)
     x, y, predicted = plain.x, plain.y, plain.predicted
+    if adaptive and y.field not in (*RISING, "length", "vocab"):
+        raise SpecError("y", f"expected an axis with an order to search along, got {y.field}")
     rows, columns = predicted.shape
-    measured = Measured(_specs(base, x, y), store, workers, progress)
-    if adaptive:
-        if y.field not in (*RISING, "length", "vocab"):
-            raise SpecError("y", f"expected an axis with an order to search along, got {y.field}")
-        _follow(measured, predicted, seeds, target, rising=y.field in RISING)
-    else:
-        measured.run([(r, c) for r in range(rows) for c in range(columns)], seeds)
+    with open_tools(tools, store, workers, progress) as opened:
+        measured = Measured(_specs(base, x, y), opened)
+        if adaptive:
+            _follow(measured, predicted, seeds, target, rising=y.field in RISING)
+        else:
+            measured.run([(r, c) for r in range(rows) for c in range(columns)], seeds)
     counts = np.zeros((rows, columns))
     for r, c, _ in measured.trials:
         counts[r, c] += 1
@@ -195,15 +191,15 @@ def predicted_diagram(
 ) -> PhaseDiagram:
     """Theory's diagram alone: nothing is run, and nothing is kept."""
     x, y = ordered("x", x), ordered("y", y)
-    told = [[predict(spec) for spec in row] for row in _specs(base, x, y)]
-    predicted = np.array([[math.nan if p.accuracy is None else p.accuracy for p in r] for r in told])
+    predictions = [[predict(spec) for spec in row] for row in _specs(base, x, y)]
+    predicted = np.array([[math.nan if p.accuracy is None else p.accuracy for p in r] for r in predictions])
     return PhaseDiagram(
         x=x,
         y=y,
         target=target,
         accuracy=np.full_like(predicted, math.nan),
         predicted=predicted,
-        regimes=[[p.regime for p in row] for row in told],
+        regimes=[[p.regime for p in row] for row in predictions],
         seeds=np.zeros_like(predicted),
         failed=0,
     )

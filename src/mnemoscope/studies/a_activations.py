@@ -4,7 +4,7 @@ from typing import Any
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
-from mnemoscope.studies.seed_means import difference, draw_bars, run_settings, show, told
+from mnemoscope.studies.seed_means import difference, draw_bars, mean_over_seeds, run_settings, show
 
 BASE: dict[Size, Retrieval] = {
     "quick": Retrieval(vocab=128, dim=16, length=8, samples=4000),
@@ -21,8 +21,10 @@ def measure(size: Size, bench: Bench) -> Numbers:
     specs = [base, *(base.replace(width=WIDTH[size], activation=name) for name in ACTIVATIONS)]
     bare, *wide = run_settings(bench, specs, SEEDS[size])
     return {
-        "bare": told([one.accuracy for one in bare]),
-        "wide": {name: told([one.accuracy for one in some]) for name, some in zip(ACTIVATIONS, wide, strict=True)},
+        "bare": mean_over_seeds([one.accuracy for one in bare]),
+        "wide": {
+            name: mean_over_seeds([one.accuracy for one in some]) for name, some in zip(ACTIVATIONS, wide, strict=True)
+        },
         "gains": {name: difference(some, bare) for name, some in zip(ACTIVATIONS, wide, strict=True)},
         "dim": base.dim,
         "vocab": base.vocab,

@@ -16,11 +16,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.power_law import compare_forms, fit_power_law, points_of
 from mnemoscope.experiments.estimate.threshold import find_crossing
 from mnemoscope.experiments.noisy_decoding import NAMES, allowed_share, name_labels
 from mnemoscope.spec import LETTERS, Retrieval
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study, alone
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.theory.bound import noisy_samples
 from mnemoscope.ui.figures.canvas import plain_log_ticks
@@ -90,12 +91,11 @@ def _crossings(places: Sequence[Numbers]) -> Numbers:
         ]
         shares = [sum(place["shares"][name]) / len(place["shares"][name]) for place in places]
         if min(shares) < HALF < max(shares):
-            values, seeds, told = zip(*trials, strict=True)
-            crossing = find_crossing(values, seeds, told, HALF)
-            if crossing.low > 0 and math.isfinite(crossing.high):
-                found[name] = {"samples": crossing.estimate, "low": crossing.low, "high": crossing.high}
-    best = min(found.values(), key=lambda one: one["samples"]) if found else None
-    return {"decoders": found, **(best or {"samples": None, "low": None, "high": None})}
+            crossing = find_crossing(*zip(*trials, strict=True), target=HALF)
+            if crossing.bounded:
+                found[name] = crossing.ends("samples")
+    best = min(found.values(), key=lambda crossing: crossing["samples"], default=Estimate("unresolved").ends("samples"))
+    return {"decoders": found, **best}
 
 
 def broken(place: Numbers) -> bool:
@@ -122,8 +122,8 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
         return Judgement(f"{said}; {len(points)} critical N found", "refuted" if above else "inconclusive")
     ratios = [point["samples"] / point["bound"] for point in points]
     axes = [name for name in by if len({point[name] for point in points}) > 1]
-    ends = [(point["samples"], point["low"], point["high"]) for point in points]
-    grid = points_of(axes, [[point[name] for name in axes] for point in points], ends)
+    estimates = [Estimate.read(point, "samples") for point in points]
+    grid = points_of(axes, [[point[name] for name in axes] for point in points], estimates)
     forms, law = compare_forms(grid), fit_power_law(grid)
     powers = " ".join(f"{LETTERS[one.axis]}^{one.value:.2f} [{one.low:.2f}, {one.high:.2f}]" for one in law.exponents)
     nearest = max(sum(shares) / len(shares) / row["allowed"] for row in written for shares in row["shares"].values())
@@ -139,9 +139,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(said, "supported" if multiplied and max(ratios) <= BINDS else "inconclusive")
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """Of one base seed."""
-    return judge_all([numbers])
+judge = alone(judge_all)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

@@ -4,10 +4,7 @@ Paper A states a multiplicative lower bound for whoever sees the first gradient;
 ours.
 """
 
-from typing import Any
-
-from mnemoscope.studies.base import Earlier, Numbers, Study
-from mnemoscope.studies.exponents import draw_exponents
+from mnemoscope.studies.base import Earlier, Study
 from mnemoscope.studies.law_studies import ClaimedLaw, Grid
 
 # The share of tokens that the matched filter names from the first gradient alone. d^2 / V is large,
@@ -33,11 +30,6 @@ LAW = ClaimedLaw(
 )
 
 
-def draw(numbers: Numbers, figure: Any) -> None:
-    """Critical N beside theory's, and the powers."""
-    draw_exponents(numbers, figure, LAW.claimed)
-
-
 STUDY = Study(
     id="a-first-gradient",
     revision=2,
@@ -50,7 +42,7 @@ STUDY = Study(
     measure=LAW.measure,
     judge=LAW.judge,
     judge_all=LAW.judge_all,
-    draw=draw,
+    draw=LAW.draw,
     power=LAW.power,
     history=(
         Earlier(

@@ -5,7 +5,7 @@ from typing import Any
 
 from mnemoscope.experiments.estimate.intervals import wilson
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study, alone
 from mnemoscope.studies.seed_means import run_settings
 
 # Where some seeds lock and others do not.
@@ -75,9 +75,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(measured, "supported" if all(below) else "inconclusive")
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """Of one base seed."""
-    return judge_all([numbers])
+judge = alone(judge_all)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

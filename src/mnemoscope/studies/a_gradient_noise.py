@@ -17,7 +17,7 @@ from scipy.special import stdtrit
 
 from mnemoscope.experiments.noise_terms import measure_terms
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, alone
 from mnemoscope.studies.boxes import judge_powers, say_rule
 from mnemoscope.studies.drawn_grids import Place, as_theory, draw_grid, pure_power, say_draw
 from mnemoscope.studies.expected_scatter import Expected
@@ -108,11 +108,6 @@ def largest_share() -> dict[str, float]:
     return found
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """One base seed alone."""
-    return judge_all([numbers])
-
-
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
     """All base seeds in one fit."""
     fitted = fit_pooled(bases, "noise")
@@ -125,6 +120,9 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
             f"d = {most['dim']}, L = {most['length']}, N = {most['samples']:,})"
         )
     return Judgement(measured, judge_powers(fitted["exponents"], CLAIMED, HALF))
+
+
+judge = alone(judge_all)
 
 
 def power(size: Size) -> Power:

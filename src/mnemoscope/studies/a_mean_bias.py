@@ -3,10 +3,7 @@
 Paper A names the mean bias as one of its noise terms; the powers are ours.
 """
 
-from typing import Any
-
-from mnemoscope.studies.base import Earlier, Numbers, Study
-from mnemoscope.studies.exponents import draw_exponents
+from mnemoscope.studies.base import Earlier, Study
 from mnemoscope.studies.law_studies import ClaimedLaw, Grid
 
 LAW = ClaimedLaw(
@@ -17,11 +14,6 @@ LAW = ClaimedLaw(
     },
     "attention_accuracy",
 )
-
-
-def draw(numbers: Numbers, figure: Any) -> None:
-    """Critical N beside theory's, and the powers."""
-    draw_exponents(numbers, figure, LAW.claimed)
 
 
 STUDY = Study(
@@ -35,7 +27,7 @@ STUDY = Study(
     measure=LAW.measure,
     judge=LAW.judge,
     judge_all=LAW.judge_all,
-    draw=draw,
+    draw=LAW.draw,
     power=LAW.power,
     history=(
         Earlier(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mnemoscope.spec import LETTERS, Retrieval
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study, alone
 from mnemoscope.studies.seed_means import draw_curve, run_settings, spread
 
 BASE: dict[Size, Retrieval] = {
@@ -110,9 +110,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement("; ".join(parts), verdict)
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """Of one base seed."""
-    return judge_all([numbers])
+judge = alone(judge_all)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

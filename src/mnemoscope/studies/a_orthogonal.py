@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study, alone
 from mnemoscope.studies.exponents import critical_points
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.ui.figures.canvas import plain_log_ticks
@@ -86,9 +86,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(said, "supported" if decoupled and overestimated else "inconclusive")
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """Of one base seed."""
-    return judge_all([numbers])
+judge = alone(judge_all)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

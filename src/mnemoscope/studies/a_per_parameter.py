@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.power_law import Exponent, fit_power_law, points_of
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, alone
 from mnemoscope.studies.critical_dims import critical_dims, draw_dims, say_drawn
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.studies.power import rehearse
@@ -50,8 +51,8 @@ def fit_power(bases: Sequence[Numbers]) -> tuple[list[Numbers], Exponent | None]
     points = pool_points([numbers["points"] for numbers in bases], ("vocab",), "dim")
     if len(points) < 4:
         return points, None
-    ends = [(point["dim"], point["low"], point["high"]) for point in points]
-    law = fit_power_law(points_of(["vocab"], [[point["vocab"]] for point in points], ends))
+    estimates = [Estimate.read(point, "dim") for point in points]
+    law = fit_power_law(points_of(["vocab"], [[point["vocab"]] for point in points], estimates))
     return points, law.exponents[0]
 
 
@@ -69,9 +70,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(said, "refuted" if 2 * power.high < 1 else "inconclusive")
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """Of one base seed."""
-    return judge_all([numbers])
+judge = alone(judge_all)
 
 
 def power(size: Size) -> Power:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study, agreed
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study, all_agree, alone
 from mnemoscope.studies.seed_means import draw_bars, run_settings, spread
 from mnemoscope.theory.predict import predict
 
@@ -103,13 +103,10 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
             f"{attention:.3f}; {gains}; {NAMES[right]} ahead by {ahead['mean']:+.3f} "
             f"[{ahead['low']:+.3f}, {ahead['high']:+.3f}]"
         )
-    verdict = "refuted" if "refuted" in verdicts else agreed(verdicts)
-    return Judgement("; ".join(parts), verdict)
+    return Judgement("; ".join(parts), all_agree(verdicts))
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """Of one base seed."""
-    return judge_all([numbers])
+judge = alone(judge_all)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study, alone
 from mnemoscope.studies.exponents import critical_points
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.theory.critical import critical_value
@@ -54,9 +54,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(said, "supported" if whole and all(inside) else "inconclusive")
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """Of one base seed."""
-    return judge_all([numbers])
+judge = alone(judge_all)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

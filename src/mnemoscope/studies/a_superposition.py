@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study, alone
 from mnemoscope.studies.seed_means import draw_curve, run_settings, spread
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
@@ -64,9 +64,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(said, "refuted" if below else "inconclusive")
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """Of one base seed."""
-    return judge_all([numbers])
+judge = alone(judge_all)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

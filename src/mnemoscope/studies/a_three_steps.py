@@ -4,7 +4,7 @@ from typing import Any
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
-from mnemoscope.studies.seed_means import draw_bars, run_settings, show, told
+from mnemoscope.studies.seed_means import draw_bars, mean_over_seeds, run_settings, show
 
 SETTING: dict[Size, Retrieval] = {
     "quick": Retrieval(vocab=256, dim=96, length=16, samples=8000),
@@ -18,7 +18,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
     spec = SETTING[size]
     (trials,) = run_settings(bench, [spec], SEEDS[size])
     names = [step.name for step in trials[0].steps]
-    steps = {name: told([one.steps[at].accuracy for one in trials]) for at, name in enumerate(names)}
+    steps = {name: mean_over_seeds([one.steps[at].accuracy for one in trials]) for at, name in enumerate(names)}
     return {"steps": steps, "chance": 1 / spec.vocab, "vocab": spec.vocab, "dim": spec.dim}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from mnemoscope.engine.interrupts import stop_if_asked
 from mnemoscope.experiments.alignment import trigger_cosine
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study, alone
 from mnemoscope.studies.seed_means import draw_curve, show, spread
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
@@ -48,17 +48,15 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(said, "supported" if aligned else "inconclusive")
 
 
+judge = alone(judge_all)
+
+
 def pool(bases: Sequence[Numbers]) -> list[Numbers]:
     """The mean over the seeds of all bases, at every N."""
     return [
         {"samples": rows[0]["samples"], "cosine": spread([cosine for row in rows for cosine in row["cosines"]])}
         for rows in zip(*(numbers["rows"] for numbers in bases), strict=True)
     ]
-
-
-def judge(numbers: Numbers) -> Judgement:
-    """Of one base seed."""
-    return judge_all([numbers])
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

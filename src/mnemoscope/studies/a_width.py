@@ -9,7 +9,7 @@ import numpy as np
 
 from mnemoscope.experiments.critical import critical_many
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, alone
 from mnemoscope.studies.boxes import judge_powers, say_rule
 from mnemoscope.studies.drawn_grids import Place, as_theory, draw_grid, pure_power, say_draw
 from mnemoscope.studies.expected_scatter import STEP, scatter_of
@@ -65,7 +65,7 @@ def specs(size: Size) -> list[Retrieval]:
 
 def measure(size: Size, bench: Bench) -> Numbers:
     """The width at which half of the labels are named, over V and d."""
-    found = critical_many(
+    criticals = critical_many(
         specs(size),
         "width",
         ranges=[GRIDS[size].widths] * len(specs(size)),
@@ -73,19 +73,16 @@ def measure(size: Size, bench: Bench) -> Numbers:
         tolerance=TOLERANCE,
         most_seeds=SEEDS,
         first_seed=bench.seed,
-        **bench.tools,
+        tools=bench.tools,
     )
     points = [
         {
-            "vocab": place.spec.vocab,
-            "dim": place.spec.dim,
-            "width": place.estimate,
-            "low": place.low,
-            "high": place.high,
-            "status": place.status,
-            "predicted": theory(place.spec),
+            "vocab": critical.spec.vocab,
+            "dim": critical.spec.dim,
+            **critical.answer.as_dict("width"),
+            "predicted": theory(critical.spec),
         }
-        for place in found
+        for critical in criticals
     ]
     return {"exponents": [{"axis": axis} for axis in AXES], "log_of": None, "points": points}
 
@@ -99,11 +96,6 @@ def theory(spec: Retrieval) -> int | None:
     return first_that(reaches, 8, 2**16)
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """One base seed alone."""
-    return judge_all([numbers])
-
-
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
     """All base seeds in one fit."""
     fitted = fit_pooled(bases, "width")
@@ -113,6 +105,9 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     ]
     measured = f"{say_exponents(fitted, 'critical m')}; m d / V is {', '.join(products)}"
     return Judgement(measured, judge_powers(fitted["exponents"], CLAIMED, HALF))
+
+
+judge = alone(judge_all)
 
 
 def power(size: Size) -> Power:

@@ -8,7 +8,7 @@ import numpy as np
 
 from mnemoscope.experiments.quantised import bits_of_map, most_items, recall_by_bits
 from mnemoscope.spec import Memory
-from mnemoscope.studies.base import BASES, Bench, Earlier, Judgement, Numbers, Power, Size, Study, within
+from mnemoscope.studies.base import BASES, Bench, Earlier, Judgement, Numbers, Power, Size, Study, alone, within
 from mnemoscope.studies.power import rehearse
 from mnemoscope.studies.scaling_fit import fit_growth
 from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits
@@ -76,6 +76,9 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     return Judgement(said, within(fit["low"], fit["high"], LEAST, MOST))
 
 
+judge = alone(judge_all)
+
+
 def _in_bits(point: dict[str, Any]) -> dict[str, Any]:
     return {**point, **{key: bits_of_map(point[key]) for key in ("stored", "low", "high")}}
 
@@ -91,11 +94,6 @@ def _enough_bits(points: Sequence[dict[str, Any]], method: str) -> str:
     enough = min(bits for bits, stored in by_bits.items() if stored >= most / 1.1)
     row = ", ".join(f"{stored:.0f} at {bits}" for bits, stored in sorted(by_bits.items()))
     return f"{NAMES[method]}, d = {dim}, N by bits {row}: {enough} are enough"
-
-
-def judge(numbers: Numbers) -> Judgement:
-    """One base seed alone."""
-    return judge_all([numbers])
 
 
 def power(size: Size) -> Power:

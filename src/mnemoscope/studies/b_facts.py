@@ -7,7 +7,7 @@ import numpy as np
 
 from mnemoscope.experiments.facts import FactsCapacity, facts_capacity_many
 from mnemoscope.spec import Facts
-from mnemoscope.studies.base import BASES, Bench, Earlier, Judgement, Numbers, Power, Size, Study, within
+from mnemoscope.studies.base import BASES, Bench, Earlier, Judgement, Numbers, Power, Size, Study, alone, within
 from mnemoscope.studies.power import rehearse
 from mnemoscope.studies.scaling_fit import draw_points, fit_growth, say_growth, scale_axes
 from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits
@@ -58,23 +58,23 @@ def _model(size: Size, d: int, span: int) -> Facts:
     )
 
 
-def _point(size: Size, one: FactsCapacity) -> dict[str, Any]:
-    reached = [trial.metrics["steps"] or 0 for trial in one.trials if trial.status == "ok"]
+def _point(size: Size, capacity: FactsCapacity) -> dict[str, Any]:
+    reached = [trial.metrics["steps"] or 0 for trial in capacity.trials if trial.status == "ok"]
     return limit_point(
-        [one.facts(subjects) for subjects in one.limits.each],
+        [capacity.facts(subjects) for subjects in capacity.limits.each],
         (1 + RESOLUTION[size]) ** 2 - 1,
-        dim=one.spec.dim,
-        width=one.spec.width,
-        heads=one.spec.heads,
-        head_dim=one.spec.head_dim,
-        size=one.spec.parameters,
+        dim=capacity.spec.dim,
+        width=capacity.spec.width,
+        heads=capacity.spec.heads,
+        head_dim=capacity.spec.head_dim,
+        size=capacity.spec.parameters,
         steps=max(reached, default=None),
     )
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
     """How many facts each size learns to 0.99, S = R and eight answers a relation."""
-    found = facts_capacity_many(
+    capacities = facts_capacity_many(
         [_model(size, d, alpha * d) for d, alpha in SIZES[size]],
         "equal",
         rates=RATES[size],
@@ -82,9 +82,9 @@ def measure(size: Size, bench: Bench) -> Numbers:
         most_seeds=SEEDS[size],
         first_seed=bench.seed,
         resolution=RESOLUTION[size],
-        **bench.tools,
+        tools=bench.tools,
     )
-    return {"points": [_point(size, one) for one in found]}
+    return {"points": [_point(size, capacity) for capacity in capacities]}
 
 
 def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
@@ -105,9 +105,7 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     return Judgement(said, verdict)
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """One base seed alone."""
-    return judge_all([numbers])
+judge = alone(judge_all)
 
 
 def power(size: Size) -> Power:

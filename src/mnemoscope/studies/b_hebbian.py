@@ -10,8 +10,8 @@ from scipy.stats import t as student
 
 from mnemoscope.experiments.capacity import capacity_many
 from mnemoscope.spec import Memory
-from mnemoscope.studies.base import BASES, Bench, Judgement, Numbers, Power, Size, Study, within
-from mnemoscope.studies.power import rehearse
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, alone, within
+from mnemoscope.studies.power import base_by_base, rehearse
 from mnemoscope.studies.scaling_fit import draw_points, scale_axes
 from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits
 from mnemoscope.theory.associative import HEBBIAN_ALL, hebbian_constant, items_by_law
@@ -42,7 +42,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
             seeds=seeds,
             most_seeds=seeds,
             first_seed=bench.seed,
-            **bench.tools,
+            tools=bench.tools,
         )
         points += [
             limit_point(one.limits.each, RESOLUTION, dim=one.spec.dim, size=one.spec.dim**2) for one in found.points
@@ -104,9 +104,7 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     return Judgement(said, within(end["low"], end["high"], HEBBIAN_ALL - REACH, HEBBIAN_ALL + REACH))
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """One base seed alone."""
-    return judge_all([numbers])
+judge = alone(judge_all)
 
 
 def items_at(dim: int, constant: float, slope: float = 0.0) -> float:
@@ -123,15 +121,15 @@ def power(size: Size) -> Power:
 
     def drawn(constant: float) -> Any:
         items = {d: items_at(d, constant) for d in DIMS[size]}
-        return lambda rng: [
-            {
+        return base_by_base(
+            size,
+            lambda rng: {
                 "points": [
                     limit_point(draw_limits(rng, items[d], SCATTER, seeds_at(size, d)), 0.0, dim=d, size=d * d)
                     for d in DIMS[size]
                 ]
-            }
-            for _ in range(BASES[size])
-        ]
+            },
+        )
 
     return rehearse(
         judge_all,

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.spec import Memory
-from mnemoscope.studies.base import BASES, Bench, Earlier, Judgement, Numbers, Power, Size, Study
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, alone
 from mnemoscope.studies.log_forms import LOGS, compare_logs, judge_logs, log_name, power_of, say_logs
-from mnemoscope.studies.power import rehearse
+from mnemoscope.studies.power import base_by_base, rehearse
 from mnemoscope.studies.scaling_fit import draw_points, scale_axes
 from mnemoscope.studies.step_limit import drawn_limits, measure_limits, pool_steps, say_steps
 from mnemoscope.theory.associative import GUIDE_LINEAR, items_by_law
@@ -44,9 +44,7 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     return Judgement(said, judge_logs(fit, forms, LEAST, MOST, ahead=True))
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """One base seed alone."""
-    return judge_all([numbers])
+judge = alone(judge_all)
 
 
 def power(size: Size) -> Power:
@@ -54,14 +52,14 @@ def power(size: Size) -> Power:
 
     def drawn(law: Any) -> Any:
         items = {d: law(d) for d in DIMS[size]}
-        return lambda rng: [
-            {
+        return base_by_base(
+            size,
+            lambda rng: {
                 "trained": [
                     drawn_limits(rng, items[d], SCATTER, SEEDS[size], dim=d, width=0, size=d * d) for d in DIMS[size]
                 ]
-            }
-            for _ in range(BASES[size])
-        ]
+            },
+        )
 
     middle = items_with_logs(32.0**2 / 0.5, 1.5)
     return rehearse(

@@ -9,7 +9,19 @@ import numpy as np
 from mnemoscope.experiments.capacity import capacity_many
 from mnemoscope.experiments.estimate.power_law import Points, fit_power_law
 from mnemoscope.spec import Memory
-from mnemoscope.studies.base import BASES, Bench, Judgement, Numbers, Power, Size, Study, Verdict, agreed, within
+from mnemoscope.studies.base import (
+    BASES,
+    Bench,
+    Judgement,
+    Numbers,
+    Power,
+    Size,
+    Study,
+    Verdict,
+    all_agree,
+    alone,
+    within,
+)
 from mnemoscope.studies.power import rehearse
 from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits
 from mnemoscope.theory.associative import items_by_law
@@ -38,7 +50,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
         seeds=SEEDS[size],
         most_seeds=SEEDS[size],
         first_seed=bench.seed,
-        **bench.tools,
+        tools=bench.tools,
     )
     return {
         "points": [
@@ -76,14 +88,10 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     ]
     said = f"N ln N grows as {grows}; m d over it {min(each):.1f} to {max(each):.1f}"
     verdicts: list[Verdict] = [within(one["low"], one["high"], 1 - REACH, 1 + REACH) for one in powers]
-    if "refuted" in verdicts:
-        return Judgement(said, "refuted")
-    return Judgement(said, agreed(verdicts))
+    return Judgement(said, all_agree(verdicts))
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """One base seed alone."""
-    return judge_all([numbers])
+judge = alone(judge_all)
 
 
 def power(size: Size) -> Power:

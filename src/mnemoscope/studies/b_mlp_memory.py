@@ -17,6 +17,7 @@ from mnemoscope.studies.base import (
     Study,
     Verdict,
     agreed,
+    alone,
     within,
 )
 from mnemoscope.studies.log_forms import compare_logs, judge_logs, power_of, say_logs
@@ -80,9 +81,7 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     )
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """One base seed alone."""
-    return judge_all([numbers])
+judge = alone(judge_all)
 
 
 def power(size: Size) -> Power:

@@ -10,7 +10,19 @@ from mnemoscope.engine.device import find_device, numerics
 from mnemoscope.experiments.dynamics import dynamics
 from mnemoscope.experiments.estimate.power_law import Points, fit_power_law
 from mnemoscope.spec import Flow
-from mnemoscope.studies.base import BASES, Bench, Judgement, Numbers, Power, Size, Study, Verdict, agreed, within
+from mnemoscope.studies.base import (
+    BASES,
+    Bench,
+    Judgement,
+    Numbers,
+    Power,
+    Size,
+    Study,
+    Verdict,
+    all_agree,
+    alone,
+    within,
+)
 from mnemoscope.studies.power import rehearse
 from mnemoscope.theory.plateau import plateau_length, subject_time
 from mnemoscope.ui.figures.canvas import plain_log_ticks, ticks_at
@@ -100,14 +112,10 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     verdicts: list[Verdict] = [
         within(p["low"], p["high"], CLAIMED[p["axis"]] - REACH, CLAIMED[p["axis"]] + REACH) for p in powers
     ]
-    if "refuted" in verdicts:
-        return Judgement(said, "refuted")
-    return Judgement(said, agreed(verdicts))
+    return Judgement(said, all_agree(verdicts))
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """One base seed alone."""
-    return judge_all([numbers])
+judge = alone(judge_all)
 
 
 def power(size: Size) -> Power:

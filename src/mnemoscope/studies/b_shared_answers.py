@@ -8,8 +8,8 @@ import numpy as np
 from mnemoscope.experiments.capacity import capacity_many
 from mnemoscope.experiments.logit_noise import expected_variance, own_variances
 from mnemoscope.spec import Memory
-from mnemoscope.studies.base import BASES, Bench, Judgement, Numbers, Power, Size, Study, within
-from mnemoscope.studies.power import rehearse
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, Verdict, all_agree, alone, within
+from mnemoscope.studies.power import base_by_base, rehearse
 from mnemoscope.studies.scaling_fit import draw_points, fit_growth
 from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits
 from mnemoscope.studies.seed_means import spread
@@ -40,7 +40,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
         seeds=SEEDS[size],
         most_seeds=SEEDS[size],
         first_seed=bench.seed,
-        **bench.tools,
+        tools=bench.tools,
     )
     points = [limit_point(one.limits.each, RESOLUTION, dim=one.spec.dim, size=one.spec.dim) for one in found.points]
     dim, seeds = DIMS[size][1], range(bench.seed, bench.seed + 4 * SEEDS[size])
@@ -69,33 +69,27 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
         f"{min(ratio['mean'] for ratio in ratios):.2f} to "
         f"{max(ratio['mean'] for ratio in ratios):.2f} times (same - 1)/d + other/d²"
     )
-    verdicts = {within(fit["low"], fit["high"], LEAST, MOST)} | {
-        within(ratio["low"], ratio["high"], 1 - OFF, 1 + OFF) for ratio in ratios
-    }
-    if "refuted" in verdicts:
-        return Judgement(said, "refuted")
-    return Judgement(said, "supported" if verdicts == {"supported"} else "inconclusive")
+    of_ratios = (within(ratio["low"], ratio["high"], 1 - OFF, 1 + OFF) for ratio in ratios)
+    verdicts: list[Verdict] = [within(fit["low"], fit["high"], LEAST, MOST), *of_ratios]
+    return Judgement(said, all_agree(verdicts))
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """One base seed alone."""
-    return judge_all([numbers])
+judge = alone(judge_all)
 
 
 def power(size: Size) -> Power:
     """Limits in proportion to d, and to other powers of it; variances as (V1) has them."""
 
     def drawn(of_dim: float) -> Any:
-        return lambda rng: [
-            {
-                "points": [
-                    limit_point(draw_limits(rng, 80 * (d / 128) ** of_dim, SCATTER, SEEDS[size]), 0.0, dim=d, size=d)
-                    for d in DIMS[size]
-                ],
-                "noise": [{"ratio": rng.normal(1.0, 0.2, 4 * SEEDS[size]).tolist()} for _ in range(2 * len(ITEMS))],
-            }
-            for _ in range(BASES[size])
-        ]
+        def base(rng: np.random.Generator) -> Numbers:
+            points = [
+                limit_point(draw_limits(rng, 80 * (d / 128) ** of_dim, SCATTER, SEEDS[size]), 0.0, dim=d, size=d)
+                for d in DIMS[size]
+            ]
+            noise = [{"ratio": rng.normal(1.0, 0.2, 4 * SEEDS[size]).tolist()} for _ in range(2 * len(ITEMS))]
+            return {"points": points, "noise": noise}
+
+        return base_by_base(size, base)
 
     return rehearse(
         judge_all,

@@ -7,7 +7,7 @@ import numpy as np
 
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.spec import Facts
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study, alone
 from mnemoscope.studies.seed_means import show, spread
 
 BASE: dict[Size, dict[str, int]] = {
@@ -45,7 +45,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
     specs = {(m, h): Facts.read({**BASE[size], "heads": h, "width": m}) for m in WIDTHS[size] for h in HEADS[size]}
     seeds = range(bench.seed, bench.seed + SEEDS[size])
     jobs = [(spec, seed) for spec in specs.values() for seed in seeds]
-    sweep(jobs, bench.store, bench.workers, lambda tally: bench.progress(tally, "trainings"))
+    sweep(jobs, bench.store, bench.workers, bench.tools.report("trainings"))
     cells = []
     for (m, h), spec in specs.items():
         found = bench.store.outcomes(spec)
@@ -112,15 +112,13 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     return Judgement(said, "supported" if held else "inconclusive")
 
 
+judge = alone(judge_all)
+
+
 def _interval(accuracies: Sequence[float]) -> Numbers:
     """Mean and Student's interval over seeds, within 0 and 1."""
     found = spread(accuracies)
     return {**found, "low": max(0.0, found["low"]), "high": min(1.0, found["high"])}
-
-
-def judge(numbers: Numbers) -> Judgement:
-    """One base seed alone."""
-    return judge_all([numbers])
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 
 from mnemoscope.engine.record import AnyJob
 from mnemoscope.experiments.sweep import Tally, Workers
+from mnemoscope.experiments.tools import Progress, Tools
 from mnemoscope.store.trials import Store
 
 Size = Literal["quick", "full"]
@@ -34,7 +35,7 @@ class Bench:
 
     store: Store
     workers: Workers
-    watch: Callable[[Tally, str], None] | None = None
+    watch: Progress | None = None
     seed: int = 0
     asked: dict[AnyJob, None] = field(default_factory=dict, repr=False)
 
@@ -45,9 +46,9 @@ class Bench:
             self.watch(tally, what)
 
     @property
-    def tools(self) -> dict[str, Any]:
+    def tools(self) -> Tools:
         """As the experiments take them."""
-        return {"store": self.store, "workers": self.workers, "progress": self.progress}
+        return Tools(self.store, self.workers, self.progress)
 
 
 @dataclass(frozen=True)
@@ -131,10 +132,21 @@ class Study:
         return f"{self.source}: {self.place}" if self.place else self.source
 
 
+def alone(judge_all: Callable[[Sequence[Numbers]], Judgement]) -> Callable[[Numbers], Judgement]:
+    """The rule for all base seeds, applied to one."""
+    return lambda numbers: judge_all([numbers])
+
+
 def agreed(verdicts: Iterable[Verdict]) -> Verdict:
     """The one verdict that all give, or none."""
     different = set(verdicts)
     return different.pop() if len(different) == 1 else "inconclusive"
+
+
+def all_agree(verdicts: Iterable[Verdict]) -> Verdict:
+    """Refuted if one is, supported if all are."""
+    different = set(verdicts)
+    return "refuted" if "refuted" in different else agreed(different)
 
 
 def within(low: float, high: float, least: float, most: float) -> Verdict:

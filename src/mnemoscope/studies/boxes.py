@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mnemoscope.spec import LETTERS
-from mnemoscope.studies.base import Verdict, within
+from mnemoscope.studies.base import Verdict, all_agree, within
 
 
 def judge_powers(rows: Iterable[Mapping[str, Any]], claimed: Mapping[str, float], half: float) -> Verdict:
@@ -26,9 +26,7 @@ def judge_powers(rows: Iterable[Mapping[str, Any]], claimed: Mapping[str, float]
         if verdict == "refuted" and theory is not None and _in_box(row, theory, half) != "refuted":
             verdict = "inconclusive"
         verdicts.append(verdict)
-    if "refuted" in verdicts:
-        return "refuted"
-    return "supported" if verdicts and set(verdicts) == {"supported"} else "inconclusive"
+    return all_agree(verdicts)
 
 
 def _in_box(row: Mapping[str, Any], centre: float, half: float) -> Verdict:

@@ -9,28 +9,31 @@ from mnemoscope.experiments.critical import critical_many
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import BASES, Bench, Numbers, Size
 from mnemoscope.studies.expected_scatter import TOLD, TRUE
-from mnemoscope.studies.power import Draw, scattered
+from mnemoscope.studies.power import Draw, base_by_base, scattered
 
 
 def critical_dims(
     bench: Bench, specs: Sequence[Retrieval], ranges: Sequence[tuple[int, int]], tolerance: float
 ) -> list[Numbers]:
     """The critical d of each setting, found without theory's help."""
-    found = critical_many(
-        specs, "dim", ranges=list(ranges), use_theory=False, tolerance=tolerance, first_seed=bench.seed, **bench.tools
+    criticals = critical_many(
+        specs,
+        "dim",
+        ranges=list(ranges),
+        use_theory=False,
+        tolerance=tolerance,
+        first_seed=bench.seed,
+        tools=bench.tools,
     )
     return [
         {
-            "vocab": one.spec.vocab,
-            "length": one.spec.length,
-            "samples": one.spec.samples,
-            "dim": one.estimate,
-            "low": one.low,
-            "high": one.high,
-            "predicted": one.predicted,
-            "status": one.status,
+            "vocab": critical.spec.vocab,
+            "length": critical.spec.length,
+            "samples": critical.spec.samples,
+            **critical.answer.as_dict("dim"),
+            "predicted": critical.predicted,
         }
-        for one in found
+        for critical in criticals
     ]
 
 
@@ -51,7 +54,7 @@ def draw_dims(
             points.append({**place, "dim": dim, "low": low, "high": high, "predicted": None})
         return {"points": points}
 
-    return lambda rng: [base(rng) for _ in range(BASES[size])]
+    return base_by_base(size, base)
 
 
 def say_drawn(places: int, tolerance: float, size: Size, what: str) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from mnemoscope.studies.base import BASES, Numbers, Size
 from mnemoscope.studies.expected_scatter import Expected
-from mnemoscope.studies.power import Draw, scattered
+from mnemoscope.studies.power import Draw, base_by_base, scattered
 from mnemoscope.studies.rival_laws import Powers
 
 
@@ -32,7 +32,7 @@ def draw_grid(places: Sequence[Place], law: Sequence[float], size: Size, value: 
             points.append({**place.sizes, value: estimate, "low": low, "high": high, "predicted": place.value})
         return {"exponents": axes, "log_of": log_of, "points": points}
 
-    return lambda rng: [base(rng) for _ in range(BASES[size])]
+    return base_by_base(size, base)
 
 
 def as_theory(places: Sequence[Place]) -> list[float]:

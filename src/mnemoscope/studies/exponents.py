@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.experiments.critical import critical_many
+from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.power_law import Points, condition_number, fit_power_law, points_of, prefer_product
 from mnemoscope.experiments.fit import fit
 from mnemoscope.spec import LETTERS, Retrieval
@@ -40,7 +41,7 @@ def measure_exponents(
         tolerance=tolerance,
         most_seeds=most_seeds,
         first_seed=bench.seed,
-        **bench.tools,
+        tools=bench.tools,
     ).as_dict()
     theory = {row["axis"]: row["value"] for row in scaling["predicted"] or ()}
     forms = scaling["forms"]
@@ -80,10 +81,10 @@ def points_in(axes: Sequence[str], numbers: Numbers, value: str = "samples") -> 
     log_of, kept = numbers["log_of"], numbers["points"]
     over = [1.0 if log_of is None else math.log(point[log_of]) for point in kept]
     rows = [[float(point[axis]) for axis in axes] for point in kept]
-    ends = [
-        (point[value] / log, point["low"] / log, point["high"] / log) for point, log in zip(kept, over, strict=True)
+    estimates = [
+        Estimate.read(point, value).map(lambda end, log=log: end / log) for point, log in zip(kept, over, strict=True)
     ]
-    return points_of(axes, rows, ends)
+    return points_of(axes, rows, estimates)
 
 
 def product_over_sum(numbers: Numbers) -> float | None:
@@ -93,25 +94,22 @@ def product_over_sum(numbers: Numbers) -> float | None:
 
 def critical_points(bench: Bench, specs: Sequence[Retrieval]) -> list[Numbers]:
     """The critical N of each setting, found without theory's help."""
-    found = critical_many(
+    criticals = critical_many(
         specs,
         "samples",
         ranges=[(max(1, spec.vocab // 16), None) for spec in specs],
         use_theory=False,
         first_seed=bench.seed,
-        **bench.tools,
+        tools=bench.tools,
     )
     return [
         {
-            "law": one.spec.embedding,
-            "dim": one.spec.dim,
-            "length": one.spec.length,
-            "samples": one.estimate,
-            "low": one.low,
-            "high": one.high,
-            "status": one.status,
+            "law": critical.spec.embedding,
+            "dim": critical.spec.dim,
+            "length": critical.spec.length,
+            **critical.answer.as_dict("samples"),
         }
-        for one in found
+        for critical in criticals
     ]
 
 

@@ -13,7 +13,14 @@ from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size
 from mnemoscope.studies.boxes import judge_powers, say_rule
 from mnemoscope.studies.drawn_grids import Place, as_theory, draw_grid, pure_power, say_draw, sum_of_powers
 from mnemoscope.studies.expected_scatter import expected_scatter
-from mnemoscope.studies.exponents import Axes, fit_pooled, measure_exponents, product_over_sum, say_exponents
+from mnemoscope.studies.exponents import (
+    Axes,
+    draw_exponents,
+    fit_pooled,
+    measure_exponents,
+    product_over_sum,
+    say_exponents,
+)
 from mnemoscope.studies.power import Draw, rehearse
 from mnemoscope.studies.rival_laws import CRITICAL_SAMPLES, Powers, half_width, nearest, rivals_of
 from mnemoscope.theory.critical import critical_value
@@ -125,6 +132,10 @@ class ClaimedLaw:
             rivals["sum_of_powers"] = draw(sum_of_powers(places, self.claimed))
         note = say_draw(places, size, "critical N")
         return rehearse(self._sooner, draw(as_theory(places)), rivals, note=note)
+
+    def draw(self, numbers: Numbers, figure: Any) -> None:
+        """Critical N beside theory's, and the powers."""
+        draw_exponents(numbers, figure, self.claimed)
 
     def _sooner(self, bases: Sequence[Numbers]) -> Judgement:
         """As `judge_all`, which compares forms even where the box has spoken against the claim."""

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.power_law import fit_power_law, points_of
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, alone
 from mnemoscope.studies.boxes import judge_powers, say_powers
 from mnemoscope.studies.critical_dims import critical_dims, draw_dims, say_drawn
 from mnemoscope.studies.pooling import pool_points
@@ -52,9 +53,9 @@ def fit_powers(bases: Sequence[Numbers]) -> tuple[list[Numbers], list[Numbers]]:
     points = pool_points([numbers["points"] for numbers in bases], AXES, "dim")
     if len(points) < len(AXES) + 2 or any(len({p[axis] for p in points}) < 2 for axis in AXES):
         return points, []
-    ends = [(point["dim"], point["low"], point["high"]) for point in points]
+    estimates = [Estimate.read(point, "dim") for point in points]
     places = [[point[axis] for axis in AXES] for point in points]
-    return points, [asdict(one) for one in fit_power_law(points_of(AXES, places, ends)).exponents]
+    return points, [asdict(power) for power in fit_power_law(points_of(AXES, places, estimates)).exponents]
 
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
@@ -66,9 +67,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(said + "claim is V^1.00 L^-1.00", judge_powers(powers, CLAIMED, HALF))
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """Of one base seed."""
-    return judge_all([numbers])
+judge = alone(judge_all)
 
 
 def power(size: Size) -> Power:

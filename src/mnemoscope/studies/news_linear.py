@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mnemoscope.studies.a_dimension_and_length import AXES, VOCAB, measure
-from mnemoscope.studies.base import Earlier, Judgement, Numbers, Power, Size, Study
+from mnemoscope.studies.base import Earlier, Judgement, Numbers, Power, Size, Study, alone
 from mnemoscope.studies.boxes import judge_powers
 from mnemoscope.studies.drawn_grids import as_theory, draw_grid, pure_power, say_draw
 from mnemoscope.studies.exponents import draw_exponents, fit_pooled, say_exponents
@@ -17,16 +17,14 @@ RIVALS = rivals_of("news", CRITICAL_SAMPLES, tuple(CLAIMED))
 HALF = half_width(CLAIMED, RIVALS, tuple(CLAIMED))
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """One base seed alone."""
-    return judge_all([numbers])
-
-
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
     """Do the powers of d and L come near one? Theory, which says otherwise, has no part in it."""
     fitted = fit_pooled(bases)
     rows = [{**row, "predicted": None} for row in fitted["exponents"]]
     return Judgement(say_exponents(fitted), judge_powers(rows, CLAIMED, HALF))
+
+
+judge = alone(judge_all)
 
 
 def power(size: Size) -> Power:

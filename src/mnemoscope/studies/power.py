@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from mnemoscope.studies.base import Judgement, Numbers, Power, Verdict
+from mnemoscope.studies.base import BASES, Judgement, Numbers, Power, Size, Verdict
 
 # The numbers of all base seeds, as `measure` would return them.
 Draw = Callable[[np.random.Generator], Sequence[Numbers]]
@@ -28,6 +28,11 @@ def rehearse(judge_all: JudgeAll, claim: Draw, rivals: Mapping[str, Draw], *, no
     note += f"; where the claim is right, refuted in {verdicts['refuted'] / draws:.2f} of the draws"
     shares = {name: verdicts_of(judge_all, rival, draws)["supported"] / draws for name, rival in rivals.items()}
     return Power(supported, shares, draws, note)
+
+
+def base_by_base(size: Size, base: Callable[[np.random.Generator], Numbers]) -> Draw:
+    """A draw of every base seed of a run."""
+    return lambda rng: [base(rng) for _ in range(BASES[size])]
 
 
 def verdicts_of(judge_all: JudgeAll, draw: Draw, draws: int = DRAWS) -> Counter[Verdict]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
-from mnemoscope.studies.seed_means import draw_curve, run_settings, show, spread, told
+from mnemoscope.studies.seed_means import draw_curve, mean_over_seeds, run_settings, show, spread
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 # The settings of a-first-steps, whose trials the store may have, and one of more samples.
@@ -27,8 +27,8 @@ def measure(size: Size, bench: Bench) -> Numbers:
         rows.append(
             {
                 "samples": spec.samples,
-                "three": told(before),
-                "more": told(after),
+                "three": mean_over_seeds(before),
+                "more": mean_over_seeds(after),
                 "gain": spread([end - start for start, end in zip(before, after, strict=True)]),
             }
         )

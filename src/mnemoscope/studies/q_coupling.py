@@ -1,10 +1,9 @@
 """A reviewer's question about paper A: is the coupling of L and V real?"""
 
 from collections.abc import Sequence
-from typing import Any
 
 from mnemoscope.experiments.estimate.power_law import DECISIVE
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, alone
 from mnemoscope.studies.drawn_grids import as_theory, draw_grid, say_draw, sum_of_powers
 from mnemoscope.studies.exponents import draw_exponents, fit_pooled, measure_exponents, product_over_sum, say_exponents
 from mnemoscope.studies.law_studies import Grid, critical_places
@@ -25,11 +24,6 @@ def measure(size: Size, bench: Bench) -> Numbers:
     return measure_exponents(bench, dict(grid.base), grid.axes, measure="first_gradient")
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """One base seed alone."""
-    return judge_all([numbers])
-
-
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
     """By which form says the pooled points better."""
     fitted = fit_pooled(bases)
@@ -43,6 +37,9 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(measured, "supported" if criterion > 0 else "refuted")
 
 
+judge = alone(judge_all)
+
+
 def power(size: Size) -> Power:
     """Of the comparison where theory is right, and where a sum of powers is."""
     places = critical_places(GRIDS[size], "first_gradient")
@@ -53,11 +50,6 @@ def power(size: Size) -> Power:
         note=say_draw(places, size, "critical N"),
         draws=100,
     )
-
-
-def draw(numbers: Numbers, figure: Any) -> None:
-    """Critical N beside theory's, and the powers."""
-    draw_exponents(numbers, figure)
 
 
 STUDY = Study(
@@ -74,7 +66,7 @@ STUDY = Study(
     measure=measure,
     judge=judge,
     judge_all=judge_all,
-    draw=draw,
+    draw=draw_exponents,
     power=power,
     history=(
         Earlier(

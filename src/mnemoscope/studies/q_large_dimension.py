@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study, alone
 from mnemoscope.studies.exponents import critical_points, draw_critical
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.theory.bound import coverage_samples
@@ -46,9 +46,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(said, "supported" if all_fine else "inconclusive")
 
 
-def judge(numbers: Numbers) -> Judgement:
-    """Of one base seed."""
-    return judge_all([numbers])
+judge = alone(judge_all)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

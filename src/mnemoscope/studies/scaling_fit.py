@@ -1,6 +1,6 @@
 """How stored things grow with a model's size: one power law through measured limits.
 
-Limits come with intervals, and their fit with the weights that these give (`analysis/power_law`).
+Limits come with intervals, and their fit with the weights that these give (`estimate.power_law`).
 """
 
 import math

@@ -12,24 +12,26 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
+from mnemoscope.experiments.estimate.estimate import Estimate
+
 Point = dict[str, Any]
 
 
 def limit_point(each: Sequence[float | None], resolution: float, **place: Any) -> Point:
     """A place, and the limits that its seeds have, each in a bracket of so much."""
-    return {**place, "each": list(each), "resolution": resolution, **estimate(each, resolution)}
+    return {**place, "each": list(each), "resolution": resolution, **mean_limit(each, resolution).ends("stored")}
 
 
-def estimate(each: Sequence[float | None], resolution: float) -> dict[str, float | None]:
+def mean_limit(each: Sequence[float | None], resolution: float) -> Estimate:
     """Geometric mean and Student's 95 % interval; nothing where fewer than two seeds have one."""
     logs = [math.log(limit) for limit in each if limit]
     if len(logs) < 2:
-        return {"stored": None, "low": None, "high": None}
+        return Estimate("unresolved")
     middle = statistics.fmean(logs)
     # A limit lies anywhere in its bracket, uniformly in the logarithm: width^2 / 12.
     variance = statistics.variance(logs) + math.log1p(resolution) ** 2 / 12
     half = float(stdtrit(len(logs) - 1, 0.975)) * math.sqrt(variance / len(logs))
-    return {"stored": math.exp(middle), "low": math.exp(middle - half), "high": math.exp(middle + half)}
+    return Estimate("found", math.exp(middle), math.exp(middle - half), math.exp(middle + half))
 
 
 def pool_limits(bases: Sequence[Sequence[Point]], by: Sequence[str]) -> list[Point]:

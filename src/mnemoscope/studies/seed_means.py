@@ -16,17 +16,12 @@ from mnemoscope.studies.base import Bench, Numbers
 def run_settings(bench: Bench, specs: Sequence[Retrieval], seeds: int, what: str = "trials") -> list[list[Trial]]:
     """The trials of every setting that did not crash, seeds in order."""
     numbers = range(bench.seed, bench.seed + seeds)
-    sweep(
-        [(spec, seed) for spec in specs for seed in numbers],
-        bench.store,
-        bench.workers,
-        lambda tally: bench.progress(tally, what),
-    )
+    sweep([(spec, seed) for spec in specs for seed in numbers], bench.store, bench.workers, bench.tools.report(what))
     found = [[bench.store.get(spec, seed) for seed in numbers] for spec in specs]
     return [[one for one in some if one is not None and one.status == "ok"] for some in found]
 
 
-def told(values: Sequence[float | None], draws: float = 1024) -> Numbers:
+def mean_over_seeds(values: Sequence[float | None], draws: float = 1024) -> Numbers:
     """Mean and 95 % interval over seeds."""
     known = [value for value in values if value is not None]
     return {**mean_interval(known, draws).as_dict(), "seeds": len(known)}
@@ -69,5 +64,5 @@ def draw_bars(axes: Any, names: Sequence[str], rows: Sequence[Numbers], color: s
     high = np.array([one["high"] if one["high"] is not None else one["mean"] for one in rows], float)
     axes.bar(range(len(rows)), means, yerr=[means - low, high - means], capsize=3, color=color)
     # Many bars are narrow: a name of two words has a line for each.
-    told = [name.replace(" ", "\n", 1) for name in names] if len(names) > 6 else names
-    axes.set_xticks(range(len(rows)), told)
+    labels = [name.replace(" ", "\n", 1) for name in names] if len(names) > 6 else names
+    axes.set_xticks(range(len(rows)), labels)

@@ -14,7 +14,7 @@ import numpy as np
 from mnemoscope.experiments.capacity import capacity_many
 from mnemoscope.spec import Memory
 from mnemoscope.studies.base import Bench, Numbers
-from mnemoscope.studies.seed_limits import Point, draw_limits, estimate, limit_point, pool_limits
+from mnemoscope.studies.seed_limits import Point, draw_limits, limit_point, mean_limit, pool_limits
 
 MOVED = 0.05
 
@@ -27,10 +27,10 @@ def measure_limits(
     Both searches run side by side.
     """
     both = [spec.replace(max_steps=limit) for limit in (steps, steps // 2) for spec in specs]
-    found = capacity_many(
-        both, criterion, resolution=resolution, seeds=seeds, most_seeds=seeds, first_seed=bench.seed, **bench.tools
+    capacities = capacity_many(
+        both, criterion, resolution=resolution, seeds=seeds, most_seeds=seeds, first_seed=bench.seed, tools=bench.tools
     )
-    each = [list(capacity.limits.each) for capacity in found.points]
+    each = [list(capacity.limits.each) for capacity in capacities.points]
     return [
         limit_point(
             full,
@@ -60,9 +60,9 @@ def pool_steps(all_numbers: Sequence[Numbers], name: str) -> tuple[list[Point], 
             if full and half
         ]
         # ln N with all steps less ln N with half of them, paired by seed.
-        moves = estimate([full / half for full, half in pairs], 2**0.5 * point["resolution"])
-        ran_out = (moves["low"] or 1.0) > 1 + MOVED
-        (cut_short if ran_out else counted).append({**point, "moved": (moves["stored"] or 1.0) - 1})
+        moves = mean_limit([full / half for full, half in pairs], 2**0.5 * point["resolution"])
+        ran_out = (moves.low or 1.0) > 1 + MOVED
+        (cut_short if ran_out else counted).append({**point, "moved": (moves.value or 1.0) - 1})
     return counted, cut_short
 
 

@@ -19,7 +19,8 @@ from typing import Literal
 
 from scipy.special import stdtrit
 
-from mnemoscope.experiments.estimate.search import LARGEST, Place, Status
+from mnemoscope.experiments.estimate.estimate import Estimate, Estimated
+from mnemoscope.experiments.estimate.search import LARGEST, Place
 
 SEEDS_AT_FIRST = 4
 # How far the first steps from the guess go; after these, a factor of four each.
@@ -27,21 +28,10 @@ STRIDES = (1.15, 1.4, 2.0)
 
 
 @dataclass(frozen=True)
-class Limits:
-    """How a search ended: the mean limit with its 95 % interval, and every seed's own."""
+class Limits(Estimated):
+    """The mean limit, and every seed's own."""
 
-    status: Status
-    estimate: float | None
-    low: float | None
-    high: float | None
     each: tuple[float | None, ...] = ()
-
-    @property
-    def width(self) -> float:
-        """Half of the interval over the estimate, as a ratio: 0.1 is +-10 %."""
-        if self.low is None or self.high is None:
-            return math.inf
-        return math.sqrt(self.high / self.low) - 1
 
 
 # Yields the places it wants tried, is sent what they said (None: crashed), returns the outcome.
@@ -76,14 +66,14 @@ class _Seed:
         """The guess as a place."""
         return min(max(1, round(self.guess)), LARGEST)
 
-    def hear(self, told: Mapping[Place, bool | None], resolution: float) -> None:
+    def hear(self, answers: Mapping[Place, bool | None], resolution: float) -> None:
         """Take the answers to what was wanted."""
         for value in self.wants():
-            said = told[value, self.number]
-            if said is None:
+            managed = answers[value, self.number]
+            if managed is None:
                 self.state = "crashed"
                 return
-            if said:
+            if managed:
                 self.low = value if self.low is None else max(self.low, value)
             else:
                 self.high = value if self.high is None else min(self.high, value)
@@ -127,31 +117,29 @@ def search_limits(
         about = statistics.geometric_mean(limits) if limits else guess
         seeds += [_Seed(len(seeds) + k, about, ends) for k in range(missing)]
         while open_seeds := [seed for seed in seeds if seed.state == "open"]:
-            told = yield [(value, seed.number) for seed in open_seeds for value in seed.wants()]
+            answers = yield [(value, seed.number) for seed in open_seeds for value in seed.wants()]
             for seed in open_seeds:
-                seed.hear(told, resolution)
-        found = _mean_limit(seeds, tolerance)
-        if found.status != "unresolved" or len(seeds) >= most_seeds:
-            return found
+                seed.hear(answers, resolution)
+        mean = _mean_limit(seeds, tolerance)
+        if mean.status != "unresolved" or len(seeds) >= most_seeds:
+            return Limits(mean, tuple(seed.limit for seed in seeds))
 
 
-def _mean_limit(seeds: list[_Seed], tolerance: float) -> Limits:
-    each = tuple(seed.limit for seed in seeds)
+def _mean_limit(seeds: list[_Seed], tolerance: float) -> Estimate:
     states = {seed.state for seed in seeds}
     if states & {"below", "above"}:
-        return Limits("below-range" if "below" in states else "above-range", None, None, None, each)
+        return Estimate("below-range" if "below" in states else "above-range")
     closed = [seed for seed in seeds if seed.state == "closed"]
-    if not closed:
-        return Limits("unresolved", None, None, None, each)
     logs = [math.log(limit) for seed in closed if (limit := seed.limit) is not None]
+    if not logs:
+        return Estimate("unresolved")
     middle = math.fsum(logs) / len(logs)
     if len(logs) < 2:
-        return Limits("unresolved", math.exp(middle), None, None, each)
+        return Estimate("unresolved", math.exp(middle))
     # A limit lies anywhere in its bracket, uniformly in the logarithm: width^2 / 12.
     brackets = [math.log(seed.high / seed.low) ** 2 / 12 for seed in closed if seed.low and seed.high]
     variance = statistics.variance(logs) + math.fsum(brackets) / len(brackets)
     half = float(stdtrit(len(logs) - 1, 0.975)) * math.sqrt(variance / len(logs))
-    mean, low, high = (math.exp(middle + k * half) for k in (0, -1, 1))
-    found = Limits("found", mean, low, high, each)
+    mean = Estimate("found", *(math.exp(middle + k * half) for k in (0, -1, 1)))
     most_are_in = 2 * len(closed) > len(seeds)  # the others crashed
-    return found if most_are_in and found.width <= tolerance else replace(found, status="unresolved")
+    return mean if most_are_in and mean.width <= tolerance else replace(mean, status="unresolved")

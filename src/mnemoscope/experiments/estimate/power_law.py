@@ -24,6 +24,8 @@ import numpy as np
 from scipy.optimize import brentq, least_squares
 from scipy.stats import t as student
 
+from mnemoscope.experiments.estimate.estimate import Estimate
+
 Form = Literal["multiplicative", "additive"]
 # How far Akaike's criterion must differ to call it: the worse form is then e^-2 times as likely.
 DECISIVE = 4.0
@@ -243,11 +245,10 @@ def _akaike(form: Form, points: Points, parameters: int) -> float:
     return n * math.log(variance) + 2 * k + 2 * k * (k + 1) / max(1, n - k - 1)
 
 
-def points_of(
-    axes: Sequence[str], rows: Sequence[Sequence[float]], ends: Sequence[tuple[float, float, float]]
-) -> Points:
-    """From (estimate, low, high) of each critical value; the interval is taken as 95 %."""
-    estimate, low, high = np.array(ends, float).reshape(-1, 3).T
+def points_of(axes: Sequence[str], rows: Sequence[Sequence[float]], estimates: Sequence[Estimate]) -> Points:
+    """From the estimate of each critical value, whose interval is taken as 95 %."""
+    ends = [(estimate.value, estimate.low, estimate.high) for estimate in estimates]
+    value, low, high = np.array(ends, float).reshape(-1, 3).T
     error = np.log(high / low) / (2 * 1.96)
     x = np.array(rows, float).reshape(-1, len(axes))
-    return Points(tuple(axes), x, np.log(estimate), error)
+    return Points(tuple(axes), x, np.log(value), error)

@@ -14,12 +14,12 @@ The search only asks; whoever drives it runs the trials, several searches side b
 import math
 import statistics
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import replace
+from typing import TypeVar
 
-from mnemoscope.experiments.estimate.threshold import Crossing, find_crossing
+from mnemoscope.experiments.estimate.estimate import Estimate
+from mnemoscope.experiments.estimate.threshold import find_crossing, fit_curve
 
-Status = Literal["found", "below-range", "above-range", "unresolved"]
 # A place is a value on the axis and the number of a seed, from 0 on.
 Place = tuple[int, int]
 Answers = Mapping[Place, float | None]
@@ -27,21 +27,23 @@ FEW_SEEDS = 4
 NARROW = 1.5
 LARGEST = 2**24
 
+# Yields the places it wants measured, is sent what they gave (None: crashed), returns the answer.
+Search = Generator[list[Place], Answers, Estimate]
 
-@dataclass(frozen=True)
-class Found:
-    """How a search ended.
-
-    There is no `crossing` where the range does not hold it, nor where all trials at a place that
-    was needed crashed: then the search is `unresolved`.
-    """
-
-    status: Status
-    crossing: Crossing | None
+A = TypeVar("A")
+R = TypeVar("R")
 
 
-# Yields the places it wants measured, is sent what they gave (None: crashed), returns the outcome.
-Search = Generator[list[Place], Answers, Found]
+def drive(
+    search: Generator[list[Place], Mapping[Place, A], R], answer: Callable[[list[Place]], Mapping[Place, A]]
+) -> R:
+    """Answer one search's questions to its end."""
+    places = next(search)
+    while True:
+        try:
+            places = search.send(answer(places))
+        except StopIteration as end:
+            return end.value
 
 
 def search_crossing(
@@ -72,8 +74,7 @@ def search_crossing(
         seeds = few
         while True:
             yield from ask([value], seeds)
-            told = [known[value, seed] for seed in range(seeds)]
-            good = [one for one in told if one is not None]
+            good = [measured for seed in range(seeds) if (measured := known[value, seed]) is not None]
             if not good:
                 raise _AllCrashed
             mean = math.fsum(good) / len(good)
@@ -88,26 +89,26 @@ def search_crossing(
             low, high = yield from _close(low, reaches)
         while (yield from reaches(low if rising else high, surely=True)):
             if not unbounded or low == lowest:
-                return Found("below-range" if rising else "above-range", None)
+                return Estimate("below-range" if rising else "above-range")
             low, high = max(lowest, low // 4), low  # few seeds had it closed too late
         while not (yield from reaches(high if rising else low, surely=True)):
             if not unbounded or high >= LARGEST:
-                return Found("above-range" if rising else "below-range", None)
+                return Estimate("above-range" if rising else "below-range")
             low, high = high, min(4 * high, LARGEST)  # few seeds had it closed too early
         ends = low, high
         low, high = yield from _bracket(low, high, reaches, rising, guess)
     except _AllCrashed:
-        return Found("unresolved", None)
+        return Estimate("unresolved")
     seeds = few
-    points = _about(crossing_of(known, target, rising), *ends)
+    points = _about(known, target, rising, *ends)
     while True:
         seeds = min(seeds + FEW_SEEDS, most_seeds)
         yield from ask(points, seeds)
-        found = crossing_of(known, target, rising)
-        if found.width <= tolerance:
-            return Found("found", found)
+        crossing = crossing_of(known, target, rising)
+        if crossing.width <= tolerance:
+            return crossing
         if seeds == most_seeds:
-            return Found("unresolved", found)
+            return replace(crossing, status="unresolved")
 
 
 class _AllCrashed(Exception):  # noqa: N818 - it ends a search, it is not an error
@@ -144,23 +145,32 @@ def _bracket(
     return low, high
 
 
-def crossing_of(known: Answers, target: float, rising: bool) -> Crossing:
+def _columns(known: Answers) -> tuple[tuple[int, ...], tuple[int, ...], tuple[float, ...]]:
+    rows = [(value, seed, measured) for (value, seed), measured in sorted(known.items()) if measured is not None]
+    values, seeds, measures = zip(*rows, strict=True)
+    return values, seeds, measures
+
+
+def crossing_of(known: Answers, target: float, rising: bool) -> Estimate:
     """The estimate from all that is known so far."""
-    rows = [(v, seed, told) for (v, seed), told in sorted(known.items()) if told is not None]
-    values, seeds, told = zip(*rows, strict=True)
+    values, seeds, measures = _columns(known)
     if rising:
-        return find_crossing(values, seeds, told, target)
+        return find_crossing(values, seeds, measures, target)
     # A measure that falls along x rises along 1/x.
-    turned = find_crossing([1 / v for v in values], seeds, told, target)
-    high = 1 / turned.low if turned.low > 0 else math.inf
-    return Crossing(1 / turned.estimate, 1 / turned.high, high, turned.slope)
+    turned = find_crossing([1 / value for value in values], seeds, measures, target)
+    assert turned.value is not None
+    low = 1 / turned.high if turned.high else 0.0
+    return replace(turned, value=1 / turned.value, low=low, high=1 / turned.low if turned.low else None)
 
 
-def _about(found: Crossing, low: int, high: int) -> list[int]:
+def _about(known: Answers, target: float, rising: bool, low: int, high: int) -> list[int]:
     """The crossing and a point on either side, where accuracy is about 0.3 from the target.
 
     None lies outside the range.
     """
-    gap = min(max(1.2 / found.slope, math.log(1.1)), math.log(2.0))
-    points = {found.estimate * math.exp(share * gap) for share in (-1, 0, 1)}
+    values, _, measures = _columns(known)
+    curve = fit_curve(values if rising else [1 / value for value in values], measures, target)
+    middle = math.exp(curve.log_x) if rising else 1 / math.exp(curve.log_x)
+    gap = min(max(1.2 / curve.slope, math.log(1.1)), math.log(2.0))
+    points = {middle * math.exp(share * gap) for share in (-1, 0, 1)}
     return sorted({min(max(round(value), low), high) for value in points})

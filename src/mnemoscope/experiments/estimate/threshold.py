@@ -12,12 +12,14 @@ together or not at all.
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import least_squares
 from scipy.special import ndtri, stdtrit
 from scipy.stats import bootstrap
+
+from mnemoscope.experiments.estimate.estimate import Estimate
 
 # Accuracies this far from the target say little about where it is crossed, and the curve's shape
 # there is not logistic: their weight falls off.
@@ -27,19 +29,17 @@ RESAMPLES = 400
 REFIT_STEPS = 25
 
 
-@dataclass(frozen=True)
-class Crossing:
-    """The estimate and its 95 % interval, all on the axis itself."""
+class Curve(NamedTuple):
+    """The fitted curve: ln x_t and the slope k."""
 
-    estimate: float
-    low: float
-    high: float
+    log_x: float
     slope: float
 
-    @property
-    def width(self) -> float:
-        """Half of the interval over the estimate, as a ratio: 0.1 is +-10 %."""
-        return math.sqrt(self.high / self.low) - 1 if self.low > 0 else math.inf
+
+def fit_curve(values: Sequence[float], accuracies: Sequence[float], target: float) -> Curve:
+    """The curve through single trials, without an interval."""
+    a = np.asarray(accuracies, float)
+    return _fit(np.log(np.asarray(values, float)), a, np.ones_like(a), target)
 
 
 def find_crossing(
@@ -49,25 +49,29 @@ def find_crossing(
     target: float,
     *,
     resamples: int = RESAMPLES,
-) -> Crossing:
-    """The crossing of trials (axis value, seed, accuracy). At least two values are needed."""
+) -> Estimate:
+    """Where trials (axis value, seed, accuracy) cross. At least two values are needed.
+
+    Two seeds say nothing of how far seeds scatter: the interval is then open.
+    """
     x = np.log(np.asarray(values, float))
     a = np.asarray(accuracies, float)
-    who = np.asarray(seeds)
-    names = np.unique(who)
-    at, slope = _fit(x, a, np.ones_like(a), target)
+    owner = np.asarray(seeds)
+    names = np.unique(owner)
+    curve = _fit(x, a, np.ones_like(a), target)
+    at = curve.log_x
     if len(names) < 3:
-        return Crossing(math.exp(at), 0.0, math.inf, slope)
-    members = (who[None, :] == names[:, None]).astype(float)
+        return Estimate("unresolved", math.exp(at), 0.0, None)
+    members = (owner[None, :] == names[:, None]).astype(float)
 
     def statistic(chosen: np.ndarray, axis: int = -1) -> np.ndarray:
         # How often each seed was drawn is the weight of its trials.
         drawn = (chosen[..., None] == np.arange(len(names))).sum(axis=-2)
-        return _refit(x, a, drawn.reshape(-1, len(names)) @ members, target, (at, slope))
+        return _refit(x, a, drawn.reshape(-1, len(names)) @ members, target, curve)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a constant resample has no BCa interval: handled below
-        made = bootstrap(
+        resampled = bootstrap(
             (np.arange(len(names)),),
             statistic,
             n_resamples=resamples,
@@ -75,12 +79,12 @@ def find_crossing(
             vectorized=True,
             rng=np.random.default_rng(len(names)),
         )
-    low, high = made.confidence_interval
+    low, high = resampled.confidence_interval
     # The percentile interval of few seeds is too narrow by sqrt((n - 1)/n), and by Student's
     # tails: widen it about the estimate by both.
     widen = _widening(len(names))
     low, high = at - widen * (at - low), at + widen * (high - at)
-    return Crossing(math.exp(at), math.exp(low), math.exp(high), slope)
+    return Estimate("found", math.exp(at), math.exp(low), math.exp(high))
 
 
 def _widening(seeds: int) -> float:
@@ -88,8 +92,7 @@ def _widening(seeds: int) -> float:
     return student * math.sqrt(seeds / (seeds - 1))
 
 
-def _fit(x: np.ndarray, a: np.ndarray, weight: np.ndarray, target: float) -> tuple[float, float]:
-    """ln x_t and the slope k."""
+def _fit(x: np.ndarray, a: np.ndarray, weight: np.ndarray, target: float) -> Curve:
     shift = math.log(target / (1 - target))
     scale = np.sqrt(weight * _nearness(a, target))
     start = _first_guess(x, a, weight, target)
@@ -107,7 +110,7 @@ def _fit(x: np.ndarray, a: np.ndarray, weight: np.ndarray, target: float) -> tup
         rise = scale * height * (1 - height)
         return np.stack([-rise * math.exp(parameters[1]), rise * away], axis=1)
 
-    found = least_squares(
+    fitted = least_squares(
         residuals,
         (start[0], math.log(max(start[1], 1e-2))),
         jac=slopes,  # pyright: ignore[reportArgumentType]
@@ -118,7 +121,7 @@ def _fit(x: np.ndarray, a: np.ndarray, weight: np.ndarray, target: float) -> tup
         xtol=1e-5,
         ftol=1e-6,
     )
-    return float(found.x[0]), float(math.exp(found.x[1]))
+    return Curve(float(fitted.x[0]), float(math.exp(fitted.x[1])))
 
 
 def _nearness(a: np.ndarray, target: float) -> np.ndarray:
@@ -130,7 +133,7 @@ def _bounds(x: np.ndarray) -> tuple[tuple[float, float], tuple[float, float]]:
     return (float(x.min()) - 3, math.log(1e-2)), (float(x.max()) + 3, math.log(50.0))
 
 
-def _refit(x: np.ndarray, a: np.ndarray, weights: np.ndarray, target: float, start: tuple[float, float]) -> np.ndarray:
+def _refit(x: np.ndarray, a: np.ndarray, weights: np.ndarray, target: float, start: Curve) -> np.ndarray:
     """ln x_t of the same fit for every row of weights, all rows at once.
 
     Newton's steps with the squares' curvature, damped (Levenberg-Marquardt), from the whole
@@ -139,10 +142,10 @@ def _refit(x: np.ndarray, a: np.ndarray, weights: np.ndarray, target: float, sta
     shift = math.log(target / (1 - target))
     scale = np.sqrt(weights * _nearness(a, target))
     low, high = (np.array(side) for side in _bounds(x))
-    here = np.tile([start[0], math.log(max(start[1], 1e-2))], (len(weights), 1))
+    here = np.tile([start.log_x, math.log(max(start.slope, 1e-2))], (len(weights), 1))
     damping = np.full(len(weights), 1e-3)
 
-    def look(at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def evaluate(at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Residuals, their slopes, and the loss sum 2 C^2 (sqrt(1 + (r/C)^2) - 1)."""
         k = np.exp(at[:, 1:])
         away = k * (x - at[:, :1])
@@ -152,7 +155,7 @@ def _refit(x: np.ndarray, a: np.ndarray, weights: np.ndarray, target: float, sta
         slopes = np.stack([-rise * k, rise * away], axis=-1)
         return r, slopes, np.sum(np.sqrt(1 + (r / OUTLIER) ** 2) - 1, axis=1)
 
-    r, slopes, loss = look(here)
+    r, slopes, loss = evaluate(here)
     for _ in range(REFIT_STEPS):
         rho = 1 / np.sqrt(1 + (r / OUTLIER) ** 2)
         curvature = np.einsum("rn,rni,rnj->rij", rho, slopes, slopes)
@@ -161,7 +164,7 @@ def _refit(x: np.ndarray, a: np.ndarray, weights: np.ndarray, target: float, sta
         diagonal += damping[:, None] * (diagonal + 1e-9) + 1e-12
         step = np.linalg.solve(curvature, gradient[..., None])[..., 0]
         there = np.clip(here - step, low, high)
-        r1, slopes1, loss1 = look(there)
+        r1, slopes1, loss1 = evaluate(there)
         better = loss1 <= loss
         here, loss = np.where(better[:, None], there, here), np.where(better, loss1, loss)
         r = np.where(better[:, None], r1, r)

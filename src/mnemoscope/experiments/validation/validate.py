@@ -11,9 +11,11 @@ import numpy as np
 from mnemoscope.experiments.critical import critical_many
 from mnemoscope.experiments.decoders import decode, see
 from mnemoscope.experiments.estimate.agreement import OUTSIDE, Compared
-from mnemoscope.experiments.estimate.search import Found, Search, search_crossing
+from mnemoscope.experiments.estimate.estimate import Estimate
+from mnemoscope.experiments.estimate.search import Place, drive, search_crossing
 from mnemoscope.experiments.noise_terms import measure_terms
 from mnemoscope.experiments.sweep import ThisProcess
+from mnemoscope.experiments.tools import Tools
 from mnemoscope.experiments.validation import drawn_settings
 from mnemoscope.spec import Retrieval
 from mnemoscope.spec.validators import Device
@@ -106,26 +108,24 @@ def compare_critical(specs: Sequence[Retrieval], seeds: int, device: Device, pro
     """
     with Store(NOWHERE) as store:
         for first in range(0, len(specs), TOGETHER):
-            some = specs[first : first + TOGETHER]
-            found = critical_many(
-                some,
+            part = specs[first : first + TOGETHER]
+            crossings = critical_many(
+                part,
                 "samples",
                 target=TARGET,
-                ranges=[(start(spec), None) for spec in some],
+                ranges=[(start(spec), None) for spec in part],
                 tolerance=0.0,
                 most_seeds=seeds,
                 use_theory=False,
-                store=store,
-                workers=ThisProcess(device),
+                tools=Tools(store, ThisProcess(device)),
             )
-            for spec, one in zip(some, found, strict=True):
-                told = critical_value(spec, "samples", TARGET)
-                if told is not None:
+            for spec, crossing in zip(part, crossings, strict=True):
+                predicted = critical_value(spec, "samples", TARGET)
+                if predicted is not None:
+                    measured, error = crossing.estimate or math.nan, _error(crossing.answer)
                     bound = f"{coverage_samples(spec, TARGET):.0f}"
-                    yield Compared(
-                        spec, "three steps", float(told), one.estimate or math.nan, _error(one.low, one.high), bound
-                    )
-            progress(len(some))
+                    yield Compared(spec, "three steps", float(predicted), measured, error, bound)
+            progress(len(part))
 
 
 def compare_bound(
@@ -135,10 +135,16 @@ def compare_bound(
     for spec in specs:
         for name in ("matched_filter", "message_assignment"):
             search = search_crossing(start(spec), None, TARGET, rising=True, tolerance=0.0, most_seeds=seeds)
-            found = _drive(search, spec, name, device, first_seed).crossing
-            estimate, low, high = (found.estimate, found.low, found.high) if found else (math.nan, None, None)
+
+            def answer(places: list[Place], spec: Retrieval = spec, name: str = name) -> dict[Place, float]:
+                return {
+                    (N, seed): decode(see(spec.replace(samples=N), first_seed + seed, device), (name,))[name]
+                    for N, seed in places
+                }
+
+            crossing = drive(search, answer)
             least = surrogate_samples(spec, TARGET)
-            yield Compared(spec, name, least, estimate, _error(low, high))
+            yield Compared(spec, name, least, crossing.value or math.nan, _error(crossing))
         progress(1)
 
 
@@ -168,23 +174,9 @@ def start(spec: Retrieval) -> int:
     return max(1, spec.vocab // 16)
 
 
-def _drive(search: Search, spec: Retrieval, name: str, device: Device, first_seed: int) -> Found:
-    """Answer a search's questions with a decoder."""
-    asked = next(search)
-    while True:
-        seen = {}
-        for N, seed in asked:
-            look = see(spec.replace(samples=N), first_seed + seed, device)
-            seen[N, seed] = decode(look, (name,))[name]
-        try:
-            asked = search.send(seen)
-        except StopIteration as end:
-            return end.value
-
-
-def _error(low: float | None, high: float | None) -> float:
+def _error(estimate: Estimate) -> float:
     """A standard error from a 95 % interval."""
-    return math.nan if low is None or high is None else (high - low) / (2 * 1.96)
+    return math.nan if estimate.low is None or estimate.high is None else (estimate.high - estimate.low) / (2 * 1.96)
 
 
 def _of(spec: Retrieval, name: str, predicted: float, values: Sequence[float], note: str = "") -> Compared:

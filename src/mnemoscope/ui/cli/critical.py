@@ -66,13 +66,13 @@ def critical(
             tolerance=tolerance,
             most_seeds=seeds,
             first_seed=seed,
-            **tools,
+            tools=tools,
         )
     if json:
         print_json(found.as_dict())
     else:
         show(found)
-    return tools["progress"].status()
+    return tools.progress.status()
 
 
 def show(found: Critical) -> None:

@@ -61,7 +61,7 @@ def embeddings(
         made, random = prepare_ways(path, dim=dim, vocab=vocab, length=length, samples=samples)
     ahead = jobs_ahead([(random, number) for number in numbers for _ in (*made, "random")])
     with open_tools(None, device, store, ahead, agreed=yes) as tools:
-        ways = compare_ways(made, random, seeds=numbers, **tools)
+        ways = compare_ways(made, random, seeds=numbers, tools=tools)
     if out is not None:
         draw_spectra(ways, out)
     if json:
@@ -77,7 +77,7 @@ def embeddings(
         show(ways)
         if out is not None:
             Console(highlight=False).print(f"drawn: {out}")
-    return tools["progress"].status()
+    return tools.progress.status()
 
 
 @contextmanager

@@ -70,21 +70,21 @@ def facts(
             return of_limits(facts_questions([spec], capacity, several), **how, platform=platform)
 
         with open_tools(cluster, device, store, ahead, agreed=yes) as tools:
-            (found,) = facts_capacity_many([spec], capacity, rates=several, first_seed=seed, **how, **tools)
+            (found,) = facts_capacity_many([spec], capacity, rates=several, first_seed=seed, **how, tools=tools)
         if json:
             print_json(found.as_dict())
         else:
             show_capacity(found)
-        return tools["progress"].status()
+        return tools.progress.status()
     numbers = range(seed, seed + seeds)
     jobs = jobs_ahead([(spec, number) for number in numbers])
     with open_tools(cluster, device, store, jobs, agreed=yes) as tools:
-        done = learn_facts(spec, numbers, **tools)
+        done = learn_facts(spec, numbers, tools=tools)
     if json:
         print_json(done.as_dict())
     else:
         show(done)
-    return tools["progress"].status()
+    return tools.progress.status()
 
 
 def show(done: FactsRun) -> None:

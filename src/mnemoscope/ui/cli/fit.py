@@ -85,10 +85,10 @@ def fit(
             tolerance=tolerance,
             most_seeds=seeds,
             first_seed=seed,
-            **tools,
+            tools=tools,
         )
     deliver(made, out, json, draw_scaling, show)
-    return tools["progress"].status()
+    return tools.progress.status()
 
 
 def show(made: Scaling) -> None:

@@ -81,9 +81,9 @@ def memory(
         return of_limits(questions, **how, platform=platform)
 
     with open_tools(cluster, device, store, ahead, agreed=yes) as tools:
-        found = capacity_many(specs, criterion, ends=range_, first_seed=seed, **how, **tools)
+        found = capacity_many(specs, criterion, ends=range_, first_seed=seed, **how, tools=tools)
     deliver(found, out, json, draw_capacity, show)
-    return tools["progress"].status()
+    return tools.progress.status()
 
 
 def show(made: Capacities) -> None:

@@ -68,9 +68,9 @@ def phase(
     else:
         ahead = jobs_ahead(jobs)
     with open_tools(cluster, device, store, ahead, agreed=yes) as tools:
-        made = phase_diagram(base, across, up, seeds=seeds, target=target, adaptive=adaptive, **tools)
+        made = phase_diagram(base, across, up, seeds=seeds, target=target, adaptive=adaptive, tools=tools)
     deliver(made, out, json, draw_phase, show)
-    return tools["progress"].status()
+    return tools.progress.status()
 
 
 def show(made: PhaseDiagram) -> None:

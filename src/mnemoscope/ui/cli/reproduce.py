@@ -111,9 +111,9 @@ def reproduce(
 
             def bench(study: Study, seed: int) -> Bench:
                 def progress(tally: Tally, what: str) -> None:
-                    tools["progress"](tally, f"{study.id}: {what}")
+                    tools.progress(tally, f"{study.id}: {what}")
 
-                return Bench(tools["store"], tools["workers"], progress, seed)
+                return Bench(tools.store, tools.workers, progress, seed)
 
             claims = run_studies(studies, size, several, book, bench)
     for claim in claims:

@@ -61,7 +61,7 @@ def run(
     plan_memory(spec, "float32", MemoryBudget.of(find_device(device), memory))
     stopped = False
     with open_tools(None, device, store, jobs_ahead(jobs), agreed=yes) as tools:
-        kept, progress = tools["store"], tools["progress"]
+        kept, progress = tools.store, tools.progress
         before = kept.finished([spec])
         known = sum((spec.id, number) in before for _, number in jobs)
         try:

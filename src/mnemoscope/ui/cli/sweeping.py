@@ -3,14 +3,14 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
 
 from mnemoscope.engine.device import find_device
 from mnemoscope.engine.files import check_place, check_target
 from mnemoscope.engine.record import AnyJob
 from mnemoscope.experiments.forecast import Ahead
-from mnemoscope.experiments.sweep import Workers
+from mnemoscope.experiments.tools import Tools
 from mnemoscope.experiments.workers.cluster import check_cluster, open_workers
 from mnemoscope.spec.validators import Device
 from mnemoscope.store.schema import NOWHERE, DamagedStore, default_path
@@ -20,11 +20,10 @@ from mnemoscope.ui.cli.options import STORE as STORE
 from mnemoscope.ui.cli.progress import Watch
 
 
-class Tools(TypedDict):
-    """What a sweep works with."""
+@dataclass(frozen=True)
+class WatchedTools(Tools):
+    """Tools whose progress a person sees."""
 
-    store: Store
-    workers: Workers
     progress: Watch
 
 
@@ -46,7 +45,7 @@ def check_store(path: Path | None) -> bool:
 @contextmanager
 def open_tools(
     cluster: str | None, device: Device, path: Path | None, ahead: Ahead | None = None, *, agreed: bool = False
-) -> Iterator[Tools]:
+) -> Iterator[WatchedTools]:
     """Store, workers and progress. `ahead` says how long the work takes, before any is begun.
 
     What the store has is not run again. So where there is one, the question waits for the first
@@ -68,4 +67,4 @@ def open_tools(
         open_workers(cluster, device, say=say) as workers,
         Watch(permit=None if new else permit) as watch,
     ):
-        yield {"store": store, "workers": workers, "progress": watch}
+        yield WatchedTools(store, workers, watch)

@@ -1,0 +1,97 @@
+"""Searches side by side: what all of them ask for is swept in one, round by round.
+
+A search is a generator that only asks (`estimate.search`, `estimate.limits`). Its trials go through
+the store, so a search that was stopped goes on where it was; trials of many searches share batches,
+and keep many workers busy.
+"""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from mnemoscope.engine.record import AnyJob, Record
+from mnemoscope.experiments.estimate.search import Place
+from mnemoscope.experiments.sweep import sweep
+from mnemoscope.experiments.tools import Tools
+from mnemoscope.spec import Spec
+from mnemoscope.store.trials import Store
+
+A = TypeVar("A")
+R = TypeVar("R")
+# The settings that can answer for a value on the axis. The first is run first, and the others only
+# where its answer is not yes.
+Tries = Callable[[int], Sequence[Spec]]
+
+
+@dataclass(frozen=True)
+class Result(Generic[R]):
+    """What a search ended with, and every trial it asked for, by place."""
+
+    end: R
+    trials: dict[Place, tuple[Record, ...]] = field(repr=False)
+
+
+class SearchInProgress(Generic[A, R]):
+    """A search, the settings that its places stand for, and what their trials say."""
+
+    def __init__(
+        self,
+        search: Generator[list[Place], Mapping[Place, A], R],
+        tries: Tries,
+        read: Callable[[Sequence[Record]], A],
+        first_seed: int = 0,
+    ) -> None:
+        self.search, self.tries, self.read, self.first_seed = search, tries, read, first_seed
+        self.trials: dict[Place, tuple[Record, ...]] = {}
+        self.result: Result[R] | None = None
+        self.places = next(search)
+
+    def jobs(self) -> list[AnyJob]:
+        """What it wants run now."""
+        return [job for place in self.places for job in self._jobs_at(place)]
+
+    def _jobs_at(self, place: Place) -> list[AnyJob]:
+        """The trials of a place that are to be run next; none if it can be answered."""
+        trials = self.trials.get(place, ())
+        if trials and self.read(trials) is True:
+            return []
+        value, seed = place
+        tries = self.tries(value)
+        return [(spec, self.first_seed + seed) for spec in (tries[len(trials) :] if trials else tries[:1])]
+
+    def hear(self, records: Mapping[tuple[str, int], Record]) -> None:
+        """Take the trials that were run, and ask the search what it wants next."""
+        for place in self.places:
+            new = tuple(records[spec.id, seed] for spec, seed in self._jobs_at(place))
+            self.trials[place] = self.trials.get(place, ()) + new
+        if self.jobs():
+            return  # somewhere the first was not enough
+        try:
+            self.places = self.search.send({place: self.read(self.trials[place]) for place in self.places})
+        except StopIteration as end:
+            self.result, self.places = Result(end.value, self.trials), []
+
+
+def run_searches(searches: Sequence[SearchInProgress[A, R]], along: str, tools: Tools) -> list[Result[R]]:
+    """Run all searches to their ends; `along` names their axis for progress."""
+    under_way = list(searches)
+    while under_way:
+        jobs = list(dict.fromkeys(job for search in under_way for job in search.jobs()))
+        values = {value for search in under_way for value, _ in search.places}
+        what = f"{along} = {values.pop():,}" if len(values) == 1 else f"{len(values)} places"
+        if len(searches) > 1:
+            what = f"{len(searches) - len(under_way)} of {len(searches)} searches ended, this round, {what}"
+        sweep(jobs, tools.store, tools.workers, tools.report(what))
+        records = _records(tools.store, jobs)
+        for search in under_way:
+            search.hear(records)
+        under_way = [search for search in under_way if search.result is None]
+    return [search.result for search in searches if search.result is not None]
+
+
+def _records(store: Store, jobs: Sequence[AnyJob]) -> dict[tuple[str, int], Record]:
+    """What the store has of these settings."""
+    records: dict[tuple[str, int], Record] = {}
+    for spec in dict.fromkeys(spec for spec, _ in jobs):
+        records |= {(spec.id, seed): record for seed, record in store.outcomes(spec).items()}
+    return records
