@@ -69,8 +69,8 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
         f"{min(ratio['mean'] for ratio in ratios):.2f} to "
         f"{max(ratio['mean'] for ratio in ratios):.2f} times (same - 1)/d + other/d²"
     )
-    of_ratios = (within(ratio["low"], ratio["high"], 1 - OFF, 1 + OFF) for ratio in ratios)
-    verdicts: list[Verdict] = [within(fit["low"], fit["high"], LEAST, MOST), *of_ratios]
+    boxes = [(fit, LEAST, MOST), *((ratio, 1 - OFF, 1 + OFF) for ratio in ratios)]
+    verdicts: list[Verdict] = [within(found["low"], found["high"], least, most) for found, least, most in boxes]
     return Judgement(said, all_agree(verdicts))
 
 

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mnemoscope.engine.device import find_device
@@ -24,7 +24,7 @@ from mnemoscope.ui.cli.progress import Watch
 class WatchedTools(Tools):
     """Tools whose progress a person sees."""
 
-    progress: Watch
+    progress: Watch = field(default_factory=Watch)
 
 
 def check_store(path: Path | None) -> bool:
