@@ -1,15 +1,13 @@
 """Settings that several tests share, and the pieces a test needs to train by hand."""
 
 from functools import lru_cache
-from typing import Any, get_args
 
 import jax
 import jax.numpy as jnp
-from hypothesis import strategies as st
 
 from mnemoscope.engine import random
 from mnemoscope.models.retrieval import Frozen, draw_frozen
-from mnemoscope.spec import Activation, Embedding, Retrieval, Trigger
+from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch, sample
 from mnemoscope.training.three_step.streaming import Source
 
@@ -19,7 +17,8 @@ VOCAB, DIM, LENGTH, SAMPLES = 11, 6, 4, 100
 
 def draw_pieces(spec: Retrieval, seed: int) -> tuple[Frozen, Source, Batch]:
     """Frozen vectors, the stream of training samples, and those samples as one batch."""
-    drawn = spec.program().replace(samples=spec.samples, eta="limit", gamma="limit", trigger="keys")
+    sizes = {name: getattr(spec, name) for name in ("vocab", "dim", "length", "samples", "width")}
+    drawn = Retrieval.read(sizes)
     return _draw_once(drawn, spec.embedding, seed, str(jnp.result_type(float)))
 
 
@@ -36,26 +35,3 @@ def _draw(spec: Retrieval, law: str, seed: int) -> tuple[Frozen, Source, Batch]:
     index = jnp.arange(spec.samples, dtype=jnp.uint32)
     batch = sample(streams["train"], index, frozen.permutation, spec.length)
     return frozen, Source(streams["train"], frozen.permutation), batch
-
-
-@st.composite
-def specs(draw: st.DrawFn) -> Retrieval:
-    """Small settings of every kind: embeddings, triggers, activations, step sizes."""
-    embedding = draw(st.sampled_from(get_args(Embedding)))
-    eta = draw(st.sampled_from(["limit", 0.3, 2.0, 20.0]))
-    gamma = "limit" if eta == "limit" else draw(st.sampled_from(["limit", 1.0, 50.0]))
-    values: dict[str, Any] = {
-        "vocab": VOCAB,
-        "dim": VOCAB + 1 if embedding == "orthonormal" else DIM,
-        "length": LENGTH,
-        "samples": SAMPLES,
-        "width": draw(st.sampled_from([0, 7])),
-        "activation": draw(st.sampled_from(get_args(Activation))),
-        "embedding": embedding,
-        "trigger": draw(st.sampled_from(get_args(Trigger))),
-        "eta": eta,
-        "gamma": gamma,
-    }
-    if eta == "limit" and draw(st.booleans()):
-        values["attention"] = draw(st.sampled_from(["learned", "locked"]))
-    return Retrieval.read(values)

@@ -5,7 +5,7 @@ samples; W_in and the embeddings stay frozen. The gradient of Lhat is summed chu
 memory does not grow with N here either.
 
     gd      theta <- theta - lr g
-    adamw   optax's Adam: no weight decay (our choice)
+    adamw   without weight decay (`training/adamw.py`)
 
 In the limit of the step sizes the three steps leave only directions. Training then starts from
 these at a scale of our choice: attention scores such that the larger of the trigger's lift and
@@ -27,10 +27,11 @@ from mnemoscope.engine.layout import Layout
 from mnemoscope.models.retrieval import Frozen, Parameters, forward, margin, token_features
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
+from mnemoscope.training.adamw import adamw
 from mnemoscope.training.three_step.algorithm import ThreeSteps, parameters_of
 from mnemoscope.training.three_step.streaming import Source, Span, fold
 
-OPTIMISERS: dict[str, Callable[..., optax.GradientTransformation]] = {"gd": optax.sgd, "adamw": optax.adam}
+OPTIMISERS: dict[str, Callable[..., optax.GradientTransformation]] = {"gd": optax.sgd, "adamw": adamw}
 
 
 class State(NamedTuple):

@@ -38,6 +38,7 @@ from mnemoscope.engine.rates import RATES, Rates, known_platform
 from mnemoscope.engine.record import Trial
 from mnemoscope.spec import Spec, SpecError
 from mnemoscope.spec.validators import Device
+from mnemoscope.training.adamw import adamw
 from mnemoscope.training.side_by_side import over_rows, take_steps
 
 Job = tuple[Any, int]
@@ -104,7 +105,7 @@ class Trained(ABC):
 
     def optimiser(self, lr: Float[Array, ""] | float) -> optax.GradientTransformation:
         """AdamW without weight decay (our choice)."""
-        return optax.adam(lr)
+        return adamw(lr)
 
     def unseen(self, world: Any) -> Any:
         """The world with the samples of the last measurement in place of the checks'."""
