@@ -120,7 +120,7 @@ def train_until_target(
             number = at[row]
             job, curve = jobs[number], curves[number]
             ended = {name: value for name, value in curve[-1].items() if name != "step"}
-            ended["accuracy"] = float(final[row])
+            ended["accuracy"] = min(1.0, float(final[row]))
             outcomes[number] = Trial(
                 job.spec,
                 job.seed,
