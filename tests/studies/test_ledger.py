@@ -4,7 +4,6 @@ import dataclasses
 import json
 import multiprocessing
 import os
-import signal
 import sqlite3
 import warnings
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from study_numbers import points
+from study_processes import die, note, refuse
 
 from mnemoscope.experiments.sweep import ThisProcess, sweep
 from mnemoscope.experiments.workers.shared_batches import Client
@@ -226,28 +226,12 @@ def test_what_takes_long_comes_first_and_what_is_kept_is_left_out(tmp_path: Path
     ]
 
 
-def refuse(*words: object) -> None:
-    raise SpecError("device", "expected another one, got this")
-
-
 def test_what_a_process_refuses_is_told_as_it_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(parallel, "_run", refuse)
     pieces: list[parallel.Piece] = [("b-fig5", "quick", (0,))]
     with pytest.raises(SpecError, match="expected another one") as caught:
         list(parallel.run_parallel(pieces, 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
     assert caught.value.field == "device"
-
-
-def note(piece: parallel.Piece, *words: object) -> float:
-    """Run in a process of its own: which piece it was, and how it stands."""
-    _, _, ledger, _, ahead = words
-    if not ahead:
-        parallel._stand_back()
-        parallel._stand_back()  # as for a second piece in the same process
-    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    told = [os.nice(0), os.environ.get("CUDA_MPS_CLIENT_PRIORITY"), ignored]
-    Path(str(ledger)).with_name(piece[0]).write_text(json.dumps(told))
-    return 0.0
 
 
 def test_searches_go_ahead_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -316,10 +300,6 @@ def test_older_ledgers_name_a_revision_by_a_fingerprint(tmp_path: Path):
         (tmp_path / "l.json").write_text(json.dumps({"format": 2, "entries": entries}))
         (entry,) = Ledger(tmp_path / "l.json").entries.values()
         assert (entry.revision, entry.numerics) == (revision, 3)
-
-
-def die(*words: object) -> None:
-    os._exit(9)
 
 
 def test_a_process_that_dies_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
