@@ -139,9 +139,6 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(said, "supported" if multiplied and max(ratios) <= BINDS else "inconclusive")
 
 
-judge = alone(judge_all)
-
-
 def draw(numbers: Numbers, figure: Any) -> None:
     """Shares named against shares allowed, and critical N against the bound's."""
     left, right = figure.subplots(1, 2)
@@ -191,7 +188,7 @@ STUDY = Study(
     "the axes to a sum by 4 or more. Refuted if a decoder is above the bound, or the sum is "
     "preferred.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
     history=(

@@ -4,7 +4,7 @@ Paper A states a multiplicative lower bound for whoever sees the first gradient;
 ours.
 """
 
-from mnemoscope.studies.base import Earlier, Study
+from mnemoscope.studies.base import Earlier, Study, alone
 from mnemoscope.studies.law_studies import ClaimedLaw, Grid
 
 # The share of tokens that the matched filter names from the first gradient alone. d^2 / V is large,
@@ -40,7 +40,7 @@ STUDY = Study(
     expected="N / ln V as L V^2 d^-2, multiplied",
     rule=LAW.rule,
     measure=LAW.measure,
-    judge=LAW.judge,
+    judge=alone(LAW.judge_all),
     judge_all=LAW.judge_all,
     draw=LAW.draw,
     power=LAW.power,

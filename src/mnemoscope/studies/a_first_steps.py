@@ -75,9 +75,6 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(measured, "supported" if all(below) else "inconclusive")
 
 
-judge = alone(judge_all)
-
-
 def draw(numbers: Numbers, figure: Any) -> None:
     """Every run: attention in the end against attention after three steps."""
     panels = figure.subplots(1, len(numbers["rows"]), sharey=True, squeeze=False)[0]
@@ -107,7 +104,7 @@ STUDY = Study(
     "supported if Wilson's 95 % interval of both shares lies below 0.25 with either optimiser, "
     "refuted if with either one of them lies above. Inconclusive with fewer than 8 runs of a kind.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
     history=(

@@ -110,9 +110,6 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement("; ".join(parts), verdict)
 
 
-judge = alone(judge_all)
-
-
 def draw(numbers: Numbers, figure: Any) -> None:
     """Accuracy along each size."""
     panels = figure.subplots(2, 3, sharey=True).ravel()
@@ -142,7 +139,7 @@ STUDY = Study(
     "other side. Refuted if a change, from end to end or between neighbours, lies on the other "
     "side.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
     history=(

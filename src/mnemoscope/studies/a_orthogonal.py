@@ -10,7 +10,8 @@ from typing import Any
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study, alone
-from mnemoscope.studies.exponents import critical_points
+from mnemoscope.studies.exponents import critical_points, draw_critical
+from mnemoscope.studies.panels import finish
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
@@ -36,14 +37,13 @@ def measure(size: Size, bench: Bench) -> Numbers:
 
 def effect(more: Numbers, less: Numbers) -> tuple[float, float]:
     """ln of the ratio of two critical N, and its standard error."""
-    errors = [math.log(one["high"] / one["low"]) / (2 * 1.96) for one in (more, less)]
+    errors = [math.log(point["high"] / point["low"]) / (2 * 1.96) for point in (more, less)]
     return math.log(more["samples"] / less["samples"]), math.hypot(*errors)
 
 
 def interval(value: float, error: float) -> tuple[float, float, float]:
     """A ratio and its 95 % interval, from its logarithm."""
-    ends = (value, value - 1.96 * error, value + 1.96 * error)
-    return math.exp(ends[0]), math.exp(ends[1]), math.exp(ends[2])
+    return math.exp(value), math.exp(value - 1.96 * error), math.exp(value + 1.96 * error)
 
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
@@ -86,36 +86,20 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(said, "supported" if decoupled and overestimated else "inconclusive")
 
 
-judge = alone(judge_all)
-
-
 def draw(numbers: Numbers, figure: Any) -> None:
     """Critical N against d, a line for each length."""
     axes = figure.add_subplot()
     known = [point for point in numbers["points"] if point["samples"]]
     for at, length in enumerate(sorted({point["length"] for point in known})):
         for law, style in (("gaussian", "-"), ("orthonormal", "--")):
-            some = [one for one in known if (one["law"], one["length"]) == (law, length)]
-            y = [one["samples"] for one in some]
-            bars = [[one["samples"] - one["low"] for one in some], [one["high"] - one["samples"] for one in some]]
-            axes.errorbar(
-                [one["dim"] for one in some],
-                y,
-                yerr=bars,
-                fmt="o",
-                linestyle=style,
-                capsize=2,
-                color=f"C{at}",
-                label=f"{law}, L = {length}",
-            )
+            points = [point for point in known if (point["law"], point["length"]) == (law, length)]
+            draw_critical(axes, "dim", points, f"{law}, L = {length}", f"C{at}", f"o{style}")
     dims, samples = ([point[key] for point in known] for key in ("dim", "samples"))
     axes.set_xscale("log")
     axes.set_xticks(sorted(set(dims)), [f"{d:,}" for d in sorted(set(dims))])
     axes.minorticks_off()
     plain_log_ticks(axes, "y", min(samples), max(samples))
-    axes.set_xlabel(f"dimension, d (V = {numbers['vocab']})")
-    axes.set_ylabel("critical N")
-    axes.legend(fontsize=7)
+    finish(axes, f"dimension, d (V = {numbers['vocab']})", "critical N")
 
 
 STUDY = Study(
@@ -131,7 +115,7 @@ STUDY = Study(
     "random ones need more. Refuted if the ratio of orthonormal ones lies outside 0.8 to 1.25 or "
     "that of random ones below 1.25, or if random ones need fewer at some d.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
     history=(

@@ -11,6 +11,7 @@ from mnemoscope.experiments.estimate.power_law import Exponent, fit_power_law, p
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, alone
 from mnemoscope.studies.critical_dims import critical_dims, draw_dims, say_drawn
+from mnemoscope.studies.panels import finish
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.studies.power import rehearse
 from mnemoscope.theory.critical import critical_value
@@ -70,9 +71,6 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(said, "refuted" if 2 * power.high < 1 else "inconclusive")
 
 
-judge = alone(judge_all)
-
-
 def power(size: Size) -> Power:
     """From theory's critical d, and from d^2 proportional to V."""
     theory = {spec.vocab: float(critical_value(spec, "dim") or 0) for spec in settings(size)}
@@ -101,9 +99,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     axes.plot([point["dim"] for point in known], told, "x:", color="C1", label="theory")
     plain_log_ticks(axes, "x", min(x), max(x))
     axes.set_ylim(0, 1.25 * max(high))
-    axes.set_xlabel("dimension d at which half of V labels are named")
-    axes.set_ylabel("facts named / $d^2$")
-    axes.legend(fontsize=7)
+    finish(axes, "dimension d at which half of V labels are named", "facts named / $d^2$")
 
 
 STUDY = Study(
@@ -117,7 +113,7 @@ STUDY = Study(
     "pooled: the power of V in d^2. Supported if its 95 % interval lies above 1, refuted if it "
     "lies below.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
     power=power,

@@ -106,9 +106,6 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement("; ".join(parts), all_agree(verdicts))
 
 
-judge = alone(judge_all)
-
-
 def draw(numbers: Numbers, figure: Any) -> None:
     """Accuracy with each remedy, a panel for each region."""
     panels = figure.subplots(1, len(numbers["rows"]), sharey=True, squeeze=False)[0]
@@ -142,7 +139,7 @@ STUDY = Study(
     "paper's third region, gradient noise, is not judged: theory knows no setting in which it "
     "binds.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
 )

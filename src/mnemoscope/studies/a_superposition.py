@@ -5,6 +5,7 @@ from typing import Any
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study, alone
+from mnemoscope.studies.panels import finish
 from mnemoscope.studies.seed_means import draw_curve, run_settings, spread
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
@@ -64,9 +65,6 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(said, "refuted" if below else "inconclusive")
 
 
-judge = alone(judge_all)
-
-
 def draw(numbers: Numbers, figure: Any) -> None:
     """Facts named against facts trained on."""
     axes = figure.add_subplot()
@@ -78,9 +76,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     plain_log_ticks(axes, "x", x[0], x[-1])
     tops = [row["facts"]["mean"] for row in random]
     plain_log_ticks(axes, "y", min(tops), max([*tops, x[-1]]))
-    axes.set_xlabel(f"facts to store, V (d = {numbers['dim']})")
-    axes.set_ylabel("facts named, V times accuracy")
-    axes.legend(fontsize=7)
+    finish(axes, f"facts to store, V (d = {numbers['dim']})", "facts named, V times accuracy")
 
 
 STUDY = Study(
@@ -95,7 +91,7 @@ STUDY = Study(
     "the seeds of all bases. Supported if for some V > d the 95 % interval of random embeddings "
     "lies above that of orthonormal ones at V = d, refuted if for every V > d it lies below.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
 )

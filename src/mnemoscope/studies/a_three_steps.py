@@ -4,6 +4,7 @@ from typing import Any
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
+from mnemoscope.studies.panels import finish
 from mnemoscope.studies.seed_means import draw_bars, mean_over_seeds, run_settings, show
 
 SETTING: dict[Size, Retrieval] = {
@@ -38,9 +39,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     axes = figure.add_subplot()
     draw_bars(axes, list(numbers["steps"]), list(numbers["steps"].values()))
     axes.axhline(numbers["chance"], color="black", linewidth=0.8, linestyle=":", label="chance")
-    axes.set_xlabel("after step")
-    axes.set_ylabel("accuracy")
-    axes.legend(fontsize=7)
+    finish(axes, "after step", "accuracy")
 
 
 STUDY = Study(

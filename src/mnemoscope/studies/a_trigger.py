@@ -8,6 +8,7 @@ from mnemoscope.engine.interrupts import stop_if_asked
 from mnemoscope.experiments.alignment import trigger_cosine
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study, alone
+from mnemoscope.studies.panels import finish
 from mnemoscope.studies.seed_means import draw_curve, show, spread
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
@@ -48,9 +49,6 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(said, "supported" if aligned else "inconclusive")
 
 
-judge = alone(judge_all)
-
-
 def pool(bases: Sequence[Numbers]) -> list[Numbers]:
     """The mean over the seeds of all bases, at every N."""
     return [
@@ -75,9 +73,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     )
     plain_log_ticks(axes, "x", x[0], x[-1])
     axes.set_ylim(0, 1.02)
-    axes.set_xlabel("samples, N")
-    axes.set_ylabel("cosine of $\\alpha$ and $z_{trig}$")
-    axes.legend(fontsize=7)
+    finish(axes, "samples, N", "cosine of $\\alpha$ and $z_{trig}$")
 
 
 STUDY = Study(
@@ -93,7 +89,7 @@ STUDY = Study(
     "if it lies below what 95 of 100 random directions stay under, or below the one at the "
     "fewest.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
     history=(

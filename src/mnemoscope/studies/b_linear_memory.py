@@ -1,6 +1,6 @@
 """Paper B, Fig. 1 left: a trained linear memory stores as many items as it has weights."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,9 +8,11 @@ import numpy as np
 from mnemoscope.spec import Memory
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, alone
 from mnemoscope.studies.log_forms import LOGS, compare_logs, judge_logs, log_name, power_of, say_logs
-from mnemoscope.studies.power import base_by_base, rehearse
-from mnemoscope.studies.scaling_fit import draw_points, scale_axes
-from mnemoscope.studies.step_limit import drawn_limits, measure_limits, pool_steps, say_steps
+from mnemoscope.studies.panels import draw_law, finish
+from mnemoscope.studies.power import Draw, rehearse
+from mnemoscope.studies.scaling_fit import draw_points, scale_axes, sizes_along
+from mnemoscope.studies.seed_limits import draw_limits
+from mnemoscope.studies.step_limit import measure_limits, pool_steps, say_steps
 from mnemoscope.theory.associative import GUIDE_LINEAR, items_by_law
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
@@ -40,26 +42,16 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     points, cut_short = pool_steps(all_numbers, "trained")
     forms = compare_logs(points)
     fit = None if forms is None else power_of(points, forms["best"])
-    said = f"{say_logs(fit, forms, 'd²')}; {say_steps(points, cut_short)}"
-    return Judgement(said, judge_logs(fit, forms, LEAST, MOST, ahead=True))
-
-
-judge = alone(judge_all)
+    text = f"{say_logs(fit, forms, 'd²')}; {say_steps(points, cut_short)}"
+    return Judgement(text, judge_logs(fit, forms, LEAST, MOST, ahead=True))
 
 
 def power(size: Size) -> Power:
     """Limits drawn from N (ln N)^1.5 = 2 d^2, and from laws that are none of the claim's."""
+    places = [{"dim": d, "width": 0, "size": d * d} for d in DIMS[size]]
 
-    def drawn(law: Any) -> Any:
-        items = {d: law(d) for d in DIMS[size]}
-        return base_by_base(
-            size,
-            lambda rng: {
-                "trained": [
-                    drawn_limits(rng, items[d], SCATTER, SEEDS[size], dim=d, width=0, size=d * d) for d in DIMS[size]
-                ]
-            },
-        )
+    def drawn(law: Callable[[int], float]) -> Draw:
+        return draw_limits(size, places, {"trained": [law(d) for d in DIMS[size]]}, SEEDS[size], SCATTER)
 
     middle = items_with_logs(32.0**2 / 0.5, 1.5)
     return rehearse(
@@ -90,15 +82,9 @@ def draw(numbers: Numbers, figure: Any) -> None:
     every = [*points, *cut_short]
     draw_points(left, points, "trained, 0.99 right", "C0")
     draw_points(left, cut_short, "ran out of steps", "C7")
-    x = np.geomspace(min(one["size"] for one in every), max(one["size"] for one in every), 60)
-    left.plot(
-        x,
-        [items_by_law(float(one), GUIDE_LINEAR) for one in x],
-        "--",
-        color="black",
-        linewidth=0.9,
-        label=f"authors' guide: d² = {GUIDE_LINEAR:g} N ln N",
-    )
+    x = sizes_along(every)
+    guide = [items_by_law(float(weights), GUIDE_LINEAR) for weights in x]
+    draw_law(left, x, guide, f"authors' guide: d² = {GUIDE_LINEAR:g} N ln N", "--")
     scale_axes(left, every, "d², weights", "items stored, N")
     for at, k in enumerate(LOGS):
         fit = power_of(points, k)
@@ -111,10 +97,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
     right.axhline(1, color="black", linewidth=0.6)
     sizes = [point["size"] for point in every]
     plain_log_ticks(right, "x", min(sizes), max(sizes))
-    right.set_xlabel("d², weights")
-    right.set_ylabel("d² over the form, over its mean")
     left.legend(fontsize=7)
-    right.legend(fontsize=7)
+    finish(right, "d², weights", "d² over the form, over its mean")
 
 
 STUDY = Study(
@@ -132,7 +116,7 @@ STUDY = Study(
     "Supported if logarithms are decisively ahead and the power's 95 % interval lies within 0.95 "
     "to 1.05. Refuted if a power of d is decisively ahead, or if the interval lies outside.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     power=power,

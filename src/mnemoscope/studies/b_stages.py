@@ -9,6 +9,7 @@ from mnemoscope.experiments.dynamics import Dynamics, dynamics
 from mnemoscope.experiments.estimate.plateaus import NEAR
 from mnemoscope.spec import Flow
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
+from mnemoscope.studies.panels import finish
 
 # A quarter of the noise and a larger step: the same stages in fewer steps.
 SETTING: dict[Size, Flow] = {
@@ -116,9 +117,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     right.plot(steps, exact["relation"], label="the relation's answers")
     right.plot(steps, exact["answer"], label="the answer")
     for axes, name in ((left, "loss"), (right, "mean probability")):
-        axes.set_xlabel("step")
-        axes.set_ylabel(name)
-        axes.legend(fontsize=7)
+        finish(axes, "step", name)
 
 
 STUDY = Study(

@@ -112,9 +112,6 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     return Judgement(said, "supported" if held else "inconclusive")
 
 
-judge = alone(judge_all)
-
-
 def _interval(accuracies: Sequence[float]) -> Numbers:
     """Mean and Student's interval over seeds, within 0 and 1."""
     found = spread(accuracies)
@@ -158,7 +155,7 @@ STUDY = Study(
     "Trainings stop at 0.99 on the sequences they look at; accuracy is on others. Beside it, "
     "without a say: the mean absolute difference from the authors' picture.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     history=(

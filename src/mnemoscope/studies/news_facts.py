@@ -11,6 +11,7 @@ from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, alone
 from mnemoscope.studies.boxes import judge_powers, say_powers
 from mnemoscope.studies.critical_dims import critical_dims, draw_dims, say_drawn
+from mnemoscope.studies.panels import finish
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.studies.power import Draw, rehearse
 from mnemoscope.studies.rival_laws import half_width, nearest
@@ -67,9 +68,6 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(said + "claim is V^1.00 L^-1.00", judge_powers(powers, CLAIMED, HALF))
 
 
-judge = alone(judge_all)
-
-
 def power(size: Size) -> Power:
     """Where the summary is right, and where each rival law is, on the places of the grid."""
     places = [{"vocab": V, "length": L} for V in VOCABS[size] for L in LENGTHS[size]]
@@ -107,9 +105,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     vocabs = [point["vocab"] for point in points]
     plain_log_ticks(axes, "x", min(dims), max(dims))
     plain_log_ticks(axes, "y", min(vocabs), max(vocabs) * lengths[-1] / lengths[0])
-    axes.set_xlabel("dimension d at which half of them are named")
-    axes.set_ylabel("facts, V")
-    axes.legend(fontsize=7)
+    finish(axes, "dimension d at which half of them are named", "facts, V")
 
 
 STUDY = Study(
@@ -124,7 +120,7 @@ STUDY = Study(
     f"refuted if one lies outside that box altogether. The nearest rival law, "
     f"{RIVAL.replace('_', ' ')}, is {AWAY:g} away.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
     power=power,

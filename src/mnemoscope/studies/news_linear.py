@@ -24,9 +24,6 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(say_exponents(fitted), judge_powers(rows, CLAIMED, HALF))
 
 
-judge = alone(judge_all)
-
-
 def power(size: Size) -> Power:
     """Where the summary is right, and where another law or theory is."""
     places = critical_places(Grid(AXES[size], {"vocab": VOCAB[size]}), "accuracy")
@@ -60,7 +57,7 @@ STUDY = Study(
     f"altogether. The nearest rival law, {RIVAL.replace('_', ' ')}, is {AWAY:g} away. Theory's "
     "powers stand beside and have no part in the verdict.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     power=power,

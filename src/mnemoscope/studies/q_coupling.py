@@ -37,9 +37,6 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(measured, "supported" if criterion > 0 else "refuted")
 
 
-judge = alone(judge_all)
-
-
 def power(size: Size) -> Power:
     """Of the comparison where theory is right, and where a sum of powers is."""
     places = critical_places(GRIDS[size], "first_gradient")
@@ -64,7 +61,7 @@ STUDY = Study(
     "gradient over a grid of L and V, all base seeds pooled. Supported if Akaike's criterion "
     f"prefers the product by {DECISIVE:g} or more, refuted if it prefers the sum by as much.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw_exponents,
     power=power,

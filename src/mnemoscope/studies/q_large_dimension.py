@@ -6,6 +6,7 @@ from typing import Any
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study, alone
 from mnemoscope.studies.exponents import critical_points, draw_critical
+from mnemoscope.studies.panels import finish
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.theory.bound import coverage_samples
 from mnemoscope.ui.figures.canvas import plain_log_ticks
@@ -46,9 +47,6 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(said, "supported" if all_fine else "inconclusive")
 
 
-judge = alone(judge_all)
-
-
 def draw(numbers: Numbers, figure: Any) -> None:
     """Critical N against L."""
     axes = figure.add_subplot()
@@ -64,9 +62,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     axes.axvline(numbers["vocab"], color="black", linewidth=0.6, label="L = V")
     plain_log_ticks(axes, "x", min(lengths), max(lengths))
     plain_log_ticks(axes, "y", min([*samples, seen]), max(samples))
-    axes.set_xlabel("length, L")
-    axes.set_ylabel("critical N")
-    axes.legend(fontsize=7)
+    finish(axes, "length, L", "critical N")
 
 
 STUDY = Study(
@@ -82,7 +78,7 @@ STUDY = Study(
     "the 95 % interval lies below 2, refuted if at one it lies above; up to which length it holds "
     "is said.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
     history=(

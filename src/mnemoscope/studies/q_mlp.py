@@ -4,6 +4,7 @@ from typing import Any
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
+from mnemoscope.studies.panels import finish
 from mnemoscope.studies.seed_means import difference, draw_curve, run_settings
 
 BASE: dict[Size, dict[str, int]] = {
@@ -58,9 +59,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
         label = f"{name}, m = {numbers['width']}"
         draw_curve(axes, [one["dim"] for one in some], [one["gain"] for one in some], label, f"C{at}")
     axes.axhline(0, color="black", linewidth=0.8)
-    axes.set_xlabel("dimension, d")
-    axes.set_ylabel("accuracy with an MLP less without")
-    axes.legend(fontsize=7)
+    finish(axes, "dimension, d", "accuracy with an MLP less without")
 
 
 STUDY = Study(
