@@ -109,20 +109,20 @@ def decode(seen: Seen, names: tuple[str, ...] = DECODERS) -> dict[str, float]:
     """The share of tokens that each decoder names right."""
     _check_room(seen, names)
     makers = {"matched": _matched, "squares": _squares, "message": _messages, "ridge": _ridge}
-    made: dict[str, np.ndarray] = {}
-    told = {}
+    scores: dict[str, np.ndarray] = {}
+    shares = {}
     for name in names:
         kind, _, assigned = name.partition("_")
         if assigned == "assignment" and len(seen.permutation) > MOST_ASSIGNED:
             continue
-        if kind not in made:
-            made[kind] = makers[kind](seen)
+        if kind not in scores:
+            scores[kind] = makers[kind](seen)
         if assigned == "assignment":
-            labels = linear_sum_assignment(made[kind], maximize=True)[1]
+            labels = linear_sum_assignment(scores[kind], maximize=True)[1]
         else:
-            labels = made[kind].argmax(axis=1)
-        told[NAMES.get(name, name)] = float(np.mean(labels == seen.permutation))
-    return told
+            labels = scores[kind].argmax(axis=1)
+        shares[NAMES.get(name, name)] = float(np.mean(labels == seen.permutation))
+    return shares
 
 
 def _check_room(seen: Seen, names: tuple[str, ...]) -> None:

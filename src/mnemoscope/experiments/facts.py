@@ -181,7 +181,7 @@ def facts_capacity_many(
             scaling,
             tuple(rates),
             result.end,
-            tuple(record for records in result.trials.values() for record in records),
+            result.records,
         )
         for spec, result in zip(specs, results, strict=True)
     ]

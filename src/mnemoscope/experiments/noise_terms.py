@@ -53,10 +53,10 @@ def measure_terms(spec: Retrieval, seed: int, device: Device = "auto") -> dict[s
         signal, scores = _measure(program, layout, frozen, source, Count.of(spec.samples))
         scores, overlap = np.asarray(scores), np.asarray(frozen.Z @ frozen.trigger)
         spread = np.cov(scores, bias=True)
-        told = {"signal": float(signal), "overlap": float(signal) ** 2 * float(overlap.var())}
-        told["total"] = float((scores.sum(axis=0) + float(signal) * overlap).var())
-    told |= {name: float(spread[k, k]) for k, name in enumerate(NAMES)}
-    return {**told, "label_and_count": 2 * float(spread[1, 3])}
+        terms = {"signal": float(signal), "overlap": float(signal) ** 2 * float(overlap.var())}
+        terms["total"] = float((scores.sum(axis=0) + float(signal) * overlap).var())
+    terms |= {name: float(spread[k, k]) for k, name in enumerate(NAMES)}
+    return {**terms, "label_and_count": 2 * float(spread[1, 3])}
 
 
 @partial(jax.jit, static_argnames=("program", "layout"))

@@ -83,10 +83,9 @@ STUDY = Study(
     place="critical N over d and L",
     statement="A small dimension needs more samples; short sequences get by with few, long ones must raise d or N.",
     expected="N falls with d and grows with L",
-    rule="Critical N (accuracy 0.5) at the four corners of small and large d, short and long "
-    "sequences. Supported if N is larger at small d than at large d for both lengths, and larger "
-    "for long than for short sequences at large d, 95 % intervals apart. Refuted if an order is "
-    "the other way round, intervals apart.",
+    rule="Critical N (accuracy 0.5) at the four corners of small and large d, short and long sequences. Supported if N "
+    "is larger at small d than at large d for both lengths, and larger for long than for short sequences at large d, "
+    "95 % intervals apart. Refuted if an order is the other way round, intervals apart.",
     measure=measure,
     judge=judge,
     draw=draw,

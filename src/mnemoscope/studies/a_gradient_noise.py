@@ -140,12 +140,11 @@ STUDY = Study(
     revision=2,
     source="ours, after paper A",
     place="attention's noise terms",
-    statement="The gradient noise of attention, over its signal, is as L V d^(-3/2) / N: where it "
-    "binds, N d^(3/2) must exceed L V.",
+    statement="The gradient noise of attention, over its signal, is as L V d^(-3/2) / N: where it binds, N d^(3/2) "
+    "must exceed L V.",
     expected="L V d^-1.5 N^-1",
-    rule="Standard deviation over tokens of the gradient noise in the scores, measured by itself "
-    "in simulated trials, over theory's signal. Powers of V, d, L and N, one fit to all base "
-    "seeds. "
+    rule="Standard deviation over tokens of the gradient noise in the scores, measured by itself in simulated trials, "
+    "over theory's signal. Powers of V, d, L and N, one fit to all base seeds. "
     f"{say_rule(HALF, *nearest(CLAIMED, RIVALS, AXES))}",
     measure=measure,
     judge=alone(judge_all),
@@ -155,19 +154,17 @@ STUDY = Study(
     history=(
         Earlier(
             date="2026-11-18",
-            statement="For short sequences and V much larger than d, attention is limited by "
-            "gradient noise: N d^(3/2) must exceed L V.",
-            rule="Powers of L, V and d in the critical N. Supported if each is within 0.5 of the "
-            "claimed one and theory's power on the same points lies in its 95 % interval (+-0.1). "
-            "Refuted if an interval lies further than 0.5 from the claimed power. Three base seeds "
-            "had to agree.",
-            measured="critical N goes as V^1.10 [0.71, 1.49, theory 0.87] d^-1.28 [-2.00, -0.57, "
-            "theory -1.45] L^2.02 [1.32, 2.72, theory 1.42] over 17 points",
+            statement="For short sequences and V much larger than d, attention is limited by gradient noise: N d^(3/2) "
+            "must exceed L V.",
+            rule="Powers of L, V and d in the critical N. Supported if each is within 0.5 of the claimed one and "
+            "theory's power on the same points lies in its 95 % interval (+-0.1). Refuted if an interval lies further "
+            "than 0.5 from the claimed power. Three base seeds had to agree.",
+            measured="critical N goes as V^1.10 [0.71, 1.49, theory 0.87] d^-1.28 [-2.00, -0.57, theory -1.45] L^2.02 "
+            "[1.32, 2.72, theory 1.42] over 17 points",
             verdict="inconclusive",
-            reason="Nowhere does this noise alone decide the critical N, so no critical N can tell "
-            "its powers; the term itself can. The box of 0.5 held the powers of label noise, and a "
-            "wide interval met it more easily than a narrow one. The exponents were called paper "
-            "A's; they are ours.",
+            reason="Nowhere does this noise alone decide the critical N, so no critical N can tell its powers; the "
+            "term itself can. The box of 0.5 held the powers of label noise, and a wide interval met it more easily "
+            "than a narrow one. The exponents were called paper A's; they are ours.",
         ),
     ),
 )

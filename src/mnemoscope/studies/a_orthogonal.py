@@ -49,26 +49,26 @@ def interval(value: float, error: float) -> tuple[float, float, float]:
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
     """Whether d changes N at the longest sequences, and which embeddings need more."""
     points = pool_points([numbers["points"] for numbers in bases], ("law", "dim", "length"), "samples")
-    found = {(point["law"], point["dim"], point["length"]): point for point in points}
+    at = {(point["law"], point["dim"], point["length"]): point for point in points}
     dims = sorted({point["dim"] for point in bases[0]["points"]})
     lengths = sorted({point["length"] for point in bases[0]["points"]})
-    said = "; ".join(
+    text = "; ".join(
         f"{law}: "
         + ", ".join(
-            f"N = {found[law, d, L]['samples']:,.0f} at d = {d}, L = {L}"
+            f"N = {at[law, d, L]['samples']:,.0f} at d = {d}, L = {L}"
             for d in (dims[0], dims[-1])
             for L in (lengths[0], lengths[-1])
-            if (law, d, L) in found
+            if (law, d, L) in at
         )
         for law in LAWS
     )
     if len(points) < len(bases[0]["points"]):
-        return Judgement(said, "inconclusive")
+        return Judgement(text, "inconclusive")
     longest = lengths[-1]
     # What the smallest d costs against the largest, and random embeddings against orthonormal ones.
-    by_dim = {law: interval(*effect(found[law, dims[0], longest], found[law, dims[-1], longest])) for law in LAWS}
-    by_law = [interval(*effect(found["gaussian", d, longest], found["orthonormal", d, longest])) for d in dims]
-    said += f"; at L = {longest} the smallest d needs " + ", ".join(
+    by_dim = {law: interval(*effect(at[law, dims[0], longest], at[law, dims[-1], longest])) for law in LAWS}
+    by_law = [interval(*effect(at["gaussian", d, longest], at["orthonormal", d, longest])) for d in dims]
+    text += f"; at L = {longest} the smallest d needs " + ", ".join(
         f"{ratio:.2f} [{low:.2f}, {high:.2f}] times the N of the largest ({law})"
         for law, (ratio, low, high) in by_dim.items()
     )
@@ -80,10 +80,10 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
         or random_high < NOTABLE
         or any(ratio_high < 1 for _, _, ratio_high in by_law)
     ):
-        return Judgement(said, "refuted")
+        return Judgement(text, "refuted")
     decoupled = low > 1 / NOTABLE and high < NOTABLE and random_low > NOTABLE
     overestimated = all(ratio_low > 1 for _, ratio_low, _ in by_law)
-    return Judgement(said, "supported" if decoupled and overestimated else "inconclusive")
+    return Judgement(text, "supported" if decoupled and overestimated else "inconclusive")
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -109,11 +109,10 @@ STUDY = Study(
     place="comparison with orthogonal embeddings",
     statement="Orthogonal embeddings decouple N, d and L, and so overestimate capacity.",
     expected="with orthonormal embeddings N does not depend on d, with random ones it does, and they need more",
-    rule="Critical N (accuracy 0.5) over d >= V and L, the bases pooled. Supported if at the "
-    "longest sequences the N of the smallest d over that of the largest lies within 0.8 to 1.25 "
-    "for orthonormal embeddings (95 % interval) and above 1.25 for random ones, and if at every d "
-    "random ones need more. Refuted if the ratio of orthonormal ones lies outside 0.8 to 1.25 or "
-    "that of random ones below 1.25, or if random ones need fewer at some d.",
+    rule="Critical N (accuracy 0.5) over d >= V and L, the bases pooled. Supported if at the longest sequences the N "
+    "of the smallest d over that of the largest lies within 0.8 to 1.25 for orthonormal embeddings (95 % interval) and "
+    "above 1.25 for random ones, and if at every d random ones need more. Refuted if the ratio of orthonormal ones "
+    "lies outside 0.8 to 1.25 or that of random ones below 1.25, or if random ones need fewer at some d.",
     measure=measure,
     judge=alone(judge_all),
     draw=draw,
@@ -121,13 +120,11 @@ STUDY = Study(
     history=(
         Earlier(
             date="2026-11-18",
-            rule="Critical N (accuracy 0.5) at d = 1.25 V. Supported if at the longest sequences "
-            "random embeddings need more samples than orthonormal ones, 95 % intervals apart, and "
-            "their N grows by a larger factor from the shortest. Refuted if they need fewer, "
-            "intervals apart.",
-            measured="gaussian: N = 352 at L = 32, N = 383 at L = 128, N = 2,581 at L = 512, N = "
-            "10,439 at L = 1024; orthonormal: N = 352 at L = 32, N = 352 at L = 128, N = 392 at L "
-            "= 512, N = 550 at L = 1024",
+            rule="Critical N (accuracy 0.5) at d = 1.25 V. Supported if at the longest sequences random embeddings "
+            "need more samples than orthonormal ones, 95 % intervals apart, and their N grows by a larger factor from "
+            "the shortest. Refuted if they need fewer, intervals apart.",
+            measured="gaussian: N = 352 at L = 32, N = 383 at L = 128, N = 2,581 at L = 512, N = 10,439 at L = 1024; "
+            "orthonormal: N = 352 at L = 32, N = 352 at L = 128, N = 392 at L = 512, N = 550 at L = 1024",
             verdict="supported",
             reason="The claim is of a coupling with d as well, and d was held.",
         ),

@@ -73,12 +73,12 @@ STUDY = Study(
     revision=1,
     source="ours, after paper A",
     place="table of predicted and observed critical N; the prediction here is ours",
-    statement="Predicted and observed critical N are consistent, for small and large dimension, "
-    "short and long sequences.",
+    statement="Predicted and observed critical N are consistent, for small and large dimension, short and long "
+    "sequences.",
     expected="ratios within a factor of 1.5",
-    rule="Critical N (accuracy 0.5) at four settings that nothing else uses, searched without "
-    "theory, over theory's, the bases pooled. Supported if all four 95 % intervals of the ratio "
-    "lie within 1/1.5 to 1.5, refuted if one lies outside.",
+    rule="Critical N (accuracy 0.5) at four settings that nothing else uses, searched without theory, over theory's, "
+    "the bases pooled. Supported if all four 95 % intervals of the ratio lie within 1/1.5 to 1.5, refuted if one lies "
+    "outside.",
     measure=measure,
     judge=alone(judge_all),
     draw=draw,

@@ -40,13 +40,13 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     """Aligned at the most samples, and more so than at the fewest."""
     rows = pool(bases)
     chance = bases[0]["chance"]
-    said = "cosine of alpha and z_trig " + ", ".join(f"{show(row['cosine'])} at N = {row['samples']:,}" for row in rows)
-    said += f"; a random direction's is below {chance:.3f} in 95 of 100"
+    text = "cosine of alpha and z_trig " + ", ".join(f"{show(row['cosine'])} at N = {row['samples']:,}" for row in rows)
+    text += f"; a random direction's is below {chance:.3f} in 95 of 100"
     first, last = rows[0]["cosine"], rows[-1]["cosine"]
     if last["high"] < chance or last["high"] < first["low"]:
-        return Judgement(said, "refuted")
+        return Judgement(text, "refuted")
     aligned = last["low"] > max(ALIGNED, chance) and last["low"] > first["high"]
-    return Judgement(said, "supported" if aligned else "inconclusive")
+    return Judgement(text, "supported" if aligned else "inconclusive")
 
 
 def pool(bases: Sequence[Numbers]) -> list[Numbers]:
@@ -83,11 +83,10 @@ STUDY = Study(
     place="does the key-query matrix learn the trigger?",
     statement="The second gradient step aligns the attention's key-query matrix with the trigger.",
     expected="a cosine far above a random direction's that grows with N",
-    rule="Cosine of alpha and z_trig, W1 = gamma alpha z_EOS^T, over the seeds of all bases. "
-    "Supported if at the most samples its 95 % interval lies above 0.707 (more than half of "
-    "alpha's squared length is along the trigger) and above the one at the fewest samples. Refuted "
-    "if it lies below what 95 of 100 random directions stay under, or below the one at the "
-    "fewest.",
+    rule="Cosine of alpha and z_trig, W1 = gamma alpha z_EOS^T, over the seeds of all bases. Supported if at the most "
+    "samples its 95 % interval lies above 0.707 (more than half of alpha's squared length is along the trigger) and "
+    "above the one at the fewest samples. Refuted if it lies below what 95 of 100 random directions stay under, or "
+    "below the one at the fewest.",
     measure=measure,
     judge=alone(judge_all),
     draw=draw,
@@ -95,16 +94,14 @@ STUDY = Study(
     history=(
         Earlier(
             date="2026-11-18",
-            rule="Score of the trigger less the mean score of tokens, over their standard "
-            "deviation, after the second step. Supported if at the most samples its 95 % interval "
-            "lies above sqrt(2 ln L) and above the one at the fewest samples. Refuted if it lies "
-            "below either.",
-            measured="lift of the trigger's score 5.154 [4.480, 5.829] at N = 1,000, 12.487 "
-            "[11.955, 13.018] at N = 4,000, 15.588 [15.106, 16.069] at N = 16,000, 15.891 "
-            "[15.408, 16.374] at N = 65,536",
+            rule="Score of the trigger less the mean score of tokens, over their standard deviation, after the second "
+            "step. Supported if at the most samples its 95 % interval lies above sqrt(2 ln L) and above the one at the "
+            "fewest samples. Refuted if it lies below either.",
+            measured="lift of the trigger's score 5.154 [4.480, 5.829] at N = 1,000, 12.487 [11.955, 13.018] at N = "
+            "4,000, 15.588 [15.106, 16.069] at N = 16,000, 15.891 [15.408, 16.374] at N = 65,536",
             verdict="supported",
-            reason="The claim is of an alignment, and the lift of the scores is not one: it does "
-            "not say how much of alpha is along the trigger.",
+            reason="The claim is of an alignment, and the lift of the scores is not one: it does not say how much of "
+            "alpha is along the trigger.",
         ),
     ),
 )

@@ -131,11 +131,11 @@ STUDY = Study(
     revision=2,
     source="paper A (statement)",
     place="phase diagram of m d; that m d grows as V is ours",
-    statement="With an MLP, capacity is in the product m d: a narrower embedding is made up for "
-    "by a wider MLP, and m d grows in proportion to V.",
+    statement="With an MLP, capacity is in the product m d: a narrower embedding is made up for by a wider MLP, and m "
+    "d grows in proportion to V.",
     expected="critical m as V d^-1",
-    rule="Powers of V and d in the width at which half of the labels are named, attention given, "
-    "hermite3, one fit to all base seeds. "
+    rule="Powers of V and d in the width at which half of the labels are named, attention given, hermite3, one fit to "
+    "all base seeds. "
     f"{say_rule(HALF, *nearest(CLAIMED, RIVALS, AXES))}",
     measure=measure,
     judge=alone(judge_all),
@@ -145,17 +145,15 @@ STUDY = Study(
     history=(
         Earlier(
             date="2026-11-18",
-            statement="With an MLP, capacity is in the product m d: a narrower embedding is "
-            "made up for by a wider MLP.",
-            rule="Power of d in the width at which half of the labels are named, attention given, "
-            "hermite3. Supported if its 95 % interval lies within -1.5 to -0.5, refuted if it lies "
-            "outside. Three base seeds had to agree.",
-            measured="critical m goes as d^-1.07 [-1.57, -0.57]; m d / V is 22.6 at d = 48, 19.4 "
-            "at d = 64, 19.4 at d = 96, 21.1 at d = 128",
+            statement="With an MLP, capacity is in the product m d: a narrower embedding is made up for by a wider "
+            "MLP.",
+            rule="Power of d in the width at which half of the labels are named, attention given, hermite3. Supported "
+            "if its 95 % interval lies within -1.5 to -0.5, refuted if it lies outside. Three base seeds had to agree.",
+            measured="critical m goes as d^-1.07 [-1.57, -0.57]; m d / V is 22.6 at d = 48, 19.4 at d = 64, 19.4 at d "
+            "= 96, 21.1 at d = 128",
             verdict="inconclusive",
-            reason="Three base seeds with four places each had to decide alone, at one V: nothing "
-            "said that m d goes with V. Base seeds are pooled, V is varied, the sizes are larger, "
-            "and the box is half as wide.",
+            reason="Three base seeds with four places each had to decide alone, at one V: nothing said that m d goes "
+            "with V. Base seeds are pooled, V is varied, the sizes are larger, and the box is half as wide.",
         ),
     ),
 )

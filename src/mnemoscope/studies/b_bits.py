@@ -152,14 +152,13 @@ STUDY = Study(
     revision=2,
     source="paper B",
     place="information-theoretic bound, B >= N log M, and storage that is near it up to logarithms",
-    statement="A memory stores no more than its bits, whatever it is; and a linear memory stores "
-    "in proportion to them, up to logarithms, at any fixed number of bits a weight.",
+    statement="A memory stores no more than its bits, whatever it is; and a linear memory stores in proportion to "
+    "them, up to logarithms, at any fixed number of bits a weight.",
     expected="log2 N! below b d², and in proportion to d² at one bit a weight",
-    rule="Matrices rounded to b = 1 to 8 bits a weight after they were trained, or written down as "
-    "outer products; N is the items up to which all are right, limits of all base seeds' seeds in "
-    "one. Refuted if the 95 % interval of a limit lies beyond log2 N! = b d². Otherwise by the "
-    "power of d² in log2 N! of trained matrices at one bit a weight: supported if its 95 % "
-    "interval lies within 0.85 to 1.15, refuted if it lies outside.",
+    rule="Matrices rounded to b = 1 to 8 bits a weight after they were trained, or written down as outer products; N "
+    "is the items up to which all are right, limits of all base seeds' seeds in one. Refuted if the 95 % interval of a "
+    "limit lies beyond log2 N! = b d². Otherwise by the power of d² in log2 N! of trained matrices at one bit a "
+    "weight: supported if its 95 % interval lies within 0.85 to 1.15, refuted if it lies outside.",
     measure=measure,
     judge=alone(judge_all),
     judge_all=judge_all,
@@ -168,17 +167,16 @@ STUDY = Study(
     history=(
         Earlier(
             date="2026-11-18",
-            statement="N facts with M answers take N log2 M bits, whatever the model: parameters "
-            "times their bits bound what is stored.",
-            rule="N log2 M over the parameters, N being the items that are all right. Supported if "
-            "all 95 % intervals lie below 32, refuted if one lies above.",
-            measured="bits a parameter, all right: outer products 0.15 at d = 16, trained matrix "
-            "1.46 at d = 16, trained MLP 1.95 at d = 16, outer products 0.13 at d = 32, trained "
-            "matrix 1.26 at d = 32, trained MLP 2.14 at d = 32, outer products 0.14 at d = 64, "
-            "trained matrix 0.89 at d = 64, trained MLP 2.13 at d = 64",
+            statement="N facts with M answers take N log2 M bits, whatever the model: parameters times their bits "
+            "bound what is stored.",
+            rule="N log2 M over the parameters, N being the items that are all right. Supported if all 95 % intervals "
+            "lie below 32, refuted if one lies above.",
+            measured="bits a parameter, all right: outer products 0.15 at d = 16, trained matrix 1.46 at d = 16, "
+            "trained MLP 1.95 at d = 16, outer products 0.13 at d = 32, trained matrix 1.26 at d = 32, trained MLP "
+            "2.14 at d = 32, outer products 0.14 at d = 64, trained matrix 0.89 at d = 64, trained MLP 2.13 at d = 64",
             verdict="supported",
-            reason="It could not fail: with 32 bits a weight nothing comes near the bound. With "
-            "few bits the bound is where full precision gets to, and there is something to lose.",
+            reason="It could not fail: with 32 bits a weight nothing comes near the bound. With few bits the bound is "
+            "where full precision gets to, and there is something to lose.",
         ),
     ),
 )

@@ -145,11 +145,9 @@ STUDY = Study(
     place="Fig. 4 left",
     statement="The number of facts that a one-layer transformer learns is proportional to its parameters.",
     expected="0.15 facts a parameter (the authors' guide line)",
-    rule="Limits of all base seeds' seeds in one. Power of the parameters in the facts learned to "
-    "99 % within 2^13 steps at a rate of 0.01 or 0.003 (quick: 2^10, 0.01), with heads of two "
-    "dimensions and d from 16 to 128 (quick: 8 and 12): supported if its 95 % interval lies within 0.9 to 1.1, "
-    "refuted if it lies "
-    "outside.",
+    rule="Limits of all base seeds' seeds in one. Power of the parameters in the facts learned to 99 % within 2^13 "
+    "steps at a rate of 0.01 or 0.003 (quick: 2^10, 0.01), with heads of two dimensions and d from 16 to 128 (quick: 8 "
+    "and 12): supported if its 95 % interval lies within 0.9 to 1.1, refuted if it lies outside.",
     measure=measure,
     judge=alone(judge_all),
     judge_all=judge_all,
@@ -158,30 +156,26 @@ STUDY = Study(
     history=(
         Earlier(
             date="2026-11-18",
-            rule="Limits of all base seeds' seeds in one. Power of the parameters in the facts learned "
-            "to 99 % within 2^13 steps (quick: 2^10) at a rate of 0.01, with heads of two dimensions "
-            "and d from 16 to 128 (quick: 8 and 12): supported if its 95 % interval lies within 0.9 "
-            "to 1.1, refuted if it lies outside.",
-            measured="facts grows as size^0.947 [0.553, 1.341] over 5 sizes; size / facts 7.35, 5.50 "
-            "to 13.31, that is 0.136 facts a parameter, 0.075 to 0.182; from d = 32 on 0.778 [-0.059, "
-            "1.615]; the slowest success took 8,128 steps",
+            rule="Limits of all base seeds' seeds in one. Power of the parameters in the facts learned to 99 % within "
+            "2^13 steps (quick: 2^10) at a rate of 0.01, with heads of two dimensions and d from 16 to 128 (quick: 8 "
+            "and 12): supported if its 95 % interval lies within 0.9 to 1.1, refuted if it lies outside.",
+            measured="facts grows as size^0.947 [0.553, 1.341] over 5 sizes; size / facts 7.35, 5.50 to 13.31, that is "
+            "0.136 facts a parameter, 0.075 to 0.182; from d = 32 on 0.778 [-0.059, 1.615]; the slowest success took "
+            "8,128 steps",
             verdict="inconclusive",
-            reason="At d = 128 the rate was too large: trainings learned about 7,000 facts within 1,760 "
-            "steps or failed, where 0.15 facts a parameter are 14,700.",
+            reason="At d = 128 the rate was too large: trainings learned about 7,000 facts within 1,760 steps or "
+            "failed, where 0.15 facts a parameter are 14,700.",
         ),
         Earlier(
             date="2026-11-18",
-            rule="Power of the parameters in the facts learned to 99 % within 2^13 steps (quick: "
-            "2^10), with heads of two dimensions: supported if its 95 % interval lies within 0.85 "
-            "to 1.15, refuted if it lies outside.",
-            measured="facts grows as size^1.127 [1.004, 1.250] over 5 sizes; size / facts 8.09, "
-            "5.81 to 11.44, that is 0.124 facts a parameter, 0.087 to 0.172; the slowest success "
-            "took 5,696 steps. With 4 heads at every d: facts grows as size^0.854 [0.435, 1.273] "
-            "over 4 sizes; size / facts 15.18, 11.44 to 22.87",
+            rule="Power of the parameters in the facts learned to 99 % within 2^13 steps (quick: 2^10), with heads of "
+            "two dimensions: supported if its 95 % interval lies within 0.85 to 1.15, refuted if it lies outside.",
+            measured="facts grows as size^1.127 [1.004, 1.250] over 5 sizes; size / facts 8.09, 5.81 to 11.44, that is "
+            "0.124 facts a parameter, 0.087 to 0.172; the slowest success took 5,696 steps. With 4 heads at every d: "
+            "facts grows as size^0.854 [0.435, 1.273] over 4 sizes; size / facts 15.18, 11.44 to 22.87",
             verdict="inconclusive",
-            reason="Two of five sizes had d = 8, where there are 2 and 4 heads and the law is not "
-            "to be seen yet; subjects were told apart by 12 % only; three weak base seeds had to "
-            "agree instead of being pooled.",
+            reason="Two of five sizes had d = 8, where there are 2 and 4 heads and the law is not to be seen yet; "
+            "subjects were told apart by 12 % only; three weak base seeds had to agree instead of being pooled.",
         ),
     ),
 )

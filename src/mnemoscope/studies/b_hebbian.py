@@ -151,9 +151,9 @@ STUDY = Study(
     place="Theorem 1's construction; the constant is reported by later work, arXiv 2605.05189",
     statement="Outer products on the sphere name all of N items up to d² = 8 N ln N.",
     expected="8, for large d",
-    rule="Limits of all base seeds' seeds in one, N being the items up to which all are right; the "
-    "constant at every d by (H3), a straight line through it in ln N / d. Supported if the 95 % "
-    "interval of its end at 0 lies within 7.5 to 8.5, refuted if it lies outside.",
+    rule="Limits of all base seeds' seeds in one, N being the items up to which all are right; the constant at every d "
+    "by (H3), a straight line through it in ln N / d. Supported if the 95 % interval of its end at 0 lies within 7.5 "
+    "to 8.5, refuted if it lies outside.",
     measure=measure,
     judge=alone(judge_all),
     judge_all=judge_all,

@@ -108,13 +108,11 @@ STUDY = Study(
     place="Theorem 1 and Fig. 1 left",
     statement="A trained linear memory stores a number of items proportional to its weights, up to logarithms.",
     expected="d² = c N (ln N)^k with a small k; the authors draw d² = 1.3 N ln N as a guide",
-    rule="Limits of all base seeds' seeds in one, N being the items at which 99 % can be trained; "
-    "a size where a doubling of the steps raises N by more than 5 %, with its 95 % interval, is "
-    "left out. "
-    "d² = c N (ln N)^k against N = c d^(2p), both with two constants, by Akaike's criterion, "
-    "decisive at 4; and the power of d² in the best of N, N ln N, N (ln N)^1.5 and N (ln N)². "
-    "Supported if logarithms are decisively ahead and the power's 95 % interval lies within 0.95 "
-    "to 1.05. Refuted if a power of d is decisively ahead, or if the interval lies outside.",
+    rule="Limits of all base seeds' seeds in one, N being the items at which 99 % can be trained; a size where a "
+    "doubling of the steps raises N by more than 5 %, with its 95 % interval, is left out. d² = c N (ln N)^k against N "
+    "= c d^(2p), both with two constants, by Akaike's criterion, decisive at 4; and the power of d² in the best of N, "
+    "N ln N, N (ln N)^1.5 and N (ln N)². Supported if logarithms are decisively ahead and the power's 95 % interval "
+    "lies within 0.95 to 1.05. Refuted if a power of d is decisively ahead, or if the interval lies outside.",
     measure=measure,
     judge=alone(judge_all),
     judge_all=judge_all,
@@ -123,13 +121,12 @@ STUDY = Study(
     history=(
         Earlier(
             date="2026-11-18",
-            rule="Power of d² in N ln N, N being the items at which 99 % can be trained: supported "
-            "if its 95 % interval lies within 0.9 to 1.1, refuted if it lies outside.",
+            rule="Power of d² in N ln N, N being the items at which 99 % can be trained: supported if its 95 % "
+            "interval lies within 0.9 to 1.1, refuted if it lies outside.",
             measured="N ln N grows as size^0.923 [0.918, 0.928] over 10 sizes; size / N ln N 1.13, 0.86 to 1.43",
             verdict="supported",
-            reason="N (ln N)^1.5 fits better than N ln N, whose power is decidedly below 1; the "
-            "box also held a pure power of d just below 2; and from d = 90 on trainings ran out of "
-            "steps before they showed a limit.",
+            reason="N (ln N)^1.5 fits better than N ln N, whose power is decidedly below 1; the box also held a pure "
+            "power of d just below 2; and from d = 90 on trainings ran out of steps before they showed a limit.",
         ),
     ),
 )

@@ -129,9 +129,9 @@ STUDY = Study(
     place="linear memory of low rank, W = W1^T W2",
     statement="A linear memory of rank m stores a number of items proportional to m d, up to logarithms.",
     expected="N ln N as m d",
-    rule="Limits of all base seeds' seeds in one, N being the items up to which 99 % are right, "
-    "outer products written through a random map to m dimensions. Powers of m and d in N ln N. "
-    "Supported if both 95 % intervals lie within 0.75 to 1.25, refuted if one lies outside.",
+    rule="Limits of all base seeds' seeds in one, N being the items up to which 99 % are right, outer products written "
+    "through a random map to m dimensions. Powers of m and d in N ln N. Supported if both 95 % intervals lie within "
+    "0.75 to 1.25, refuted if one lies outside.",
     measure=measure,
     judge=alone(judge_all),
     judge_all=judge_all,

@@ -122,12 +122,11 @@ STUDY = Study(
     place="Theorem 2 and Fig. 1 right",
     statement="A trained MLP memory stores a number of items proportional to its weights, up to logarithms.",
     expected="m d = 0.35 N ln N with an answer for each item, m d = 1.2 N with 32 answers (the authors' guide lines)",
-    rule="Limits of all base seeds' seeds in one, N being the items at which 99 % can be trained; "
-    "a size where a doubling of the steps raises N by more than 5 %, with its 95 % interval, is "
-    "left out. With an answer for each item: the power of m d in the best of N, N ln N, "
-    "N (ln N)^1.5 and N (ln N)²; with 32 answers: in N. Supported if both 95 % intervals lie "
-    "within 0.9 to 1.1. Refuted if both lie outside; the first also where N = c (m d)^p is ahead "
-    "of m d = c N (ln N)^k by 4 or more in Akaike's criterion.",
+    rule="Limits of all base seeds' seeds in one, N being the items at which 99 % can be trained; a size where a "
+    "doubling of the steps raises N by more than 5 %, with its 95 % interval, is left out. With an answer for each "
+    "item: the power of m d in the best of N, N ln N, N (ln N)^1.5 and N (ln N)²; with 32 answers: in N. Supported if "
+    "both 95 % intervals lie within 0.9 to 1.1. Refuted if both lie outside; the first also where N = c (m d)^p is "
+    "ahead of m d = c N (ln N)^k by 4 or more in Akaike's criterion.",
     measure=measure,
     judge=alone(judge_all),
     judge_all=judge_all,
@@ -136,16 +135,14 @@ STUDY = Study(
     history=(
         Earlier(
             date="2026-11-18",
-            rule="Power of m d in N ln N (an answer for each item) and in N (32 answers), N being "
-            "the items at which 99 % can be trained: supported if both 95 % intervals lie within "
-            "0.85 to 1.15, refuted if both lie outside.",
-            measured="N ln N grows as size^0.990 [0.935, 1.044] over 6 sizes; size / N ln N 0.35, "
-            "0.31 to 0.47. With 32 answers: N grows as size^0.994 [0.926, 1.063] over 6 sizes; "
-            "size / N 1.18, 1.03 to 1.78",
+            rule="Power of m d in N ln N (an answer for each item) and in N (32 answers), N being the items at which "
+            "99 % can be trained: supported if both 95 % intervals lie within 0.85 to 1.15, refuted if both lie "
+            "outside.",
+            measured="N ln N grows as size^0.990 [0.935, 1.044] over 6 sizes; size / N ln N 0.35, 0.31 to 0.47. With "
+            "32 answers: N grows as size^0.994 [0.926, 1.063] over 6 sizes; size / N 1.18, 1.03 to 1.78",
             verdict="supported",
-            reason="The box held a pure power of m d, without a logarithm, just below 1; three "
-            "weak base seeds had to agree instead of being pooled; and how far the step limit "
-            "decided was not to be seen.",
+            reason="The box held a pure power of m d, without a logarithm, just below 1; three weak base seeds had to "
+            "agree instead of being pooled; and how far the step limit decided was not to be seen.",
         ),
     ),
 )

@@ -164,12 +164,11 @@ STUDY = Study(
     revision=1,
     source="ours, after paper B",
     place="gradient flow and Fig. 5: the paper shows the stage, its growth is ours",
-    statement="The stage at which only the relation is known lasts longer with more facts: in "
-    "proportion to the subjects S, and to the square root of the relations R.",
+    statement="The stage at which only the relation is known lasts longer with more facts: in proportion to the "
+    "subjects S, and to the square root of the relations R.",
     expected="S sqrt(R) ln(1/a) over the step's size, for weights that start at a, less the time that relations take",
-    rule="Powers of S and R in the steps that the loss is within 0.05 of ln D, base seeds in one "
-    "fit. Supported if the 95 % intervals lie within 0.9 to 1.1 for S and within 0.4 to 0.6 for "
-    "R. Refuted if one lies outside.",
+    rule="Powers of S and R in the steps that the loss is within 0.05 of ln D, base seeds in one fit. Supported if the "
+    "95 % intervals lie within 0.9 to 1.1 for S and within 0.4 to 0.6 for R. Refuted if one lies outside.",
     measure=measure,
     judge=alone(judge_all),
     judge_all=judge_all,

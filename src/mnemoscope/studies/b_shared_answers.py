@@ -116,14 +116,13 @@ STUDY = Study(
     revision=1,
     source="paper B",
     place="maps that are not injective, f(z) = z mod 2",
-    statement="Where items share answers, outer products store fewer: an own logit varies by "
-    "|same answer|/d + |other answer|/d², so that with two answers N grows like d and not like d².",
+    statement="Where items share answers, outer products store fewer: an own logit varies by |same answer|/d + |other "
+    "answer|/d², so that with two answers N grows like d and not like d².",
     expected="N as d; variances as the formula has them",
-    rule="Limits of all base seeds' seeds in one, N being the items up to which 90 % are right "
-    "with two answers in all: the power of d in N. And the variance of own logits over the "
-    "formula, at a quarter, one and four items a dimension, with two answers and with one for "
-    "each item. Supported if the power's 95 % interval lies within 0.85 to 1.15 and those of all "
-    "ratios within 0.9 to 1.1. Refuted if one lies outside.",
+    rule="Limits of all base seeds' seeds in one, N being the items up to which 90 % are right with two answers in "
+    "all: the power of d in N. And the variance of own logits over the formula, at a quarter, one and four items a "
+    "dimension, with two answers and with one for each item. Supported if the power's 95 % interval lies within 0.85 "
+    "to 1.15 and those of all ratios within 0.9 to 1.1. Refuted if one lies outside.",
     measure=measure,
     judge=alone(judge_all),
     judge_all=judge_all,

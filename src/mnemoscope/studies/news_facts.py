@@ -64,8 +64,8 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     points, powers = fit_powers(bases)
     if not powers:
         return Judgement(f"{len(points)} critical d are too few", "inconclusive")
-    said = f"the d that V facts need goes as {say_powers(powers)} over {len(points)} points; the "
-    return Judgement(said + "claim is V^1.00 L^-1.00", judge_powers(powers, CLAIMED, HALF))
+    text = f"the d that V facts need goes as {say_powers(powers)} over {len(points)} points; the "
+    return Judgement(text + "claim is V^1.00 L^-1.00", judge_powers(powers, CLAIMED, HALF))
 
 
 def power(size: Size) -> Power:
@@ -93,11 +93,11 @@ def draw(numbers: Numbers, figure: Any) -> None:
     lengths = sorted({point["length"] for point in points})
     first = min(points, key=lambda point: (point["length"], point["vocab"]))
     for at, length in enumerate(lengths):
-        some = [point for point in points if point["length"] == length]
-        x = [point["dim"] for point in some]
-        bars = [[point["dim"] - point["low"] for point in some], [point["high"] - point["dim"] for point in some]]
+        line = [point for point in points if point["length"] == length]
+        x = [point["dim"] for point in line]
+        bars = [[point["dim"] - point["low"] for point in line], [point["high"] - point["dim"] for point in line]]
         axes.errorbar(
-            x, [point["vocab"] for point in some], xerr=bars, fmt="o-", capsize=2, color=f"C{at}", label=f"L = {length}"
+            x, [point["vocab"] for point in line], xerr=bars, fmt="o-", capsize=2, color=f"C{at}", label=f"L = {length}"
         )
         claimed = [first["vocab"] * d / first["dim"] * length / first["length"] for d in x]
         axes.plot(x, claimed, ":", color=f"C{at}", linewidth=0.9, label="claimed: V as d L" if at == 0 else None)

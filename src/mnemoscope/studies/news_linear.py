@@ -64,14 +64,13 @@ STUDY = Study(
     history=(
         Earlier(
             date="2026-11-18",
-            rule="Powers of d and L in the critical N (accuracy 0.5). Supported if both 95 % "
-            "intervals lie within 0.5 to 1.5, refuted if one lies outside. Three base seeds had to "
-            "agree.",
-            measured="critical N goes as d^-2.08 [-3.50, -0.67, theory -2.03] L^0.79 [0.45, 1.13, "
-            "theory 0.81] over 12 points",
+            rule="Powers of d and L in the critical N (accuracy 0.5). Supported if both 95 % intervals lie within 0.5 "
+            "to 1.5, refuted if one lies outside. Three base seeds had to agree.",
+            measured="critical N goes as d^-2.08 [-3.50, -0.67, theory -2.03] L^0.79 [0.45, 1.13, theory 0.81] over 12 "
+            "points",
             verdict="refuted",
-            reason="Base seeds are pooled in one fit, the box is as narrow as those of the other "
-            "power laws, and the power is computed before the run.",
+            reason="Base seeds are pooled in one fit, the box is as narrow as those of the other power laws, and the "
+            "power is computed before the run.",
         ),
     ),
 )

@@ -74,9 +74,8 @@ STUDY = Study(
     place="what happens beyond three steps?",
     statement="Training beyond the three steps goes on to improve recall.",
     expected="accuracy on fresh sequences rises, or stays",
-    rule="Accuracy after AdamW goes on less accuracy after three steps, paired by seed, at "
-    "several N. Supported if a 95 % interval lies above 0 and none below, refuted if one lies "
-    "below.",
+    rule="Accuracy after AdamW goes on less accuracy after three steps, paired by seed, at several N. Supported if a "
+    "95 % interval lies above 0 and none below, refuted if one lies below.",
     measure=measure,
     judge=judge,
     draw=draw,
