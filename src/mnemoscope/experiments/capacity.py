@@ -8,11 +8,9 @@ from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.estimate.estimate import Estimated
 from mnemoscope.experiments.estimate.limits import Limits, search_limits
 from mnemoscope.experiments.searches import Result, SearchInProgress, Tries, run_searches
-from mnemoscope.experiments.sweep import Workers
-from mnemoscope.experiments.tools import GivenTools, Progress, Tools, open_tools
+from mnemoscope.experiments.tools import GivenTools, Tools, open_tools
 from mnemoscope.spec import Memory, SpecError
 from mnemoscope.spec.memory import MOST
-from mnemoscope.store.trials import Store
 from mnemoscope.theory.associative import BEST_LINEAR, HEBBIAN_ALL, expected_items, items_by_law
 
 # How far beyond what is expected a memory's limit may lie.
@@ -147,19 +145,16 @@ def capacity_many(
     first_seed: int = 0,
     resolution: float = 0.03,
     tolerance: float = 0.1,
-    tools: Tools | None = None,
-    store: Store | None = None,
-    workers: Workers | None = None,
-    progress: Progress | None = None,
+    **given: Unpack[GivenTools],
 ) -> Capacities:
     """The capacity of every memory; `items` and `target` of the specs do not matter.
 
     Options of the search are those of `LimitOptions`. Trials are kept in `store`, the user's own by
-    default; `tools` stand for store, workers and progress in one.
+    default; workers and progress are given by name as well, or all three as `tools`.
     """
     settings = memory_questions(specs, criterion, ends)
     options = LimitOptions(seeds, most_seeds, first_seed, resolution, tolerance)
-    with open_tools(tools, store, workers, progress) as opened:
+    with open_tools(**given) as opened:
         results = find_limits([question for _, question in settings], "items", options, opened)
     return Capacities(
         tuple(

@@ -9,11 +9,9 @@ from mnemoscope.engine.record import Record, Trial
 from mnemoscope.experiments.estimate.estimate import Estimated
 from mnemoscope.experiments.estimate.search import search_crossing
 from mnemoscope.experiments.searches import SearchInProgress, run_searches
-from mnemoscope.experiments.sweep import Workers
-from mnemoscope.experiments.tools import GivenTools, Progress, Tools, open_tools
+from mnemoscope.experiments.tools import GivenTools, open_tools
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.validators import Measure
-from mnemoscope.store.trials import Store
 from mnemoscope.theory.critical import SEARCH, critical_value
 
 Along = Literal["vocab", "dim", "length", "samples", "width"]
@@ -96,16 +94,13 @@ def critical_many(
     most_seeds: int = 32,
     first_seed: int = 0,
     use_theory: bool = True,
-    tools: Tools | None = None,
-    store: Store | None = None,
-    workers: Workers | None = None,
-    progress: Progress | None = None,
+    **given: Unpack[GivenTools],
 ) -> list[Critical]:
     """Find where the measure crosses `target` for every spec, each to +-`tolerance`.
 
     Without ranges, about theory's guesses; a range may be open upwards. `use_theory=False` keeps
-    theory out of the search itself. Trials are kept in `store`, the user's own by default; `tools`
-    stand for store, workers and progress in one.
+    theory out of the search itself. Trials are kept in `store`, the user's own by default; workers
+    and progress are given by name as well, or all three as `tools`.
     """
     _check_axis(axis)
     if measure == "first_gradient" and any(spec.attention == "locked" for spec in specs):
@@ -130,7 +125,7 @@ def critical_many(
         return SearchInProgress(steps, lambda value: [spec.replace(**{axis: value})], read, first_seed)
 
     searches = [search(spec, *ends, guess) for spec, ends, guess in zip(specs, ranges, guesses, strict=True)]
-    with open_tools(tools, store, workers, progress) as opened:
+    with open_tools(**given) as opened:
         results = run_searches(searches, axis, opened)
     return [
         Critical(result.end, spec, axis, measure, target, predicted=guess, trials=result.records)

@@ -37,7 +37,10 @@ class GivenTools(TypedDict, total=False):
 
 @contextmanager
 def open_tools(
-    tools: Tools | None, store: Store | None, workers: Workers | None, progress: Progress | None
+    tools: Tools | None = None,
+    store: Store | None = None,
+    workers: Workers | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Tools]:
     """Tools as they were given; by default the user's own store, and this process."""
     if tools is not None:
