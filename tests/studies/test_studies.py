@@ -38,11 +38,11 @@ def test_every_study_says_what_it_is():
 
 
 def test_growth_finds_its_power():
-    found = fit_growth(points(0.7), log=False)
+    found = fit_growth(points(0.7))
     assert found is not None
     assert found["power"] == pytest.approx(0.7)
     assert found["low"] < 0.7 < found["high"]
-    assert fit_growth(points(0.7)[:3], log=False) is None
+    assert fit_growth(points(0.7)[:3]) is None
 
 
 def test_verdicts_go_either_way():

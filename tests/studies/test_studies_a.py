@@ -227,7 +227,7 @@ def test_the_rule_of_large_dimensions(times: float, expected: str):
     ]
     numbers = {"vocab": 64, "dim": 128, "seen": 100.0, "points": points}
     assert verdict(q_large_dimension.STUDY, numbers) == expected
-    told = q_large_dimension.judge(numbers).measured
+    told = q_large_dimension.STUDY.judge(numbers).measured
     assert ("enough to L = 128" in told) == (expected == "supported")
 
 
@@ -256,7 +256,7 @@ def test_the_rule_of_ladders(row: Numbers, expected: str):
 def test_a_seed_that_crashed_is_left_out_of_its_pairs():
     row = ladder(0.2, 0.4, 0.6)
     row["accuracy"][1][3] = None
-    assert a_monotone.judge({"rows": [row] * 6}).verdict == "supported"
+    assert a_monotone.STUDY.judge({"rows": [row] * 6}).verdict == "supported"
 
 
 def phase_numbers(gains: dict[str, tuple[float, float]]) -> Numbers:
@@ -301,7 +301,7 @@ def test_the_rule_of_predictions(ratio: float, expected: str):
     ]
     assert verdict(a_predicted.STUDY, {"vocab": 128, "points": points}) == expected
     points[0] |= {"samples": None, "low": None, "high": None}
-    assert a_predicted.judge({"vocab": 128, "points": points}).verdict != "supported"
+    assert a_predicted.STUDY.judge({"vocab": 128, "points": points}).verdict != "supported"
 
 
 def dims(power: float, wide: float) -> Numbers:

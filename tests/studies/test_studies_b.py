@@ -98,7 +98,7 @@ def test_logarithms_and_powers_are_told_apart():
     ],
 )
 def test_the_rule_of_a_linear_memory(points: list[Any], verdict: str):
-    assert b_linear_memory.judge({"trained": points}).verdict == verdict
+    assert b_linear_memory.STUDY.judge({"trained": points}).verdict == verdict
 
 
 def test_a_size_that_runs_out_of_steps_is_left_out():
@@ -108,19 +108,19 @@ def test_a_size_that_runs_out_of_steps_is_left_out():
     assert [point["dim"] for point in cut_short] == [64]
     assert cut_short[0]["moved"] == pytest.approx(0.2)
     assert len(counted) == 6
-    told = b_linear_memory.judge({"trained": points})
+    told = b_linear_memory.STUDY.judge({"trained": points})
     assert "left out for want of steps: 4,096 weights" in told.measured
     # With every size out of steps nothing is left to judge by.
-    assert b_linear_memory.judge({"trained": trained(with_logs, moved=1.2)}).verdict == OPEN
+    assert b_linear_memory.STUDY.judge({"trained": trained(with_logs, moved=1.2)}).verdict == OPEN
 
 
 def test_the_rule_of_an_mlp_memory():
     own, few = trained(lambda size: items_by_law(size, 0.35)), trained(lambda size: size / 1.2)
     root = trained(lambda size: 6 * size**0.5)
-    assert b_mlp_memory.judge({"own": own, "few": few}).verdict == SUPPORTED
-    assert b_mlp_memory.judge({"own": root, "few": root}).verdict == REFUTED
-    assert b_mlp_memory.judge({"own": own, "few": root}).verdict == OPEN
-    assert b_mlp_memory.judge({"own": own[:3], "few": few}).verdict == OPEN
+    assert b_mlp_memory.STUDY.judge({"own": own, "few": few}).verdict == SUPPORTED
+    assert b_mlp_memory.STUDY.judge({"own": root, "few": root}).verdict == REFUTED
+    assert b_mlp_memory.STUDY.judge({"own": own, "few": root}).verdict == OPEN
+    assert b_mlp_memory.STUDY.judge({"own": own[:3], "few": few}).verdict == OPEN
 
 
 def facts(power: float, spread: tuple[float, ...] = CLOSE) -> Numbers:
@@ -134,16 +134,16 @@ def facts(power: float, spread: tuple[float, ...] = CLOSE) -> Numbers:
 
 
 def test_the_rule_of_facts():
-    told = b_facts.judge(facts(1.0))
+    told = b_facts.STUDY.judge(facts(1.0))
     assert told.verdict == SUPPORTED
     assert "slowest success took 384 steps" in told.measured
     assert "from d = 32 on 1.000" in told.measured
-    assert b_facts.judge(facts(1.2)).verdict == REFUTED
-    assert b_facts.judge(facts(0.5)).verdict == REFUTED
-    assert b_facts.judge(facts(1.0, WIDE)).verdict == OPEN
+    assert b_facts.STUDY.judge(facts(1.2)).verdict == REFUTED
+    assert b_facts.STUDY.judge(facts(0.5)).verdict == REFUTED
+    assert b_facts.STUDY.judge(facts(1.0, WIDE)).verdict == OPEN
     # One base seed leaves it open, three decide.
     noisy = (0.75, 1.0, 1.0, 1.33)
-    assert b_facts.judge(facts(1.0, noisy)).verdict == OPEN
+    assert b_facts.STUDY.judge(facts(1.0, noisy)).verdict == OPEN
     assert b_facts.judge_all([facts(1.0, noisy)] * 6).verdict == SUPPORTED
 
 
@@ -167,17 +167,17 @@ def cells(neither: float, attention: float, mlp: float, swing: float = 0.005) ->
 
 
 def test_the_rule_of_the_trade_off():
-    assert b_trade_off.judge(cells(0.7, 0.99, 0.99)).verdict == SUPPORTED
-    assert b_trade_off.judge(cells(0.7, 0.99, 0.9)).verdict == REFUTED  # the MLP does not hold them
-    assert b_trade_off.judge(cells(0.7, 0.9, 0.99)).verdict == REFUTED
-    assert b_trade_off.judge(cells(0.98, 0.99, 0.99)).verdict == OPEN  # nothing was asked for
-    assert b_trade_off.judge(cells(0.7, 0.98, 0.98, swing=0.02)).verdict == OPEN
+    assert b_trade_off.STUDY.judge(cells(0.7, 0.99, 0.99)).verdict == SUPPORTED
+    assert b_trade_off.STUDY.judge(cells(0.7, 0.99, 0.9)).verdict == REFUTED  # the MLP does not hold them
+    assert b_trade_off.STUDY.judge(cells(0.7, 0.9, 0.99)).verdict == REFUTED
+    assert b_trade_off.STUDY.judge(cells(0.98, 0.99, 0.99)).verdict == OPEN  # nothing was asked for
+    assert b_trade_off.STUDY.judge(cells(0.7, 0.98, 0.98, swing=0.02)).verdict == OPEN
     crashed = cells(0.7, 0.99, 0.99)
     crashed["cells"][0]["accuracies"] = []
-    assert b_trade_off.judge(crashed).verdict == OPEN
+    assert b_trade_off.STUDY.judge(crashed).verdict == OPEN
     read = cells(0.7, 0.99, 0.99)
     read["cells"][1]["read"] = 0.5
-    assert "0.200 from the authors' picture over 1 points" in b_trade_off.judge(read).measured
+    assert "0.200 from the authors' picture over 1 points" in b_trade_off.STUDY.judge(read).measured
 
 
 def stages(loss: np.ndarray, relation: float = 0.99, answer: float = 0.25) -> Numbers:
@@ -224,13 +224,13 @@ def lengths(of_subjects: float, of_relations: float, off: float = 1.0) -> Number
 
 
 def test_the_rule_of_the_plateau():
-    assert b_plateau.judge(lengths(1.0, 0.5)).verdict == SUPPORTED
-    assert b_plateau.judge(lengths(0.5, 0.5)).verdict == REFUTED
-    assert b_plateau.judge(lengths(1.0, 1.0)).verdict == REFUTED
-    assert b_plateau.judge(lengths(1.0, 0.5, off=2.0)).verdict == OPEN
+    assert b_plateau.STUDY.judge(lengths(1.0, 0.5)).verdict == SUPPORTED
+    assert b_plateau.STUDY.judge(lengths(0.5, 0.5)).verdict == REFUTED
+    assert b_plateau.STUDY.judge(lengths(1.0, 1.0)).verdict == REFUTED
+    assert b_plateau.STUDY.judge(lengths(1.0, 0.5, off=2.0)).verdict == OPEN
     cut = lengths(1.0, 0.5)
     cut["points"][0]["steps"] = cut["points"][4]["steps"] = cut["points"][5]["steps"] = None
-    assert b_plateau.judge(cut).verdict == OPEN
+    assert b_plateau.STUDY.judge(cut).verdict == OPEN
 
 
 def test_theory_says_when_relations_and_subjects_are_learned():
@@ -252,11 +252,11 @@ def bits(share: Law, spread: tuple[float, ...] = CLOSE) -> Numbers:
 
 
 def test_the_rule_of_bits():
-    assert b_bits.judge(bits(lambda d: 0.1)).verdict == SUPPORTED
-    assert b_bits.judge(bits(lambda d: 1.3)).verdict == REFUTED  # more than there are
-    assert b_bits.judge(bits(lambda d: 4 / d)).verdict == REFUTED  # N as d
-    assert b_bits.judge(bits(lambda d: 0.1, WIDE)).verdict == OPEN
-    assert b_bits.judge({"points": []}).verdict == OPEN
+    assert b_bits.STUDY.judge(bits(lambda d: 0.1)).verdict == SUPPORTED
+    assert b_bits.STUDY.judge(bits(lambda d: 1.3)).verdict == REFUTED  # more than there are
+    assert b_bits.STUDY.judge(bits(lambda d: 4 / d)).verdict == REFUTED  # N as d
+    assert b_bits.STUDY.judge(bits(lambda d: 0.1, WIDE)).verdict == OPEN
+    assert b_bits.STUDY.judge({"points": []}).verdict == OPEN
 
 
 def test_weights_of_few_bits_have_few_levels():
@@ -287,10 +287,10 @@ def hebbian(constant: float, spread: tuple[float, ...] = CLOSE) -> Numbers:
 
 
 def test_the_rule_of_outer_products():
-    assert b_hebbian.judge(hebbian(8.0)).verdict == SUPPORTED
-    assert b_hebbian.judge(hebbian(6.0)).verdict == REFUTED
-    assert b_hebbian.judge(hebbian(8.0, WIDE)).verdict == OPEN
-    assert b_hebbian.judge({"points": hebbian(8.0)["points"][:3]}).verdict == OPEN
+    assert b_hebbian.STUDY.judge(hebbian(8.0)).verdict == SUPPORTED
+    assert b_hebbian.STUDY.judge(hebbian(6.0)).verdict == REFUTED
+    assert b_hebbian.STUDY.judge(hebbian(8.0, WIDE)).verdict == OPEN
+    assert b_hebbian.STUDY.judge({"points": hebbian(8.0)["points"][:3]}).verdict == OPEN
     # (H3) at sizes that no simulation reaches: what is left of ln ln N / ln N is taken off.
     for dim in (10**6, 10**12):
         items = b_hebbian.items_at(dim, 8.0)
@@ -308,11 +308,11 @@ def ranks(of_rank: float, of_dim: float, spread: tuple[float, ...] = CLOSE) -> N
 
 
 def test_the_rule_of_low_rank():
-    assert b_low_rank.judge(ranks(1, 1)).verdict == SUPPORTED
-    assert b_low_rank.judge(ranks(0, 2)).verdict == REFUTED
-    assert b_low_rank.judge(ranks(1, 0)).verdict == REFUTED
-    assert b_low_rank.judge(ranks(1, 1, WIDE)).verdict == OPEN
-    assert b_low_rank.judge({"points": ranks(1, 1)["points"][:4]}).verdict == OPEN
+    assert b_low_rank.STUDY.judge(ranks(1, 1)).verdict == SUPPORTED
+    assert b_low_rank.STUDY.judge(ranks(0, 2)).verdict == REFUTED
+    assert b_low_rank.STUDY.judge(ranks(1, 0)).verdict == REFUTED
+    assert b_low_rank.STUDY.judge(ranks(1, 1, WIDE)).verdict == OPEN
+    assert b_low_rank.STUDY.judge({"points": ranks(1, 1)["points"][:4]}).verdict == OPEN
 
 
 def shared(of_dim: float, ratio: float = 1.0, spread: tuple[float, ...] = CLOSE) -> Numbers:
@@ -324,11 +324,11 @@ def shared(of_dim: float, ratio: float = 1.0, spread: tuple[float, ...] = CLOSE)
 
 
 def test_the_rule_of_shared_answers():
-    assert b_shared_answers.judge(shared(1.0)).verdict == SUPPORTED
-    assert b_shared_answers.judge(shared(2.0)).verdict == REFUTED
-    assert b_shared_answers.judge(shared(1.0, ratio=1.5)).verdict == REFUTED
-    assert b_shared_answers.judge(shared(1.0, ratio=1.08)).verdict == OPEN
-    assert b_shared_answers.judge(shared(1.0, spread=WIDE)).verdict == OPEN
+    assert b_shared_answers.STUDY.judge(shared(1.0)).verdict == SUPPORTED
+    assert b_shared_answers.STUDY.judge(shared(2.0)).verdict == REFUTED
+    assert b_shared_answers.STUDY.judge(shared(1.0, ratio=1.5)).verdict == REFUTED
+    assert b_shared_answers.STUDY.judge(shared(1.0, ratio=1.08)).verdict == OPEN
+    assert b_shared_answers.STUDY.judge(shared(1.0, spread=WIDE)).verdict == OPEN
 
 
 @pytest.mark.parametrize("outputs", [0, 2])

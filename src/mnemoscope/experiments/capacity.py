@@ -2,17 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.estimate.estimate import Estimated
 from mnemoscope.experiments.estimate.limits import Limits, search_limits
 from mnemoscope.experiments.searches import Result, SearchInProgress, Tries, run_searches
-from mnemoscope.experiments.sweep import Workers
-from mnemoscope.experiments.tools import Progress, Tools, open_tools
+from mnemoscope.experiments.tools import GivenTools, Tools, open_tools
 from mnemoscope.spec import Memory, SpecError
 from mnemoscope.spec.memory import MOST
-from mnemoscope.store.trials import Store
 from mnemoscope.theory.associative import BEST_LINEAR, HEBBIAN_ALL, expected_items, items_by_law
 
 # How far beyond what is expected a memory's limit may lie.
@@ -21,10 +19,10 @@ BEYOND = 2.0
 
 @dataclass(frozen=True)
 class Question:
-    """One search: the trials at a place on the axis, what counts as yes, and where to begin.
+    """One search: the trials at a place on the axis, what counts as success, and where to begin.
 
-    The answer is expected at `usual`, and not beyond `most`: this is to say how long it may take.
-    A seed says yes if one of its tries meets the aim.
+    The limit is expected at `usual`, and not beyond `most`, which a forecast of the run time needs.
+    A seed succeeds if one of its tries meets the aim.
     """
 
     tries: Tries
@@ -35,7 +33,7 @@ class Question:
     ends: tuple[int, int] | None = None
 
     def read(self, records: Sequence[Trial]) -> bool | None:
-        """Whether a seed manages; a crash among trials that do not meet the aim leaves it open."""
+        """Whether a seed succeeds; None if no trial meets the aim and one crashed."""
         met = [record.meets(self.aim) for record in records]
         return True if True in met else None if None in met else False
 
@@ -147,19 +145,16 @@ def capacity_many(
     first_seed: int = 0,
     resolution: float = 0.03,
     tolerance: float = 0.1,
-    tools: Tools | None = None,
-    store: Store | None = None,
-    workers: Workers | None = None,
-    progress: Progress | None = None,
+    **given: Unpack[GivenTools],
 ) -> Capacities:
     """The capacity of every memory; `items` and `target` of the specs do not matter.
 
     Options of the search are those of `LimitOptions`. Trials are kept in `store`, the user's own by
-    default; `tools` stand for store, workers and progress in one.
+    default; workers and progress are given by name as well, or all three as `tools`.
     """
     settings = memory_questions(specs, criterion, ends)
     options = LimitOptions(seeds, most_seeds, first_seed, resolution, tolerance)
-    with open_tools(tools, store, workers, progress) as opened:
+    with open_tools(**given) as opened:
         results = find_limits([question for _, question in settings], "items", options, opened)
     return Capacities(
         tuple(
@@ -210,33 +205,17 @@ def memory_questions(
     return questions
 
 
-def capacity(
-    spec: Memory,
-    criterion: float = 0.99,
-    *,
-    ends: tuple[int, int] | None = None,
-    seeds: int = 4,
-    most_seeds: int = 16,
-    first_seed: int = 0,
-    resolution: float = 0.03,
-    tolerance: float = 0.1,
-    tools: Tools | None = None,
-    store: Store | None = None,
-    workers: Workers | None = None,
-    progress: Progress | None = None,
-) -> Capacity:
+class CapacityOptions(GivenTools, total=False):
+    """How a capacity is searched for; see `capacity_many` for meanings and defaults."""
+
+    ends: tuple[int, int] | None
+    seeds: int
+    most_seeds: int
+    first_seed: int
+    resolution: float
+    tolerance: float
+
+
+def capacity(spec: Memory, criterion: float = 0.99, **options: Unpack[CapacityOptions]) -> Capacity:
     """One memory's capacity; the options are those of `capacity_many`."""
-    return capacity_many(
-        [spec],
-        criterion,
-        ends=ends,
-        seeds=seeds,
-        most_seeds=most_seeds,
-        first_seed=first_seed,
-        resolution=resolution,
-        tolerance=tolerance,
-        tools=tools,
-        store=store,
-        workers=workers,
-        progress=progress,
-    ).points[0]
+    return capacity_many([spec], criterion, **options).points[0]

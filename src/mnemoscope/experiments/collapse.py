@@ -40,8 +40,8 @@ def measure_collapse(
     """Every setting, `seeds` times."""
     points = []
     for spec in specs:
-        found = [decode(see(spec, seed, device), NAMES) for seed in range(seeds)]
-        shares = {name: mean_interval([one[name] for one in found], float(spec.vocab)) for name in NAMES}
+        decoded = [decode(see(spec, seed, device), NAMES) for seed in range(seeds)]
+        shares = {name: mean_interval([answer[name] for answer in decoded], float(spec.vocab)) for name in NAMES}
         points.append(Point(spec, collapse(spec).x, shares))
         progress(1)
     return points

@@ -56,26 +56,26 @@ def prepare_ways(
 
     Without `samples`, N is where random embeddings recall most tokens.
     """
-    made = {name: read_matrices(told, dim=dim, **how) for name, how in WAYS.items()}
-    rows, columns = made["as it is"].Z.shape
+    forms = {name: read_matrices(told, dim=dim, **how) for name, how in WAYS.items()}
+    rows, columns = forms["as it is"].Z.shape
     tokens = min(rows, USUAL_VOCAB) if vocab is None else vocab
     if tokens > rows:
         raise SpecError("vocab", f"expected at most {rows:,}, the rows of the file, got {tokens:,}")
     sizes = {"vocab": tokens, "dim": columns, "length": length, "samples": samples or 1}
     random = Retrieval.read(sizes)
     if samples is None:
-        found = critical_value(random, "samples", AIM)
-        if found is None:
+        needed = critical_value(random, "samples", AIM)
+        if needed is None:
             raise SpecError(
                 "samples", f"expected a number, since random embeddings do not reach {AIM:g} at any N here, got none"
             )
-        random = random.replace(samples=found)
-    return made, random
+        random = random.replace(samples=needed)
+    return forms, random
 
 
 def compare_ways(made: dict[str, Matrices], random: Retrieval, *, seeds: Sequence[int], tools: Tools) -> list[Variant]:
     """Every way's geometry and recall."""
-    specs = {name: random.replace(embedding=keep(one)) for name, one in made.items()}
+    specs = {name: random.replace(embedding=keep(matrices)) for name, matrices in made.items()}
     specs["random"] = random
     sweep(
         [(spec, seed) for spec in specs.values() for seed in seeds], tools.store, tools.workers, tools.report("trials")
@@ -83,11 +83,11 @@ def compare_ways(made: dict[str, Matrices], random: Retrieval, *, seeds: Sequenc
     ways = []
     for name, spec in specs.items():
         trials = [tools.store.get(spec, seed) for seed in seeds]
-        good = [one for one in trials if one is not None and one.status == "ok"]
-        told = [
+        good = [trial for trial in trials if trial is not None and trial.status == "ok"]
+        intervals = [
             mean_interval([v for v in values if v is not None], float(spec.test_samples))
-            for values in ([one.accuracy for one in good], [one.attention_accuracy for one in good])
+            for values in ([trial.accuracy for trial in good], [trial.attention_accuracy for trial in good])
         ]
         geometry = look_at(made[name].Z) if name in made else None
-        ways.append(Variant(name, geometry, spec, told[0], told[1]))
+        ways.append(Variant(name, geometry, spec, intervals[0], intervals[1]))
     return ways

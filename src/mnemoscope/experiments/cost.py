@@ -43,19 +43,19 @@ def machine_speed() -> float:
 def _core_speed() -> float:
     matrix = np.ones((64, 64), np.float32)  # larger ones would take all cores, and wait for them
     line = np.linspace(0.0, 1.0, 2**15, dtype=np.float32)
-    found = (_median_seconds(np.matmul, matrix, matrix), _median_seconds(np.exp, line))
+    measured = (_median_seconds(np.matmul, matrix, matrix), _median_seconds(np.exp, line))
     return statistics.geometric_mean(
-        reference / max(one, 1e-9) for reference, one in zip(REFERENCE, found, strict=True)
+        reference / max(seconds, 1e-9) for reference, seconds in zip(REFERENCE, measured, strict=True)
     )
 
 
 def _median_seconds(what: np.ufunc, *arrays: np.ndarray) -> float:
-    told = []
+    durations = []
     for _ in range(PROBES):
         began = time.perf_counter()
         what(*arrays)
-        told.append(time.perf_counter() - began)
-    return statistics.median(told)
+        durations.append(time.perf_counter() - began)
+    return statistics.median(durations)
 
 
 def _idle_share() -> float:
@@ -133,8 +133,3 @@ def autodiff_seconds(spec: Retrieval, platform: str) -> float:
     d, N = spec.dim, spec.samples
     embedded = N * spec.length * d * rates.embedded
     return embedded + 18 * N * (spec.width + spec.vocab) * d * rates.product
-
-
-def terms_seconds(spec: Retrieval, platform: str) -> float:
-    """Attention's terms of one trial, on the reference, in double precision."""
-    return 2 * job_seconds(spec, platform)

@@ -3,23 +3,30 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 from mnemoscope.engine.record import Record, Trial
 from mnemoscope.experiments.estimate.estimate import Estimated
 from mnemoscope.experiments.estimate.search import search_crossing
 from mnemoscope.experiments.searches import SearchInProgress, run_searches
-from mnemoscope.experiments.sweep import Workers
-from mnemoscope.experiments.tools import Progress, Tools, open_tools
+from mnemoscope.experiments.tools import GivenTools, open_tools
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.validators import Measure
-from mnemoscope.store.trials import Store
 from mnemoscope.theory.critical import SEARCH, critical_value
 
 Along = Literal["vocab", "dim", "length", "samples", "width"]
 # Along these accuracy rises; along the others it falls.
 RISING = ("dim", "samples", "width")
 AROUND = 8
+
+
+class SearchOptions(GivenTools, total=False):
+    """How a crossing is searched for; see `critical_many` for meanings and defaults."""
+
+    tolerance: float
+    most_seeds: int
+    first_seed: int
+    use_theory: bool
 
 
 @dataclass(frozen=True)
@@ -87,20 +94,17 @@ def critical_many(
     most_seeds: int = 32,
     first_seed: int = 0,
     use_theory: bool = True,
-    tools: Tools | None = None,
-    store: Store | None = None,
-    workers: Workers | None = None,
-    progress: Progress | None = None,
+    **given: Unpack[GivenTools],
 ) -> list[Critical]:
     """Find where the measure crosses `target` for every spec, each to +-`tolerance`.
 
     Without ranges, about theory's guesses; a range may be open upwards. `use_theory=False` keeps
-    theory out of the search itself. Trials are kept in `store`, the user's own by default; `tools`
-    stand for store, workers and progress in one.
+    theory out of the search itself. Trials are kept in `store`, the user's own by default; workers
+    and progress are given by name as well, or all three as `tools`.
     """
     _check_axis(axis)
-    for spec in specs:
-        _check_measure(spec, measure)
+    if measure == "first_gradient" and any(spec.attention == "locked" for spec in specs):
+        raise SpecError("measure", "expected learned attention for first_gradient, got locked")
     if ranges is None:
         ranges = [range_about(spec, axis, target, measure) for spec in specs]
     guesses = [guess_from_theory(spec, axis, target, measure) for spec in specs]
@@ -121,18 +125,10 @@ def critical_many(
         return SearchInProgress(steps, lambda value: [spec.replace(**{axis: value})], read, first_seed)
 
     searches = [search(spec, *ends, guess) for spec, ends, guess in zip(specs, ranges, guesses, strict=True)]
-    with open_tools(tools, store, workers, progress) as opened:
+    with open_tools(**given) as opened:
         results = run_searches(searches, axis, opened)
     return [
-        Critical(
-            result.end,
-            spec,
-            axis,
-            measure,
-            target,
-            predicted=guess,
-            trials=tuple(record for records in result.trials.values() for record in records),
-        )
+        Critical(result.end, spec, axis, measure, target, predicted=guess, trials=result.records)
         for spec, guess, result in zip(specs, guesses, results, strict=True)
     ]
 
@@ -145,14 +141,7 @@ def critical(
     high: int | None = None,
     target: float = 0.5,
     measure: Measure = "accuracy",
-    tolerance: float = 0.1,
-    most_seeds: int = 32,
-    first_seed: int = 0,
-    use_theory: bool = True,
-    tools: Tools | None = None,
-    store: Store | None = None,
-    workers: Workers | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[SearchOptions],
 ) -> Critical:
     """One search between `low` and `high`; the other options are those of `critical_many`."""
     _check_axis(axis)
@@ -161,29 +150,10 @@ def critical(
         low, high = low or about[0], high or about[1]
     if not low < high:
         raise SpecError("range", f"expected low < high, got {low}:{high}")
-    (result,) = critical_many(
-        [spec],
-        axis,
-        target=target,
-        measure=measure,
-        ranges=[(low, high)],
-        tolerance=tolerance,
-        most_seeds=most_seeds,
-        first_seed=first_seed,
-        use_theory=use_theory,
-        tools=tools,
-        store=store,
-        workers=workers,
-        progress=progress,
-    )
+    (result,) = critical_many([spec], axis, target=target, measure=measure, ranges=[(low, high)], **options)
     return result
 
 
 def _check_axis(axis: str) -> None:
     if axis not in get_args(Along):
         raise SpecError("along", f"expected one of {', '.join(get_args(Along))}, got {axis!r}")
-
-
-def _check_measure(spec: Retrieval, measure: Measure) -> None:
-    if measure == "first_gradient" and spec.attention == "locked":
-        raise SpecError("measure", "expected learned attention for first_gradient, got locked")

@@ -20,16 +20,13 @@ import jax
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from mnemoscope.engine import random
-from mnemoscope.engine.device import find_device, forget_programs, numerics
 from mnemoscope.engine.free_memory import SINGULAR, check_fits
-from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.experiments.message_passing import message_passing
-from mnemoscope.models.frozen import make_frozen
+from mnemoscope.experiments.trial_parts import trial_parts
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.validators import Device
 from mnemoscope.training.three_step.algorithm import first_gradient
-from mnemoscope.training.three_step.streaming import Count, Source
+from mnemoscope.training.three_step.streaming import Count
 
 # An assignment takes about V^3 steps: above this it is left out.
 MOST_ASSIGNED = 2048
@@ -69,15 +66,8 @@ def see(
     """
     if spec.width:
         raise SpecError("width", f"expected 0: the bound is attention-only, got {spec.width}")
-    forget_programs()
-    place = find_device(device)
-    with numerics("float32", place):
-        layout = plan_memory(spec, "float32", MemoryBudget.of(place))
-        streams = random.streams(spec, seed)
-        program = spec.program()
-        frozen = make_frozen(spec, streams)
-        source = Source(streams["train"], frozen.permutation)
-        G, _ = _gradient(program, layout, frozen, source, Count.of(spec.samples))
+    with trial_parts(spec, seed, device) as (layout, frozen, source):
+        G, _ = _gradient(spec.program(), layout, frozen, source, Count.of(spec.samples))
         G, Z, U, trigger = (np.asarray(part, np.float64) for part in (G, frozen.Z, frozen.U, frozen.trigger))
     added = noise or 0.0
     if noise is not None or bits is not None:
@@ -109,20 +99,20 @@ def decode(seen: Seen, names: tuple[str, ...] = DECODERS) -> dict[str, float]:
     """The share of tokens that each decoder names right."""
     _check_room(seen, names)
     makers = {"matched": _matched, "squares": _squares, "message": _messages, "ridge": _ridge}
-    made: dict[str, np.ndarray] = {}
-    told = {}
+    scores: dict[str, np.ndarray] = {}
+    shares = {}
     for name in names:
         kind, _, assigned = name.partition("_")
         if assigned == "assignment" and len(seen.permutation) > MOST_ASSIGNED:
             continue
-        if kind not in made:
-            made[kind] = makers[kind](seen)
+        if kind not in scores:
+            scores[kind] = makers[kind](seen)
         if assigned == "assignment":
-            labels = linear_sum_assignment(made[kind], maximize=True)[1]
+            labels = linear_sum_assignment(scores[kind], maximize=True)[1]
         else:
-            labels = made[kind].argmax(axis=1)
-        told[NAMES.get(name, name)] = float(np.mean(labels == seen.permutation))
-    return told
+            labels = scores[kind].argmax(axis=1)
+        shares[NAMES.get(name, name)] = float(np.mean(labels == seen.permutation))
+    return shares
 
 
 def _check_room(seen: Seen, names: tuple[str, ...]) -> None:

@@ -3,17 +3,16 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.capacity import BEYOND, LimitOptions, Question, find_limits
 from mnemoscope.experiments.estimate.estimate import Estimated
 from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
 from mnemoscope.experiments.estimate.limits import Limits
-from mnemoscope.experiments.sweep import Workers, sweep
-from mnemoscope.experiments.tools import Progress, Tools, open_tools
+from mnemoscope.experiments.sweep import sweep
+from mnemoscope.experiments.tools import GivenTools, open_tools
 from mnemoscope.spec import Facts, SpecError
-from mnemoscope.store.trials import Store
 from mnemoscope.theory.associative import GUIDE_FACTS
 
 # How S, R and D grow together: S = R, R = sqrt(S), or S = R = D.
@@ -60,17 +59,9 @@ class FactsRun:
         }
 
 
-def learn_facts(
-    spec: Facts,
-    seeds: Sequence[int] = range(4),
-    *,
-    tools: Tools | None = None,
-    store: Store | None = None,
-    workers: Workers | None = None,
-    progress: Progress | None = None,
-) -> FactsRun:
+def learn_facts(spec: Facts, seeds: Sequence[int] = range(4), **given: Unpack[GivenTools]) -> FactsRun:
     """Train on each seed, or read it from the store, the user's own by default."""
-    with open_tools(tools, store, workers, progress) as opened:
+    with open_tools(**given) as opened:
         try:
             sweep([(spec, seed) for seed in seeds], opened.store, opened.workers, opened.report("trials"))
         finally:
@@ -157,10 +148,7 @@ def facts_capacity_many(
     first_seed: int = 0,
     resolution: float = 0.03,
     tolerance: float = 0.1,
-    tools: Tools | None = None,
-    store: Store | None = None,
-    workers: Workers | None = None,
-    progress: Progress | None = None,
+    **given: Unpack[GivenTools],
 ) -> list[FactsCapacity]:
     """How many facts each model holds; subjects, relations, answers and lr of the specs are free.
 
@@ -172,7 +160,7 @@ def facts_capacity_many(
         known = ", ".join(get_args(Scaling))
         raise SpecError("capacity", f"expected one of {known}, got {scaling!r}")
     options = LimitOptions(seeds, most_seeds, first_seed, resolution, tolerance)
-    with open_tools(tools, store, workers, progress) as opened:
+    with open_tools(**given) as opened:
         results = find_limits(facts_questions(specs, scaling, rates), "subjects", options, opened)
     return [
         FactsCapacity(
@@ -181,7 +169,7 @@ def facts_capacity_many(
             scaling,
             tuple(rates),
             result.end,
-            tuple(record for records in result.trials.values() for record in records),
+            result.records,
         )
         for spec, result in zip(specs, results, strict=True)
     ]

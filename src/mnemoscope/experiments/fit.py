@@ -6,15 +6,15 @@ axes -> settings -> critical_many -> points with intervals -> exponents, and the
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from mnemoscope.engine.extras import need
 from mnemoscope.engine.record import finite
 from mnemoscope.experiments.axes import Axis, grid
-from mnemoscope.experiments.critical import Along, Critical, critical_many
+from mnemoscope.experiments.critical import Along, Critical, SearchOptions, critical_many
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.power_law import (
     Beyond,
@@ -28,11 +28,8 @@ from mnemoscope.experiments.estimate.power_law import (
     no_law,
     points_of,
 )
-from mnemoscope.experiments.sweep import Workers
-from mnemoscope.experiments.tools import Progress, Tools
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.validators import Measure
-from mnemoscope.store.trials import Store
 from mnemoscope.theory.laws import laws_for
 from mnemoscope.theory.predict import predict
 
@@ -56,14 +53,14 @@ class Scaling:
     target: float
     log_of: str | None
     law: PowerLaw
-    predicted: PowerLaw | None
-    leading: dict[str, float] | None
-    leading_name: str
-    rivals: Rivals | None
-    beyond: list[Beyond]
     points: Points
     found: tuple[Critical, ...]
     left_out: tuple[Critical, ...]
+    predicted: PowerLaw | None = None
+    leading: dict[str, float] | None = None
+    leading_name: str = "none"
+    rivals: Rivals | None = None
+    beyond: list[Beyond] = field(default_factory=list)
     status: FitStatus = "found"
 
     def as_dict(self) -> dict[str, Any]:
@@ -150,14 +147,7 @@ def fit(
     measure: Measure = "accuracy",
     log_of: str | None = None,
     ranges: Sequence[tuple[int, int | None]] | None = None,
-    tolerance: float = 0.1,
-    most_seeds: int = 32,
-    first_seed: int = 0,
-    use_theory: bool = True,
-    tools: Tools | None = None,
-    store: Store | None = None,
-    workers: Workers | None = None,
-    progress: Progress | None = None,
+    **options: Unpack[SearchOptions],
 ) -> Scaling:
     """Exponents of the critical value of `along` over the grid of `axes`.
 
@@ -171,21 +161,7 @@ def fit(
     needed = len(names) + 2
     if len(specs) < needed:
         raise SpecError("axis", f"expected {needed} points or more, got {len(specs)}")
-    criticals = critical_many(
-        specs,
-        along,
-        target=target,
-        measure=measure,
-        ranges=ranges,
-        tolerance=tolerance,
-        most_seeds=most_seeds,
-        first_seed=first_seed,
-        use_theory=use_theory,
-        tools=tools,
-        store=store,
-        workers=workers,
-        progress=progress,
-    )
+    criticals = critical_many(specs, along, target=target, measure=measure, ranges=ranges, **options)
     good = [critical for critical in criticals if critical.answer.bounded]
     bad = [critical for critical in criticals if not critical.answer.bounded]
     points = _divided(names, good, [critical.answer for critical in good], log_of)
@@ -194,38 +170,28 @@ def fit(
         status = "too-few-points"
     elif not math.isfinite(condition_number(points.x)):
         status = "axes-do-not-vary"
-    if status != "found":
-        return Scaling(
-            along=along,
-            measure=measure,
-            target=target,
-            log_of=log_of,
-            law=no_law(names),
-            predicted=None,
-            leading=None,
-            leading_name="none",
-            rivals=None,
-            beyond=[],
-            points=points,
-            found=tuple(good),
-            left_out=tuple(bad),
-            status=status,
-        )
-    name, leading = _leading(good, along, measure)
-    return Scaling(
+    scaling = Scaling(
         along=along,
         measure=measure,
         target=target,
         log_of=log_of,
+        law=no_law(names),
+        points=points,
+        found=tuple(good),
+        left_out=tuple(bad),
+        status=status,
+    )
+    if status != "found":
+        return scaling
+    name, leading = _leading(good, along, measure)
+    return replace(
+        scaling,
         law=fit_power_law(points),
         predicted=_predicted(names, good, log_of),
         leading={axis: leading.get(axis, 0.0) for axis in names} if leading is not None else None,
         leading_name=name,
         rivals=compare_forms(points),
         beyond=extrapolate(points),
-        points=points,
-        found=tuple(good),
-        left_out=tuple(bad),
     )
 
 

@@ -23,7 +23,6 @@ from mnemoscope.experiments.cost import (
     most_steps,
     scaled,
     stops_early,
-    terms_seconds,
 )
 from mnemoscope.experiments.critical import Along, guess_from_theory
 from mnemoscope.experiments.estimate.limits import search_limits
@@ -49,6 +48,11 @@ class Forecast:
         """One after the other."""
         words = f"{self.what}; {other.what}" if other.what else self.what
         return Forecast(self.usual + other.usual, self.most + other.most, words)
+
+    @classmethod
+    def sure(cls, seconds: float, what: str) -> "Forecast":
+        """Work that is known in full."""
+        return cls(seconds, seconds, what)
 
     @property
     def said(self) -> str:
@@ -78,7 +82,7 @@ def of_jobs(jobs: Sequence[AnyJob], platform: str) -> Forecast:
     """Jobs that are all known."""
     most = estimate_seconds(jobs, platform)
     if not any(stops_early(spec) for spec, _ in jobs):
-        return Forecast(most, most, counted(len(jobs), "trial"))
+        return Forecast.sure(most, counted(len(jobs), "trial"))
     usual = most - sum(
         (1 - kind_of(spec).cost(spec, platform).usual_share)
         * estimate_seconds([(spec, seed)], platform, compiling=False)
@@ -90,21 +94,18 @@ def of_jobs(jobs: Sequence[AnyJob], platform: str) -> Forecast:
 
 def of_theory(predictions: int) -> Forecast:
     """So many predictions, on a CPU in any case."""
-    seconds = scaled(predictions * THEORY_SECONDS, "cpu")
-    return Forecast(seconds, seconds, counted(predictions, "prediction"))
+    return Forecast.sure(scaled(predictions * THEORY_SECONDS, "cpu"), counted(predictions, "prediction"))
 
 
 def of_flow(spec: Flow, platform: str) -> Forecast:
     """One run of gradient descent."""
-    seconds = estimate_seconds([(spec, 0)], platform)
-    return Forecast(seconds, seconds, counted(spec.steps, "step"))
+    return Forecast.sure(estimate_seconds([(spec, 0)], platform), counted(spec.steps, "step"))
 
 
 def of_decoding(specs: Sequence[Retrieval], seeds: int) -> Forecast:
     """The first gradients of these settings, and what decoders make of them, on a CPU."""
     each = [job_seconds(spec, "cpu") + decoding_seconds(spec) for spec in specs]
-    seconds = scaled(seeds * sum(each), "cpu")
-    return Forecast(seconds, seconds, counted(seeds * len(specs), "gradient") + " to decode")
+    return Forecast.sure(scaled(seeds * sum(each), "cpu"), counted(seeds * len(specs), "gradient") + " to decode")
 
 
 def of_settings(specs: Sequence[Retrieval], seeds: int, platform: str) -> Forecast:
@@ -114,9 +115,9 @@ def of_settings(specs: Sequence[Retrieval], seeds: int, platform: str) -> Foreca
 
 def of_terms(specs: Sequence[Retrieval], seeds: int, platform: str) -> Forecast:
     """Attention's terms in so many trials of each; every setting is compiled anew."""
-    each = [seeds * terms_seconds(spec, platform) + compile_seconds(spec, platform) for spec in specs]
-    seconds = scaled(sum(each), platform)
-    return Forecast(seconds, seconds, counted(seeds * len(specs), "trial") + " taken apart")
+    # In double precision, a trial takes about twice as long.
+    forecast = of_filtering(specs, [2 * seeds] * len(specs), platform)
+    return replace(forecast, what=counted(seeds * len(specs), "trial") + " taken apart")
 
 
 def of_open_crossings(specs: Sequence[Retrieval], seeds: int, platform: str) -> Forecast:
@@ -128,7 +129,7 @@ def of_open_crossings(specs: Sequence[Retrieval], seeds: int, platform: str) -> 
     forecast = of_crossings(
         specs, "samples", ranges, target=0.5, measure="accuracy", most_seeds=seeds, platform=platform
     )
-    return Forecast(forecast.usual, forecast.usual, counted(len(specs), "search"))
+    return Forecast.sure(forecast.usual, counted(len(specs), "search"))
 
 
 def of_open_decoding(specs: Sequence[Retrieval], seeds: int, platform: str) -> Forecast:
@@ -144,8 +145,7 @@ def of_filtering(specs: Sequence[Retrieval], seeds: Sequence[int], platform: str
         many * job_seconds(spec, platform) + compile_seconds(spec, platform)
         for spec, many in zip(specs, seeds, strict=True)
     ]
-    seconds = scaled(sum(each), platform)
-    return Forecast(seconds, seconds, counted(sum(seeds), "gradient") + " to filter")
+    return Forecast.sure(scaled(sum(each), platform), counted(sum(seeds), "gradient") + " to filter")
 
 
 def counted(number: int, noun: str) -> str:
@@ -176,13 +176,16 @@ def of_crossings(
         # Both ends with all seeds, and the crossing where a trial costs most.
         places = [(low, most_seeds), (high, 4 * most_seeds + few * halvings)]
         most += _several(spec, axis, places)
-    searches = "a search" if len(specs) == 1 else counted(len(specs), "search")
     each = len(most) // max(1, len(specs))
     return Forecast(
         estimate_seconds(usual, platform),
         estimate_seconds(most, platform),
-        f"{searches} of at most {each:,} trials" + " each" * (len(specs) > 1),
+        f"{_searches(len(specs))} of at most {each:,} trials" + " each" * (len(specs) > 1),
     )
+
+
+def _searches(number: int) -> str:
+    return "a search" if number == 1 else counted(number, "search")
 
 
 def _several(spec: Retrieval, axis: Along, places: Sequence[tuple[int, int]]) -> list[Job]:
@@ -206,10 +209,9 @@ def of_limits(
         asked = _asked(question, question.most, seeds, most_seeds, spread=1.0 + tolerance, **how)
         most += _limit_seconds(question, asked, question.most, platform, early=False)
         trials += sum(len(question.tries(value)) for value, _ in asked)
-    searches = "a search" if len(questions) == 1 else counted(len(questions), "search")
     steps = max((most_steps(spec) for question in questions for spec in question.tries(2)), default=0)
     noun = "training" if steps else "trial"
-    what = f"{searches} of at most {counted(trials, noun)}" + " in all" * (len(questions) > 1)
+    what = f"{_searches(len(questions))} of at most {counted(trials, noun)}" + " in all" * (len(questions) > 1)
     return Forecast(min(usual, most), most, what + (f" of up to {steps:,} steps" if steps else ""))
 
 

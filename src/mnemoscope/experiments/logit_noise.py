@@ -34,8 +34,8 @@ def _variances(spec: Memory, keys: dict[str, UInt32[Array, "n 2"]], items: UInt3
     def of_seed(row: tuple[dict[str, Array], Array]) -> Float[Array, ""]:
         keys, items = row
         pairs = draw_pairs(spec, keys, items)
-        made = logits(spec, pairs, construct(spec, keys, pairs), pairs.E)
-        own = jnp.take_along_axis(made, pairs.label[:, None], axis=1)[:, 0]
+        scores = logits(spec, pairs, construct(spec, keys, pairs), pairs.E)
+        own = jnp.take_along_axis(scores, pairs.label[:, None], axis=1)[:, 0]
         return jnp.mean((own - 1) ** 2)
 
     return jax.lax.map(of_seed, (keys, items))

@@ -20,11 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mnemoscope.engine import random
-from mnemoscope.engine.device import find_device, forget_programs, numerics
 from mnemoscope.engine.layout import Layout
-from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
-from mnemoscope.models.frozen import make_frozen
+from mnemoscope.experiments.trial_parts import trial_parts
 from mnemoscope.models.retrieval import Frozen
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.validators import Device
@@ -42,21 +39,14 @@ def measure_terms(spec: Retrieval, seed: int, device: Device = "auto") -> dict[s
     """
     if spec.width or spec.trigger != "keys":
         raise SpecError("width", "expected the attention-only model with the trigger in the keys")
-    forget_programs()
-    place = find_device(device)
-    with numerics("float64", place):
-        layout = plan_memory(spec, "float64", MemoryBudget.of(place))
-        streams = random.streams(spec, seed)
-        program = spec.program()
-        frozen = make_frozen(spec, streams)
-        source = Source(streams["train"], frozen.permutation)
-        signal, scores = _measure(program, layout, frozen, source, Count.of(spec.samples))
+    with trial_parts(spec, seed, device, "float64") as (layout, frozen, source):
+        signal, scores = _measure(spec.program(), layout, frozen, source, Count.of(spec.samples))
         scores, overlap = np.asarray(scores), np.asarray(frozen.Z @ frozen.trigger)
         spread = np.cov(scores, bias=True)
-        told = {"signal": float(signal), "overlap": float(signal) ** 2 * float(overlap.var())}
-        told["total"] = float((scores.sum(axis=0) + float(signal) * overlap).var())
-    told |= {name: float(spread[k, k]) for k, name in enumerate(NAMES)}
-    return {**told, "label_and_count": 2 * float(spread[1, 3])}
+        terms = {"signal": float(signal), "overlap": float(signal) ** 2 * float(overlap.var())}
+        terms["total"] = float((scores.sum(axis=0) + float(signal) * overlap).var())
+    terms |= {name: float(spread[k, k]) for k, name in enumerate(NAMES)}
+    return {**terms, "label_and_count": 2 * float(spread[1, 3])}
 
 
 @partial(jax.jit, static_argnames=("program", "layout"))

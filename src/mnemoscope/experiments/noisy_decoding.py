@@ -20,8 +20,6 @@ TARGET = 0.5
 class Named:
     """The share of labels that each decoder names from one gradient, and the most that may be."""
 
-    spec: Retrieval
-    seed: int
     shares: dict[str, float]
     allowed: float
 
@@ -32,10 +30,9 @@ def name_labels(
     """Decode one gradient through noise, in units of its root mean square entry, or in bits."""
     stop_if_asked()
     shares = decode(see(spec, seed, device, noise=noise, bits=bits), NAMES)
-    return Named(spec, seed, shares, allowed_share(spec, noise=noise, bits=bits))
+    return Named(shares, allowed_share(spec, noise=noise, bits=bits))
 
 
 def allowed_share(spec: Retrieval, *, noise: float | None = None, bits: int | None = None) -> float:
     """The smallest of the shares that the proved bounds allow."""
-    found = limits(spec, TARGET, noise=noise, bits=bits)
-    return min(limit.share for limit in found if limit.proved)
+    return min(limit.share for limit in limits(spec, TARGET, noise=noise, bits=bits) if limit.proved)

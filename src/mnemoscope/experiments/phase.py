@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -20,10 +20,9 @@ from mnemoscope.engine.extras import need
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.axes import NAMED, Axis, grid
 from mnemoscope.experiments.critical import RISING
-from mnemoscope.experiments.sweep import Workers, sweep
-from mnemoscope.experiments.tools import Progress, Tools, open_tools
+from mnemoscope.experiments.sweep import sweep
+from mnemoscope.experiments.tools import GivenTools, Tools, open_tools
 from mnemoscope.spec import Retrieval, SpecError
-from mnemoscope.store.trials import Store
 from mnemoscope.theory.predict import predict
 
 if TYPE_CHECKING:
@@ -153,22 +152,19 @@ def phase_diagram(
     seeds: int = 8,
     target: float = 0.5,
     adaptive: bool = False,
-    tools: Tools | None = None,
-    store: Store | None = None,
-    workers: Workers | None = None,
-    progress: Progress | None = None,
+    **given: Unpack[GivenTools],
 ) -> PhaseDiagram:
     """Measure and predict accuracy over two axes, such as `("dim", [32, 48, 64])`.
 
     `base` is a spec, or as much of one as the axes leave open. Trials are kept in `store`, the
-    user's own by default; `tools` stand for store, workers and progress in one.
+    user's own by default; workers and progress are given by name as well, or all three as `tools`.
     """
     plain = predicted_diagram(base, x, y, target=target)
     x, y, predicted = plain.x, plain.y, plain.predicted
     if adaptive and y.field not in (*RISING, "length", "vocab"):
         raise SpecError("y", f"expected an axis with an order to search along, got {y.field}")
     rows, columns = predicted.shape
-    with open_tools(tools, store, workers, progress) as opened:
+    with open_tools(**given) as opened:
         measured = Measured(_specs(base, x, y), opened)
         if adaptive:
             _follow(measured, predicted, seeds, target, rising=y.field in RISING)

@@ -71,8 +71,8 @@ class Option:
 
     def misses(self, target: float) -> bool:
         """Whether it was measured, and found below the target by more than its interval."""
-        told = self.measured
-        return told is not None and told.high is not None and told.high < target
+        measured = self.measured
+        return measured is not None and measured.high is not None and measured.high < target
 
     @property
     def basis(self) -> Basis:
@@ -134,7 +134,7 @@ class Plan:
         best = self.recommended
         return {
             "recommended": None if best is None else best.as_dict(),
-            "alternatives": [one.as_dict() for one in self.alternatives],
+            "alternatives": [option.as_dict() for option in self.alternatives],
             "basis": None if best is None else best.basis,
             "notes": list(self.notes),
         }
@@ -199,12 +199,12 @@ def plan_job(
         specs = (spec for shape in SHAPES for spec in _ways(facts, length, shape, target, budget))
         return [_look_up(spec, store) for spec in dict.fromkeys(specs)]
 
-    ways = [one for one in options(Budget(parameters, tokens)) if not one.misses(target)]
+    ways = [option for option in options(Budget(parameters, tokens)) if not option.misses(target)]
     if not ways:
         beyond = options(Budget(None, tokens)) if parameters is not None else []
         return Plan(None, tuple(_by_size(beyond)), tuple(_why_none(beyond, parameters, tokens)))
-    best = min(ways, key=lambda one: one.cost)
-    others = [one for one in ways if one is not best]
+    best = min(ways, key=lambda option: option.cost)
+    others = [option for option in ways if option is not best]
     why = "the least parameters x tokens, which training cost goes with (our choice)"
     return Plan(best, tuple(_by_size(others)), tuple(_notes(best, why)))
 
@@ -224,23 +224,23 @@ def plan_budget(
     if tokens is not None and tokens < length:
         return Plan(None, (), (f"fewer tokens than one sequence of {length:,} has",))
     budget = Budget(parameters, tokens)
-    found = [spec for shape in SHAPES if (spec := _most_facts(length, shape, target, budget))]
-    ways = [_look_up(spec, store) for spec in found]
-    ways = [one for one in ways if not one.misses(target)]
+    specs = [spec for shape in SHAPES if (spec := _most_facts(length, shape, target, budget))]
+    ways = [_look_up(spec, store) for spec in specs]
+    ways = [option for option in ways if not option.misses(target)]
     if not ways:
-        said = f"no number of facts from 2 to {MOST_FACTS:,} is recalled with accuracy {target:g}"
-        if found:
-            said = f"theory finds a way, but what the store has of it misses accuracy {target:g}"
-        return Plan(None, (), (said,))
-    best = max(ways, key=lambda one: one.spec.vocab)
+        text = f"no number of facts from 2 to {MOST_FACTS:,} is recalled with accuracy {target:g}"
+        if specs:
+            text = f"theory finds a way, but what the store has of it misses accuracy {target:g}"
+        return Plan(None, (), (text,))
+    best = max(ways, key=lambda option: option.spec.vocab)
     why = "the most facts for this budget"
     if parameters is None:
         # Any d is within the budget: of those that hold as many facts, the one that costs least.
         enough = [
             _look_up(spec, store) for shape in SHAPES for spec in _ways(best.spec.vocab, length, shape, target, budget)
         ]
-        enough = [one for one in enough if not one.misses(target)]
-        best = min([best, *enough], key=lambda one: one.cost)
+        enough = [option for option in enough if not option.misses(target)]
+        best = min([best, *enough], key=lambda option: option.cost)
     if tokens is None:
         # The last facts would take samples without end: a few less are recommended, the most stay
         # among the alternatives.
@@ -248,9 +248,9 @@ def plan_budget(
         if less is not None:
             best = _look_up(less, store)
             why = f"{NEARLY:.0%} of the most facts, since the last ones take samples without end"
-    if max(one.spec.vocab for one in ways) >= MOST_FACTS:
+    if max(option.spec.vocab for option in ways) >= MOST_FACTS:
         why = f"more facts than {MOST_FACTS:,} are not looked at; the budget may hold them"
-    others = tuple(one for one in ways if one is not best)
+    others = tuple(option for option in ways if option is not best)
     return Plan(best, others, tuple(_notes(best, why)))
 
 
@@ -272,8 +272,8 @@ def _most_facts(length: int, shape: int, target: float, budget: Budget) -> Retri
 
     # Whoever has seen N samples names at most N of V facts, and one more by chance.
     seen = budget.samples(MOST_FACTS, length)
-    found = last_peak_that(accuracy, target, 2, min(MOST_FACTS, int(seen / target) + 2))
-    return None if found is None else budget.spent(found, length, shape)
+    most = last_peak_that(accuracy, target, 2, min(MOST_FACTS, int(seen / target) + 2))
+    return None if most is None else budget.spent(most, length, shape)
 
 
 def _nearly(spec: Retrieval, target: float, budget: Budget) -> Retrieval | None:
@@ -298,14 +298,14 @@ def _ways(facts: int, length: int, shape: int, target: float, budget: Budget) ->
     seen, none = full.samples, True
     for d in dims:
         wide = full.replace(**_sizes(min(d, full.dim), shape))
-        made = _fewest(wide, target) if _reaches(wide, target) else None
-        if made is None:
+        way = _fewest(wide, target) if _reaches(wide, target) else None
+        if way is None:
             continue
         # Once more dimensions save no samples, the rest would only cost.
-        if made.samples > 0.98 * seen and seen < full.samples:
+        if way.samples > 0.98 * seen and seen < full.samples:
             break
-        seen, none = made.samples, False
-        yield made
+        seen, none = way.samples, False
+        yield way
     if none or budget.parameters is not None:  # what uses it to the full is there in any case
         yield _fewest(full, target)
 
@@ -322,8 +322,8 @@ def _fewest(spec: Retrieval, target: float) -> Retrieval:
         high = low
         while high < most and not _reaches(spec.replace(samples=high), target):
             low, high = high, min(most, math.ceil(high * 1.3))
-    found = first_that(lambda n: _reaches(spec.replace(samples=n), target), low, high)
-    return spec.replace(samples=most if found is None else found)
+    fewest = first_that(lambda n: _reaches(spec.replace(samples=n), target), low, high)
+    return spec.replace(samples=most if fewest is None else fewest)
 
 
 def _reaches(spec: Retrieval, target: float) -> bool:
@@ -347,14 +347,14 @@ def _named(spec: Retrieval) -> float:
 
 def _look_up(spec: Retrieval, store: Store | None) -> Option:
     """Theory's word, and the store's where it has one."""
-    told = [] if store is None else [one.accuracy for one in store.find("id = ?", (spec.id,))]
-    known = [one for one in told if one is not None]
+    accuracies = [] if store is None else [trial.accuracy for trial in store.find("id = ?", (spec.id,))]
+    known = [accuracy for accuracy in accuracies if accuracy is not None]
     measured = mean_interval(known, float(spec.test_samples)) if len(known) > 1 else None
     return Option(spec, predict(spec), measured)
 
 
 def _by_size(options: Sequence[Option]) -> list[Option]:
-    return sorted(options, key=lambda one: one.parameters)
+    return sorted(options, key=lambda option: option.parameters)
 
 
 def _notes(best: Option, why: str) -> Iterator[str]:
@@ -364,14 +364,14 @@ def _notes(best: Option, why: str) -> Iterator[str]:
     yield from best.told.notes
 
 
-def _why_none(made: Sequence[Option], parameters: float | None, tokens: float | None) -> Iterator[str]:
-    if not made:
+def _why_none(options: Sequence[Option], parameters: float | None, tokens: float | None) -> Iterator[str]:
+    if not options:
         within = " within these tokens" if tokens is not None else " that was looked at"
         yield f"no size{within} reaches the target"
         return
     yield "nothing within the budget; the alternatives are what it would take"
     if parameters is not None:
-        yield f"the fewest parameters among them: {min(one.parameters for one in made):,}"
+        yield f"the fewest parameters among them: {min(option.parameters for option in options):,}"
 
 
 def _check(length: int, target: float, parameters: float | None, tokens: float | None) -> None:

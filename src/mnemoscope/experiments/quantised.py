@@ -52,13 +52,13 @@ def recall_by_bits(
     program = MEMORY.program(spec, place.platform)
     # Side by side on a GPU; on a CPU, batches of matrix products are slow.
     groups = [[seed] for seed in seeds] if place.platform == "cpu" else [list(seeds)]
-    found = []
+    shares = []
     with numerics("float32", place):
         forget_programs()
         for group in groups:
             pairs, weights = _weights(program, spec, group, steps)
-            found.append(_shares(program, pairs, weights, tuple(bits)))
-    return np.concatenate(found)
+            shares.append(_shares(program, pairs, weights, tuple(bits)))
+    return np.concatenate(shares)
 
 
 def _weights(program: Memory, spec: Memory, seeds: Sequence[int], steps: int) -> tuple[Pairs, Float[Array, "n d d"]]:
@@ -68,11 +68,11 @@ def _weights(program: Memory, spec: Memory, seeds: Sequence[int], steps: int) ->
         rate = jnp.full(len(seeds), spec.rate)
         for _ in range(0, steps, MEMORY.check):
             state, _ = MEMORY.advance(program, MEMORY.check, pairs, state, rate)
-        made = state.weights
+        weights = state.weights
     else:
-        made = jax.vmap(partial(construct, program))(keys, pairs)
-    assert isinstance(made, Full)
-    return pairs, made.W
+        weights = jax.vmap(partial(construct, program))(keys, pairs)
+    assert isinstance(weights, Full)
+    return pairs, weights.W
 
 
 def _shares(program: Memory, pairs: Pairs, W: Float[Array, "n d d"], bits: tuple[int, ...]) -> np.ndarray:

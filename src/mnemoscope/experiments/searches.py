@@ -30,6 +30,11 @@ class Result(Generic[R]):
     end: R
     trials: dict[Place, tuple[Record, ...]] = field(repr=False)
 
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """All trials, in the order they were asked for."""
+        return tuple(record for records in self.trials.values() for record in records)
+
 
 class SearchInProgress(Generic[A, R]):
     """A search, the settings that its places stand for, and what their trials say."""

@@ -131,11 +131,11 @@ class ThisProcess:
             batch = self._waiting.pop(0)
             try:
                 with interrupts_held():
-                    made = run_batch(batch, self.device, self.budget, self.hear)
+                    trials = run_batch(batch, self.device, self.budget, self.hear)
             except Interrupted as stop:
-                yield [(one.spec, one.seed) for one in stop.finished], stop.finished
+                yield [(trial.spec, trial.seed) for trial in stop.finished], stop.finished
                 raise
-            yield batch, made
+            yield batch, trials
             stop_if_asked()  # now that the batch is kept
 
 
@@ -157,14 +157,14 @@ class OneByOne(ThisProcess):
             heard = None if self.hear is None else shares(spec, seed, self.hear)
 
             def report(seed: int, share: float, heard: Any = heard) -> None:
-                for told in (heard, self.report and partial(self.report, seed)):
-                    if told is not None:
-                        told(share)
+                for listener in (heard, self.report and partial(self.report, seed)):
+                    if listener is not None:
+                        listener(share)
 
             more = {"device": self.device, "budget": self.budget, "report": report}
             with interrupts_held():
-                made: list[Record] = [*run_trials(spec, [seed], **more)]
-            yield batch, made
+                trials: list[Record] = [*run_trials(spec, [seed], **more)]
+            yield batch, trials
             stop_if_asked()
 
 
@@ -179,26 +179,25 @@ def sweep(jobs: Sequence[AnyJob], store: Store, workers: Workers, progress: Prog
     tally = Tally(total=len(jobs), found=len(jobs) - len(left), jobs=tuple(jobs), left=tuple(left))
     shares_done = _Shares(tally, left)
     claims = Claims(store)
+    report = progress or (lambda _: None)
     under_way = 0
     spoke = time.monotonic()
 
     def hear(spec: Spec, seed: int, share: float) -> None:
         nonlocal spoke
         shares_done.note(spec, seed, share)
-        if progress is not None and time.monotonic() - spoke > SECONDS_BETWEEN_WORDS:
+        if time.monotonic() - spoke > SECONDS_BETWEEN_WORDS:
             spoke = time.monotonic()
-            progress(tally)
+            report(tally)
 
     if isinstance(workers, ThisProcess):
         workers.hear = hear
     try:
-        if progress is not None:
-            progress(tally)
+        report(tally)
         while left:
             queue = batches(left, workers.together)
             gone: set[tuple[str, int]] = set()
-            took = False
-            exhausted = False
+            took = exhausted = False
             while not exhausted or under_way:
                 while under_way < workers.at_once and not exhausted:
                     batch = next(queue, None)
@@ -216,8 +215,7 @@ def sweep(jobs: Sequence[AnyJob], store: Store, workers: Workers, progress: Prog
                     for spec, seed in batch:
                         gone.add((spec.id, seed))
                         shares_done.note(spec, seed, 1.0)
-                    if progress is not None:
-                        progress(tally)
+                    report(tally)
             # What another driver did meanwhile is no longer left; what it is doing is waited for.
             left = [job for job in left if (job[0].id, job[1]) not in gone]
             finished = store.finished([spec for spec, _ in left])
@@ -227,8 +225,8 @@ def sweep(jobs: Sequence[AnyJob], store: Store, workers: Workers, progress: Prog
             for spec, seed in others:
                 shares_done.note(spec, seed, 1.0)
             tally.waiting = 0 if took else len(left)
-            if progress is not None and (others or tally.waiting):
-                progress(tally)
+            if others or tally.waiting:
+                report(tally)
             if tally.waiting:
                 time.sleep(POLL_SECONDS)
     finally:

@@ -1,33 +1,46 @@
-"""What an experiment works with: where trials are kept, who runs them, who hears of progress."""
+"""What an experiment works with: a store for its trials, workers to run them, a progress callback."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypedDict
 
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers
 from mnemoscope.store.trials import Store
 
-# Hears how a sweep stands, and what it is about.
+# Called with the state of a sweep, and what it is about.
 Progress = Callable[[Tally, str], None]
 
 
 @dataclass(frozen=True)
 class Tools:
-    """A store, workers, and a listener, if any."""
+    """A store, workers, and a progress callback, if any."""
 
     store: Store
     workers: Workers
     progress: Progress | None = None
 
     def report(self, what: str) -> Callable[[Tally], None] | None:
-        """The listener of one sweep, told what it is about."""
+        """The progress callback of one sweep; `what` names its trials."""
         progress = self.progress
         return None if progress is None else lambda tally: progress(tally, what)
 
 
+class GivenTools(TypedDict, total=False):
+    """The options under which a caller hands over tools, whole or in parts."""
+
+    tools: Tools | None
+    store: Store | None
+    workers: Workers | None
+    progress: Progress | None
+
+
 @contextmanager
 def open_tools(
-    tools: Tools | None, store: Store | None, workers: Workers | None, progress: Progress | None
+    tools: Tools | None = None,
+    store: Store | None = None,
+    workers: Workers | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Tools]:
     """Tools as they were given; by default the user's own store, and this process."""
     if tools is not None:

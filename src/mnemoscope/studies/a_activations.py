@@ -21,11 +21,12 @@ def measure(size: Size, bench: Bench) -> Numbers:
     specs = [base, *(base.replace(width=WIDTH[size], activation=name) for name in ACTIVATIONS)]
     bare, *wide = run_settings(bench, specs, SEEDS[size])
     return {
-        "bare": mean_over_seeds([one.accuracy for one in bare]),
+        "bare": mean_over_seeds([trial.accuracy for trial in bare]),
         "wide": {
-            name: mean_over_seeds([one.accuracy for one in some]) for name, some in zip(ACTIVATIONS, wide, strict=True)
+            name: mean_over_seeds([trial.accuracy for trial in trials])
+            for name, trials in zip(ACTIVATIONS, wide, strict=True)
         },
-        "gains": {name: difference(some, bare) for name, some in zip(ACTIVATIONS, wide, strict=True)},
+        "gains": {name: difference(trials, bare) for name, trials in zip(ACTIVATIONS, wide, strict=True)},
         "dim": base.dim,
         "vocab": base.vocab,
         "width": WIDTH[size],
@@ -35,15 +36,15 @@ def measure(size: Size, bench: Bench) -> Numbers:
 def judge(numbers: Numbers) -> Judgement:
     """Does any activation help?"""
     gains = numbers["gains"]
-    helping = [name for name, one in gains.items() if one["low"] > 0]
-    hurting = [name for name, one in gains.items() if one["high"] < 0]
-    said = f"{show(numbers['bare'])} without an MLP; " + ", ".join(
-        f"{name} {show(one)}" for name, one in numbers["wide"].items()
+    helping = [name for name, gain in gains.items() if gain["low"] > 0]
+    hurting = [name for name, gain in gains.items() if gain["high"] < 0]
+    text = f"{show(numbers['bare'])} without an MLP; " + ", ".join(
+        f"{name} {show(gain)}" for name, gain in numbers["wide"].items()
     )
-    said += f". Better: {', '.join(helping) or 'none'}; worse: {', '.join(hurting) or 'none'}"
+    text += f". Better: {', '.join(helping) or 'none'}; worse: {', '.join(hurting) or 'none'}"
     if helping:
-        return Judgement(said, "supported")
-    return Judgement(said, "refuted" if len(hurting) == len(gains) else "inconclusive")
+        return Judgement(text, "supported")
+    return Judgement(text, "refuted" if len(hurting) == len(gains) else "inconclusive")
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -62,9 +63,8 @@ STUDY = Study(
     place="attention-MLP model",
     statement="An MLP keeps capacity where the dimension is small.",
     expected="more accuracy than attention alone at the same d and N",
-    rule="Accuracy with an MLP less accuracy without, paired by seed, for each activation. "
-    "Supported if for at least one the 95 % interval lies above 0, refuted if for all it lies "
-    "below.",
+    rule="Accuracy with an MLP less accuracy without, paired by seed, for each activation. Supported if for at least "
+    "one the 95 % interval lies above 0, refuted if for all it lies below.",
     measure=measure,
     judge=judge,
     draw=draw,

@@ -78,13 +78,13 @@ def _place(spec: Retrieval, seeds: Sequence[int], *, noise: float | None = None,
         "samples": spec.samples,
         "allowed": allowed_share(spec, noise=noise, bits=bits),
         "vocab": spec.vocab,
-        "shares": {name: [one.shares[name] for one in named] for name in NAMES},
+        "shares": {name: [answer.shares[name] for answer in named] for name in NAMES},
     }
 
 
 def _crossings(places: Sequence[Numbers]) -> Numbers:
     """The N at which each decoder names half of the labels, and the best one's as `samples`."""
-    found: dict[str, Numbers] = {}
+    crossings: dict[str, Numbers] = {}
     for name in NAMES:
         trials = [
             (place["samples"], seed, share) for place in places for seed, share in enumerate(place["shares"][name])
@@ -93,9 +93,11 @@ def _crossings(places: Sequence[Numbers]) -> Numbers:
         if min(shares) < HALF < max(shares):
             crossing = find_crossing(*zip(*trials, strict=True), target=HALF)
             if crossing.bounded:
-                found[name] = crossing.ends("samples")
-    best = min(found.values(), key=lambda crossing: crossing["samples"], default=Estimate("unresolved").ends("samples"))
-    return {"decoders": found, **best}
+                crossings[name] = crossing.ends("samples")
+    best = min(
+        crossings.values(), key=lambda crossing: crossing["samples"], default=Estimate("unresolved").ends("samples")
+    )
+    return {"decoders": crossings, **best}
 
 
 def broken(place: Numbers) -> bool:
@@ -117,29 +119,28 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     places = sum(len(row["places"]) for row in rows) + len(written)
     by = ("vocab", "dim", "length")
     points = pool_points([numbers["rows"] for numbers in bases], by, "samples")
-    said = f"decoders above the bound at {above} of {places} places"
+    text = f"decoders above the bound at {above} of {places} places"
     if len(points) < len(bases[0]["rows"]):
-        return Judgement(f"{said}; {len(points)} critical N found", "refuted" if above else "inconclusive")
+        return Judgement(f"{text}; {len(points)} critical N found", "refuted" if above else "inconclusive")
     ratios = [point["samples"] / point["bound"] for point in points]
     axes = [name for name in by if len({point[name] for point in points}) > 1]
     estimates = [Estimate.read(point, "samples") for point in points]
     grid = points_of(axes, [[point[name] for name in axes] for point in points], estimates)
     forms, law = compare_forms(grid), fit_power_law(grid)
-    powers = " ".join(f"{LETTERS[one.axis]}^{one.value:.2f} [{one.low:.2f}, {one.high:.2f}]" for one in law.exponents)
+    powers = " ".join(
+        f"{LETTERS[power.axis]}^{power.value:.2f} [{power.low:.2f}, {power.high:.2f}]" for power in law.exponents
+    )
     nearest = max(sum(shares) / len(shares) / row["allowed"] for row in written for shares in row["shares"].values())
-    said += (
+    text += (
         f"; the best decoder's critical N is {min(ratios):.1f} to {max(ratios):.1f} times the "
         f"bound's and goes as {powers}; Akaike's criterion is "
         f"{forms.criterion if forms else math.nan:+.1f} for a product over a sum; in bits, up to "
         f"{nearest:.2f} of the share allowed is named"
     )
     if above or (forms is not None and forms.verdict == "additive"):
-        return Judgement(said, "refuted")
+        return Judgement(text, "refuted")
     multiplied = forms is not None and forms.verdict == "multiplicative"
-    return Judgement(said, "supported" if multiplied and max(ratios) <= BINDS else "inconclusive")
-
-
-judge = alone(judge_all)
+    return Judgement(text, "supported" if multiplied and max(ratios) <= BINDS else "inconclusive")
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -147,10 +148,10 @@ def draw(numbers: Numbers, figure: Any) -> None:
     left, right = figure.subplots(1, 2)
     places = [place for row in numbers["rows"] for place in row["places"]]
     for at, name in enumerate(NAMES):
-        for some, mark in ((places, "o"), (numbers["written"], "s")):
-            y = [sum(place["shares"][name]) / len(place["shares"][name]) for place in some]
+        for kind, mark in ((places, "o"), (numbers["written"], "s")):
+            y = [sum(place["shares"][name]) / len(place["shares"][name]) for place in kind]
             label = f"{name.replace('_', ' ')}, {'noise' if mark == 'o' else 'bits'}"
-            left.plot([place["allowed"] for place in some], y, mark, color=f"C{at}", markersize=4, label=label)
+            left.plot([place["allowed"] for place in kind], y, mark, color=f"C{at}", markersize=4, label=label)
     left.plot([0, 1], [0, 1], color="black", linewidth=0.8)
     left.set_xlabel("share of labels that the bound allows")
     left.set_ylabel("share that a decoder names")
@@ -180,33 +181,31 @@ STUDY = Study(
     revision=2,
     source="ours, after paper A",
     place="lower bound: whoever sees only the first gradient",
-    statement="Whoever sees the first gradient through noise, or in a few bits, names no more "
-    "labels than (D5) and (D6) allow; there are settings where, through noise, the bound is near, "
-    "and there the best decoder's N is a product of powers like it.",
+    statement="Whoever sees the first gradient through noise, or in a few bits, names no more labels than (D5) and "
+    "(D6) allow; there are settings where, through noise, the bound is near, and there the best decoder's N is a "
+    "product of powers like it.",
     expected="no decoder above the bound, the best within a factor of 10, the axes multiplied",
-    rule="Matched filter and ridge with an assignment on gradients with noise (s = 2) and in 1 and "
-    "2 bits an entry, all bases together. Supported if nowhere more labels are named than allowed "
-    "(by two standard errors), if everywhere the best decoder names half of the labels within 10 "
-    "times the N that the bound asks for, and if Akaike's criterion prefers a product of powers of "
-    "the axes to a sum by 4 or more. Refuted if a decoder is above the bound, or the sum is "
-    "preferred.",
+    rule="Matched filter and ridge with an assignment on gradients with noise (s = 2) and in 1 and 2 bits an entry, "
+    "all bases together. Supported if nowhere more labels are named than allowed (by two standard errors), if "
+    "everywhere the best decoder names half of the labels within 10 times the N that the bound asks for, and if "
+    "Akaike's criterion prefers a product of powers of the axes to a sum by 4 or more. Refuted if a decoder is above "
+    "the bound, or the sum is preferred.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
     history=(
         Earlier(
             date="2026-11-18",
-            statement="What the first gradient can tell is bounded: whoever sees only it needs at "
-            "least so many samples.",
-            rule="Matched filter and message passing, the N at which each names half of the "
-            "labels. Supported if all are at or above the bound, refuted if one is more than two "
-            "standard errors below it.",
+            statement="What the first gradient can tell is bounded: whoever sees only it needs at least so many "
+            "samples.",
+            rule="Matched filter and message passing, the N at which each names half of the labels. Supported if all "
+            "are at or above the bound, refuted if one is more than two standard errors below it.",
             measured="10 critical N, 3.62 to 20.09 times the bound",
             verdict="supported",
-            reason="The bound was that of a Gaussian surrogate, which holds nobody who sees the "
-            "gradient exactly. The proved one is of a gradient seen through noise or in bits; that "
-            "it is near, and that N is a product, were not judged.",
+            reason="The bound was that of a Gaussian surrogate, which holds nobody who sees the gradient exactly. The "
+            "proved one is of a gradient seen through noise or in bits; that it is near, and that N is a product, were "
+            "not judged.",
         ),
     ),
 )

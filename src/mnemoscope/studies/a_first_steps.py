@@ -49,11 +49,11 @@ def count_changes(pairs: Sequence[Sequence[float]], locked: bool) -> Numbers:
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
     """By the share of runs, of either kind, that training makes into the other."""
-    said, above, below, few = [], [], [], False
+    texts, above, below, few = [], [], [], False
     for rows in zip(*(numbers["rows"] for numbers in bases), strict=True):
         pairs = [pair for row in rows for pair in row["pairs"]]
         kinds = {name: count_changes(pairs, locked) for name, locked in (("not locked", False), ("locked", True))}
-        said.append(
+        texts.append(
             f"{rows[0]['optimiser']}: "
             + ", ".join(
                 f"{kind['changed']} of {kind['runs']} {name} after three steps changed "
@@ -62,20 +62,17 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
             )
         )
         faint = [end for start, end in pairs if start < LOCKED / 2]
-        said[-1] += f", {sum(end >= LOCKED for end in faint)} of {len(faint)} that were below "
-        said[-1] += f"{LOCKED / 2:g} locked"
+        texts[-1] += f", {sum(end >= LOCKED for end in faint)} of {len(faint)} that were below "
+        texts[-1] += f"{LOCKED / 2:g} locked"
         few = few or min(kind["runs"] for kind in kinds.values()) < LEAST
         above.append(any(kind["low"] > CHANGED for kind in kinds.values()))
         below.append(all(kind["high"] < CHANGED for kind in kinds.values()))
-    measured = f"after {bases[0]['steps']} more steps, " + "; ".join(said)
+    measured = f"after {bases[0]['steps']} more steps, " + "; ".join(texts)
     if few:
         return Judgement(measured, "inconclusive")
     if all(above):
         return Judgement(measured, "refuted")
     return Judgement(measured, "supported" if all(below) else "inconclusive")
-
-
-judge = alone(judge_all)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -101,30 +98,28 @@ STUDY = Study(
     place="key findings: the early stage is critical",
     statement="The first gradient steps determine whether attention locks onto the informative token.",
     expected="a run that is locked after three steps, or is not, stays so",
-    rule="Runs near attention's threshold, locked where attention is on the informative token in "
-    "half of fresh sequences or more. How many of those locked after three steps, and of those not "
-    "locked, have changed after gradient descent or AdamW went on? Of all bases together: "
-    "supported if Wilson's 95 % interval of both shares lies below 0.25 with either optimiser, "
-    "refuted if with either one of them lies above. Inconclusive with fewer than 8 runs of a kind.",
+    rule="Runs near attention's threshold, locked where attention is on the informative token in half of fresh "
+    "sequences or more. How many of those locked after three steps, and of those not locked, have changed after "
+    "gradient descent or AdamW went on? Of all bases together: supported if Wilson's 95 % interval of both shares lies "
+    "below 0.25 with either optimiser, refuted if with either one of them lies above. Inconclusive with fewer than 8 "
+    "runs of a kind.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
     history=(
         Earlier(
             date="2026-11-18",
             statement="The first three steps decide what is recalled: training that goes on changes little.",
-            rule="Accuracy after AdamW goes on less accuracy after three steps, paired by seed, at "
-            "several N. Supported if all 95 % intervals lie within 0.1 of 0, refuted if one lies "
-            "beyond.",
-            measured="N = 500: 0.583 [0.557, 0.609] after three steps, 0.860 [0.840, 0.880] after "
-            "300 more; N = 2,000: 0.789 [0.773, 0.806] after three steps, 1.000 [0.999, 1.000] "
-            "after 300 more; N = 8,000: 0.911 [0.902, 0.921] after three steps, 1.000 [1.000, "
-            "1.000] after 300 more; N = 32,000: 0.951 [0.943, 0.959] after three steps, 1.000 "
-            "[1.000, 1.000] after 300 more",
+            rule="Accuracy after AdamW goes on less accuracy after three steps, paired by seed, at several N. "
+            "Supported if all 95 % intervals lie within 0.1 of 0, refuted if one lies beyond.",
+            measured="N = 500: 0.583 [0.557, 0.609] after three steps, 0.860 [0.840, 0.880] after 300 more; N = 2,000: "
+            "0.789 [0.773, 0.806] after three steps, 1.000 [0.999, 1.000] after 300 more; N = 8,000: 0.911 [0.902, "
+            "0.921] after three steps, 1.000 [1.000, 1.000] after 300 more; N = 32,000: 0.951 [0.943, 0.959] after "
+            "three steps, 1.000 [1.000, 1.000] after 300 more",
             verdict="refuted",
-            reason="It judged what nobody claims, that recall stays as it is. The claim is of "
-            "attention's locking; what more training does to recall is q-beyond.",
+            reason="It judged what nobody claims, that recall stays as it is. The claim is of attention's locking; "
+            "what more training does to recall is q-beyond.",
         ),
     ),
 )

@@ -19,10 +19,9 @@ from mnemoscope.experiments.noise_terms import measure_terms
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, alone
 from mnemoscope.studies.boxes import judge_powers, say_rule
-from mnemoscope.studies.drawn_grids import Place, as_theory, draw_grid, pure_power, say_draw
+from mnemoscope.studies.drawn_grids import Place, rehearse_grid
 from mnemoscope.studies.expected_scatter import Expected
 from mnemoscope.studies.exponents import draw_exponents, fit_pooled, say_exponents
-from mnemoscope.studies.power import rehearse
 from mnemoscope.studies.rival_laws import NOISES, half_width, nearest, rivals_of
 from mnemoscope.theory.attention import attention_terms
 from mnemoscope.theory.critical import critical_value
@@ -95,7 +94,7 @@ def largest_share() -> dict[str, float]:
     Standard deviations over WHERE, at theory's critical N for an attention accuracy of 0.5 where
     that is at least V.
     """
-    found = {"share": 0.0}
+    largest = {"share": 0.0}
     for V, d, L in itertools.product(*WHERE):
         spec = Retrieval(vocab=V, dim=d, length=L, samples=V)
         samples = critical_value(spec, "samples", 0.5, "attention_accuracy")
@@ -103,9 +102,9 @@ def largest_share() -> dict[str, float]:
             continue
         attention = attention_terms(spec.replace(samples=samples))
         share = math.sqrt(float(attention.terms[NAME]) / float(attention.learned_noise))
-        if share > found["share"]:
-            found = {"share": share, "vocab": V, "dim": d, "length": L, "samples": samples}
-    return found
+        if share > largest["share"]:
+            largest = {"share": share, "vocab": V, "dim": d, "length": L, "samples": samples}
+    return largest
 
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
@@ -122,19 +121,13 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(measured, judge_powers(fitted["exponents"], CLAIMED, HALF))
 
 
-judge = alone(judge_all)
-
-
 def power(size: Size) -> Power:
     """Scores of V tokens lie in d dimensions: a seed's variance is that of d normal numbers."""
     places = [
         Place(_sizes(spec), theory(spec), Expected(math.sqrt(0.5 / spec.dim / GRIDS[size].seeds)))
         for spec in specs(size)
     ]
-    rivals = {name: draw_grid(places, pure_power(places, powers), size, "noise") for name, powers in RIVALS.items()}
-    claim = draw_grid(places, as_theory(places), size, "noise")
-    note = say_draw(places, size, "noise over signal")
-    return rehearse(judge_all, claim, rivals, note=note)
+    return rehearse_grid(judge_all, places, RIVALS, size, "noise", "noise over signal")
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -147,34 +140,31 @@ STUDY = Study(
     revision=2,
     source="ours, after paper A",
     place="attention's noise terms",
-    statement="The gradient noise of attention, over its signal, is as L V d^(-3/2) / N: where it "
-    "binds, N d^(3/2) must exceed L V.",
+    statement="The gradient noise of attention, over its signal, is as L V d^(-3/2) / N: where it binds, N d^(3/2) "
+    "must exceed L V.",
     expected="L V d^-1.5 N^-1",
-    rule="Standard deviation over tokens of the gradient noise in the scores, measured by itself "
-    "in simulated trials, over theory's signal. Powers of V, d, L and N, one fit to all base "
-    "seeds. "
+    rule="Standard deviation over tokens of the gradient noise in the scores, measured by itself in simulated trials, "
+    "over theory's signal. Powers of V, d, L and N, one fit to all base seeds. "
     f"{say_rule(HALF, *nearest(CLAIMED, RIVALS, AXES))}",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     power=power,
     history=(
         Earlier(
             date="2026-11-18",
-            statement="For short sequences and V much larger than d, attention is limited by "
-            "gradient noise: N d^(3/2) must exceed L V.",
-            rule="Powers of L, V and d in the critical N. Supported if each is within 0.5 of the "
-            "claimed one and theory's power on the same points lies in its 95 % interval (+-0.1). "
-            "Refuted if an interval lies further than 0.5 from the claimed power. Three base seeds "
-            "had to agree.",
-            measured="critical N goes as V^1.10 [0.71, 1.49, theory 0.87] d^-1.28 [-2.00, -0.57, "
-            "theory -1.45] L^2.02 [1.32, 2.72, theory 1.42] over 17 points",
+            statement="For short sequences and V much larger than d, attention is limited by gradient noise: N d^(3/2) "
+            "must exceed L V.",
+            rule="Powers of L, V and d in the critical N. Supported if each is within 0.5 of the claimed one and "
+            "theory's power on the same points lies in its 95 % interval (+-0.1). Refuted if an interval lies further "
+            "than 0.5 from the claimed power. Three base seeds had to agree.",
+            measured="critical N goes as V^1.10 [0.71, 1.49, theory 0.87] d^-1.28 [-2.00, -0.57, theory -1.45] L^2.02 "
+            "[1.32, 2.72, theory 1.42] over 17 points",
             verdict="inconclusive",
-            reason="Nowhere does this noise alone decide the critical N, so no critical N can tell "
-            "its powers; the term itself can. The box of 0.5 held the powers of label noise, and a "
-            "wide interval met it more easily than a narrow one. The exponents were called paper "
-            "A's; they are ours.",
+            reason="Nowhere does this noise alone decide the critical N, so no critical N can tell its powers; the "
+            "term itself can. The box of 0.5 held the powers of label noise, and a wide interval met it more easily "
+            "than a narrow one. The exponents were called paper A's; they are ours.",
         ),
     ),
 )

@@ -55,13 +55,13 @@ def measure(size: Size, bench: Bench) -> Numbers:
         for value in ladder.sizes[size]:
             specs[ladder.name, value] = base.replace(**{ladder.axis: value})
     different = list(dict.fromkeys(specs.values()))
-    found = dict(zip(different, run_settings(bench, different, SEEDS[size]), strict=True))
+    trials = dict(zip(different, run_settings(bench, different, SEEDS[size]), strict=True))
     seeds = range(bench.seed, bench.seed + SEEDS[size])
     rows = []
     for ladder in LADDERS:
         accuracies = []
         for value in ladder.sizes[size]:
-            by_seed = {trial.seed: trial.accuracy for trial in found[specs[ladder.name, value]]}
+            by_seed = {trial.seed: trial.accuracy for trial in trials[specs[ladder.name, value]]}
             accuracies.append([by_seed.get(seed) for seed in seeds])
         rows.append(
             {"name": ladder.name, "sign": ladder.sign, "sizes": list(ladder.sizes[size]), "accuracy": accuracies}
@@ -110,14 +110,11 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement("; ".join(parts), verdict)
 
 
-judge = alone(judge_all)
-
-
 def draw(numbers: Numbers, figure: Any) -> None:
     """Accuracy along each size."""
     panels = figure.subplots(2, 3, sharey=True).ravel()
     for axes, row in zip(panels, numbers["rows"], strict=True):
-        means = [spread([value for value in some if value is not None]) for some in row["accuracy"]]
+        means = [spread([value for value in accuracies if value is not None]) for accuracies in row["accuracy"]]
         draw_curve(axes, row["sizes"], means, None, "C0" if row["sign"] > 0 else "C1")
         axes.set_xscale("log")
         axes.set_xticks(row["sizes"], [f"{size:,}" for size in row["sizes"]], fontsize=7)
@@ -133,26 +130,24 @@ STUDY = Study(
     revision=2,
     source="paper A (statement)",
     place="capacity formula: N, d and m help, V and L make it harder",
-    statement="Accuracy rises with the samples N, the dimension d and the MLP width m, and falls "
-    "with the vocabulary V and the length L.",
+    statement="Accuracy rises with the samples N, the dimension d and the MLP width m, and falls with the vocabulary V "
+    "and the length L.",
     expected="N, d, m up, V, L down, for a ReLU as for hermite3",
-    rule="One size at a time takes several values, the same seeds at each, all bases together; m "
-    "with hermite3 and with ReLU. Supported if on all six the 95 % interval of the change from the "
-    "smallest to the largest lies on its side of 0 and no change between neighbours lies on the "
-    "other side. Refuted if a change, from end to end or between neighbours, lies on the other "
-    "side.",
+    rule="One size at a time takes several values, the same seeds at each, all bases together; m with hermite3 and "
+    "with ReLU. Supported if on all six the 95 % interval of the change from the smallest to the largest lies on its "
+    "side of 0 and no change between neighbours lies on the other side. Refuted if a change, from end to end or "
+    "between neighbours, lies on the other side.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
     history=(
         Earlier(
             date="2026-11-18",
-            rule="One size at a time is doubled, the same seeds before and after. Supported if all "
-            "five 95 % intervals of the change lie on their side of 0, refuted if one lies on the "
-            "other side.",
-            measured="2 N: +0.188 [+0.121, +0.254]; 2 d: +0.360 [+0.291, +0.429]; 2 m: +0.186 "
-            "[+0.174, +0.197]; 2 V: -0.250 [-0.326, -0.174]; 2 L: -0.418 [-0.492, -0.344]",
+            rule="One size at a time is doubled, the same seeds before and after. Supported if all five 95 % intervals "
+            "of the change lie on their side of 0, refuted if one lies on the other side.",
+            measured="2 N: +0.188 [+0.121, +0.254]; 2 d: +0.360 [+0.291, +0.429]; 2 m: +0.186 [+0.174, +0.197]; 2 V: "
+            "-0.250 [-0.326, -0.174]; 2 L: -0.418 [-0.492, -0.344]",
             verdict="supported",
             reason="Two places an axis cannot show that accuracy falls back, and m was tried with hermite3 alone.",
         ),

@@ -10,7 +10,8 @@ from typing import Any
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study, alone
-from mnemoscope.studies.exponents import critical_points
+from mnemoscope.studies.exponents import critical_points, draw_critical
+from mnemoscope.studies.panels import finish
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
@@ -36,39 +37,38 @@ def measure(size: Size, bench: Bench) -> Numbers:
 
 def effect(more: Numbers, less: Numbers) -> tuple[float, float]:
     """ln of the ratio of two critical N, and its standard error."""
-    errors = [math.log(one["high"] / one["low"]) / (2 * 1.96) for one in (more, less)]
+    errors = [math.log(point["high"] / point["low"]) / (2 * 1.96) for point in (more, less)]
     return math.log(more["samples"] / less["samples"]), math.hypot(*errors)
 
 
 def interval(value: float, error: float) -> tuple[float, float, float]:
     """A ratio and its 95 % interval, from its logarithm."""
-    ends = (value, value - 1.96 * error, value + 1.96 * error)
-    return math.exp(ends[0]), math.exp(ends[1]), math.exp(ends[2])
+    return math.exp(value), math.exp(value - 1.96 * error), math.exp(value + 1.96 * error)
 
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
     """Whether d changes N at the longest sequences, and which embeddings need more."""
     points = pool_points([numbers["points"] for numbers in bases], ("law", "dim", "length"), "samples")
-    found = {(point["law"], point["dim"], point["length"]): point for point in points}
+    at = {(point["law"], point["dim"], point["length"]): point for point in points}
     dims = sorted({point["dim"] for point in bases[0]["points"]})
     lengths = sorted({point["length"] for point in bases[0]["points"]})
-    said = "; ".join(
+    text = "; ".join(
         f"{law}: "
         + ", ".join(
-            f"N = {found[law, d, L]['samples']:,.0f} at d = {d}, L = {L}"
+            f"N = {at[law, d, L]['samples']:,.0f} at d = {d}, L = {L}"
             for d in (dims[0], dims[-1])
             for L in (lengths[0], lengths[-1])
-            if (law, d, L) in found
+            if (law, d, L) in at
         )
         for law in LAWS
     )
     if len(points) < len(bases[0]["points"]):
-        return Judgement(said, "inconclusive")
+        return Judgement(text, "inconclusive")
     longest = lengths[-1]
     # What the smallest d costs against the largest, and random embeddings against orthonormal ones.
-    by_dim = {law: interval(*effect(found[law, dims[0], longest], found[law, dims[-1], longest])) for law in LAWS}
-    by_law = [interval(*effect(found["gaussian", d, longest], found["orthonormal", d, longest])) for d in dims]
-    said += f"; at L = {longest} the smallest d needs " + ", ".join(
+    by_dim = {law: interval(*effect(at[law, dims[0], longest], at[law, dims[-1], longest])) for law in LAWS}
+    by_law = [interval(*effect(at["gaussian", d, longest], at["orthonormal", d, longest])) for d in dims]
+    text += f"; at L = {longest} the smallest d needs " + ", ".join(
         f"{ratio:.2f} [{low:.2f}, {high:.2f}] times the N of the largest ({law})"
         for law, (ratio, low, high) in by_dim.items()
     )
@@ -80,13 +80,10 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
         or random_high < NOTABLE
         or any(ratio_high < 1 for _, _, ratio_high in by_law)
     ):
-        return Judgement(said, "refuted")
+        return Judgement(text, "refuted")
     decoupled = low > 1 / NOTABLE and high < NOTABLE and random_low > NOTABLE
     overestimated = all(ratio_low > 1 for _, ratio_low, _ in by_law)
-    return Judgement(said, "supported" if decoupled and overestimated else "inconclusive")
-
-
-judge = alone(judge_all)
+    return Judgement(text, "supported" if decoupled and overestimated else "inconclusive")
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -95,27 +92,14 @@ def draw(numbers: Numbers, figure: Any) -> None:
     known = [point for point in numbers["points"] if point["samples"]]
     for at, length in enumerate(sorted({point["length"] for point in known})):
         for law, style in (("gaussian", "-"), ("orthonormal", "--")):
-            some = [one for one in known if (one["law"], one["length"]) == (law, length)]
-            y = [one["samples"] for one in some]
-            bars = [[one["samples"] - one["low"] for one in some], [one["high"] - one["samples"] for one in some]]
-            axes.errorbar(
-                [one["dim"] for one in some],
-                y,
-                yerr=bars,
-                fmt="o",
-                linestyle=style,
-                capsize=2,
-                color=f"C{at}",
-                label=f"{law}, L = {length}",
-            )
+            points = [point for point in known if (point["law"], point["length"]) == (law, length)]
+            draw_critical(axes, "dim", points, f"{law}, L = {length}", f"C{at}", f"o{style}")
     dims, samples = ([point[key] for point in known] for key in ("dim", "samples"))
     axes.set_xscale("log")
     axes.set_xticks(sorted(set(dims)), [f"{d:,}" for d in sorted(set(dims))])
     axes.minorticks_off()
     plain_log_ticks(axes, "y", min(samples), max(samples))
-    axes.set_xlabel(f"dimension, d (V = {numbers['vocab']})")
-    axes.set_ylabel("critical N")
-    axes.legend(fontsize=7)
+    finish(axes, f"dimension, d (V = {numbers['vocab']})", "critical N")
 
 
 STUDY = Study(
@@ -125,25 +109,22 @@ STUDY = Study(
     place="comparison with orthogonal embeddings",
     statement="Orthogonal embeddings decouple N, d and L, and so overestimate capacity.",
     expected="with orthonormal embeddings N does not depend on d, with random ones it does, and they need more",
-    rule="Critical N (accuracy 0.5) over d >= V and L, the bases pooled. Supported if at the "
-    "longest sequences the N of the smallest d over that of the largest lies within 0.8 to 1.25 "
-    "for orthonormal embeddings (95 % interval) and above 1.25 for random ones, and if at every d "
-    "random ones need more. Refuted if the ratio of orthonormal ones lies outside 0.8 to 1.25 or "
-    "that of random ones below 1.25, or if random ones need fewer at some d.",
+    rule="Critical N (accuracy 0.5) over d >= V and L, the bases pooled. Supported if at the longest sequences the N "
+    "of the smallest d over that of the largest lies within 0.8 to 1.25 for orthonormal embeddings (95 % interval) and "
+    "above 1.25 for random ones, and if at every d random ones need more. Refuted if the ratio of orthonormal ones "
+    "lies outside 0.8 to 1.25 or that of random ones below 1.25, or if random ones need fewer at some d.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
     history=(
         Earlier(
             date="2026-11-18",
-            rule="Critical N (accuracy 0.5) at d = 1.25 V. Supported if at the longest sequences "
-            "random embeddings need more samples than orthonormal ones, 95 % intervals apart, and "
-            "their N grows by a larger factor from the shortest. Refuted if they need fewer, "
-            "intervals apart.",
-            measured="gaussian: N = 352 at L = 32, N = 383 at L = 128, N = 2,581 at L = 512, N = "
-            "10,439 at L = 1024; orthonormal: N = 352 at L = 32, N = 352 at L = 128, N = 392 at L "
-            "= 512, N = 550 at L = 1024",
+            rule="Critical N (accuracy 0.5) at d = 1.25 V. Supported if at the longest sequences random embeddings "
+            "need more samples than orthonormal ones, 95 % intervals apart, and their N grows by a larger factor from "
+            "the shortest. Refuted if they need fewer, intervals apart.",
+            measured="gaussian: N = 352 at L = 32, N = 383 at L = 128, N = 2,581 at L = 512, N = 10,439 at L = 1024; "
+            "orthonormal: N = 352 at L = 32, N = 352 at L = 128, N = 392 at L = 512, N = 550 at L = 1024",
             verdict="supported",
             reason="The claim is of a coupling with d as well, and d was held.",
         ),

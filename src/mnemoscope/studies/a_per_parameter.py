@@ -11,6 +11,7 @@ from mnemoscope.experiments.estimate.power_law import Exponent, fit_power_law, p
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, alone
 from mnemoscope.studies.critical_dims import critical_dims, draw_dims, say_drawn
+from mnemoscope.studies.panels import finish
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.studies.power import rehearse
 from mnemoscope.theory.critical import critical_value
@@ -59,18 +60,15 @@ def fit_power(bases: Sequence[Numbers]) -> tuple[list[Numbers], Exponent | None]
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
     """Does d^2 grow faster than the facts that it holds?"""
     points, power = fit_power(bases)
-    said = "facts for a parameter " + ", ".join(
+    text = "facts for a parameter " + ", ".join(
         f"{facts_for_a_parameter(point):.4f} at d = {point['dim']:.1f} (V = {point['vocab']:,})" for point in points
     )
     if power is None:
-        return Judgement(f"{said}: too few critical d were found", "inconclusive")
-    said += f"; d^2 grows as V^{2 * power.value:.3f} [{2 * power.low:.3f}, {2 * power.high:.3f}]"
+        return Judgement(f"{text}: too few critical d were found", "inconclusive")
+    text += f"; d^2 grows as V^{2 * power.value:.3f} [{2 * power.low:.3f}, {2 * power.high:.3f}]"
     if 2 * power.low > 1:
-        return Judgement(said, "supported")
-    return Judgement(said, "refuted" if 2 * power.high < 1 else "inconclusive")
-
-
-judge = alone(judge_all)
+        return Judgement(text, "supported")
+    return Judgement(text, "refuted" if 2 * power.high < 1 else "inconclusive")
 
 
 def power(size: Size) -> Power:
@@ -97,13 +95,11 @@ def draw(numbers: Numbers, figure: Any) -> None:
     low, high = (np.array([0.5 * point["vocab"] / point[key] ** 2 for point in points]) for key in ("high", "low"))
     axes.errorbar(x, y, yerr=[y - low, high - y], fmt="o-", capsize=2, label="random embeddings")
     known = [point for point in points if point["predicted"]]
-    told = [0.5 * point["vocab"] / point["predicted"] ** 2 for point in known]
-    axes.plot([point["dim"] for point in known], told, "x:", color="C1", label="theory")
+    theory = [0.5 * point["vocab"] / point["predicted"] ** 2 for point in known]
+    axes.plot([point["dim"] for point in known], theory, "x:", color="C1", label="theory")
     plain_log_ticks(axes, "x", min(x), max(x))
     axes.set_ylim(0, 1.25 * max(high))
-    axes.set_xlabel("dimension d at which half of V labels are named")
-    axes.set_ylabel("facts named / $d^2$")
-    axes.legend(fontsize=7)
+    finish(axes, "dimension d at which half of V labels are named", "facts named / $d^2$")
 
 
 STUDY = Study(
@@ -113,11 +109,10 @@ STUDY = Study(
     place="a smaller d enhances superposition and capacity",
     statement="With enough samples a small dimension stores more facts for every parameter than a large one.",
     expected="d^2 grows faster than the facts that it holds, by a logarithm",
-    rule="The d at which half of V labels are named (64 samples a label), over V, the bases "
-    "pooled: the power of V in d^2. Supported if its 95 % interval lies above 1, refuted if it "
-    "lies below.",
+    rule="The d at which half of V labels are named (64 samples a label), over V, the bases pooled: the power of V in "
+    "d^2. Supported if its 95 % interval lies above 1, refuted if it lies below.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
     power=power,

@@ -41,10 +41,10 @@ def measure(size: Size, bench: Bench) -> Numbers:
         for region, spec in REGIONS[size].items()
         for name in NAMES
     }
-    found = dict(zip(specs, run_settings(bench, list(specs.values()), SEEDS[size]), strict=True))
+    trials_of = dict(zip(specs, run_settings(bench, list(specs.values()), SEEDS[size]), strict=True))
     rows = []
     for region, spec in REGIONS[size].items():
-        kept = {name: {trial.seed: trial for trial in found[region, name]} for name in NAMES}
+        kept = {name: {trial.seed: trial for trial in trials_of[region, name]} for name in NAMES}
         seeds = sorted(set.intersection(*(set(trials) for trials in kept.values())))
         terms = predict(spec).terms
         largest = max(terms, key=lambda name: terms[name] if name != "overlap" else 0.0)
@@ -106,9 +106,6 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement("; ".join(parts), all_agree(verdicts))
 
 
-judge = alone(judge_all)
-
-
 def draw(numbers: Numbers, figure: Any) -> None:
     """Accuracy with each remedy, a panel for each region."""
     panels = figure.subplots(1, len(numbers["rows"]), sharey=True, squeeze=False)[0]
@@ -132,17 +129,15 @@ STUDY = Study(
     revision=1,
     source="ours, after paper A",
     place="phase diagram of m d by mean bias, gradient noise and MLP noise",
-    statement="Which noise sets the m d that is needed depends on the region: the MLP's for short "
-    "sequences, where width helps and samples do not, the mean bias for long ones, where samples "
-    "help and width does not.",
+    statement="Which noise sets the m d that is needed depends on the region: the MLP's for short sequences, where "
+    "width helps and samples do not, the mean bias for long ones, where samples help and width does not.",
     expected="4 m ahead of 4 N for short sequences, 4 N ahead of 4 m for long ones",
-    rule="Accuracy with 4 m and with 4 N at the same d, paired by seed, all bases together, "
-    "hermite3. Supported if the remedy against the region's noise is ahead of the other by more "
-    "than 0.1 in both regions (95 % interval), refuted if in one the interval lies below 0.1. The "
-    "paper's third region, gradient noise, is not judged: theory knows no setting in which it "
-    "binds.",
+    rule="Accuracy with 4 m and with 4 N at the same d, paired by seed, all bases together, hermite3. Supported if the "
+    "remedy against the region's noise is ahead of the other by more than 0.1 in both regions (95 % interval), refuted "
+    "if in one the interval lies below 0.1. The paper's third region, gradient noise, is not judged: theory knows no "
+    "setting in which it binds.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
 )

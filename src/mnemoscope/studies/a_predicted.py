@@ -6,6 +6,7 @@ from typing import Any
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study, alone
 from mnemoscope.studies.exponents import critical_points
+from mnemoscope.studies.panels import draw_estimates, finish
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.theory.critical import critical_value
 from mnemoscope.ui.figures.canvas import plain_log_ticks
@@ -34,27 +35,19 @@ def measure(size: Size, bench: Bench) -> Numbers:
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
     """The ratio of observed and predicted N at every corner."""
     points = pool_points([numbers["points"] for numbers in bases], ("dim", "length"), "samples")
-    said = "observed over predicted N: " + ", ".join(
+    known = [point for point in points if point["predicted"]]
+    text = "observed over predicted N: " + ", ".join(
         f"{point['samples'] / point['predicted']:.2f} "
         f"[{point['low'] / point['predicted']:.2f}, {point['high'] / point['predicted']:.2f}] at d "
         f"= {point['dim']}, L = {point['length']} (N = {point['samples']:,.0f})"
-        for point in points
-        if point["predicted"]
+        for point in known
     )
-    known = [point for point in points if point["predicted"]]
-    outside = [
-        point["high"] < point["predicted"] / FACTOR or point["low"] > point["predicted"] * FACTOR for point in known
-    ]
-    if any(outside):
-        return Judgement(said, "refuted")
-    inside = [
-        point["predicted"] / FACTOR < point["low"] and point["high"] < point["predicted"] * FACTOR for point in known
-    ]
+    boxes = [(point, point["predicted"] / FACTOR, point["predicted"] * FACTOR) for point in known]
+    if any(point["high"] < least or point["low"] > most for point, least, most in boxes):
+        return Judgement(text, "refuted")
+    inside = all(least < point["low"] and point["high"] < most for point, least, most in boxes)
     whole = len(known) == len(bases[0]["points"])
-    return Judgement(said, "supported" if whole and all(inside) else "inconclusive")
-
-
-judge = alone(judge_all)
+    return Judgement(text, "supported" if whole and inside else "inconclusive")
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -62,16 +55,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
     axes = figure.add_subplot()
     known = [point for point in numbers["points"] if point["samples"] and point["predicted"]]
     for at, point in enumerate(known):
-        y = point["samples"]
-        axes.errorbar(
-            [point["predicted"]],
-            [y],
-            yerr=[[y - point["low"]], [point["high"] - y]],
-            fmt="o",
-            capsize=3,
-            color=f"C{at}",
-            label=f"d = {point['dim']}, L = {point['length']}",
-        )
+        label = f"d = {point['dim']}, L = {point['length']}"
+        draw_estimates(axes, [point["predicted"]], [point], "samples", label, f"C{at}")
     values = [point[key] for point in known for key in ("samples", "predicted")]
     ends = min(values), max(values)
     axes.plot(ends, ends, color="black", linewidth=0.8)
@@ -79,10 +64,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
         axes.plot(ends, [factor * end for end in ends], ":", color="black", linewidth=0.8)
     plain_log_ticks(axes, "x", *ends)
     plain_log_ticks(axes, "y", ends[0] / FACTOR, ends[1] * FACTOR)
-    axes.set_xlabel("predicted critical N")
-    axes.set_ylabel("observed critical N")
     axes.set_title(f"V = {numbers['vocab']:,}; dotted: a factor of {FACTOR:g}", fontsize=8)
-    axes.legend(fontsize=7)
+    finish(axes, "predicted critical N", "observed critical N")
 
 
 STUDY = Study(
@@ -90,14 +73,14 @@ STUDY = Study(
     revision=1,
     source="ours, after paper A",
     place="table of predicted and observed critical N; the prediction here is ours",
-    statement="Predicted and observed critical N are consistent, for small and large dimension, "
-    "short and long sequences.",
+    statement="Predicted and observed critical N are consistent, for small and large dimension, short and long "
+    "sequences.",
     expected="ratios within a factor of 1.5",
-    rule="Critical N (accuracy 0.5) at four settings that nothing else uses, searched without "
-    "theory, over theory's, the bases pooled. Supported if all four 95 % intervals of the ratio "
-    "lie within 1/1.5 to 1.5, refuted if one lies outside.",
+    rule="Critical N (accuracy 0.5) at four settings that nothing else uses, searched without theory, over theory's, "
+    "the bases pooled. Supported if all four 95 % intervals of the ratio lie within 1/1.5 to 1.5, refuted if one lies "
+    "outside.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
 )

@@ -5,6 +5,7 @@ from typing import Any
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study, alone
+from mnemoscope.studies.panels import finish
 from mnemoscope.studies.seed_means import draw_curve, run_settings, spread
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
@@ -54,17 +55,14 @@ def say(facts: Numbers) -> str:
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
     """The most facts in superposition against what orthonormal embeddings hold."""
     frame, *random = pool(bases)
-    said = f"d = {bases[0]['dim']}: orthonormal {say(frame['facts'])} facts; random " + ", ".join(
+    text = f"d = {bases[0]['dim']}: orthonormal {say(frame['facts'])} facts; random " + ", ".join(
         f"{say(row['facts'])} of V = {row['vocab']:,}" for row in random
     )
     crowded = [row["facts"] for row in random if row["vocab"] > bases[0]["dim"]]
     if any(facts["low"] > frame["facts"]["high"] for facts in crowded):
-        return Judgement(said, "supported")
+        return Judgement(text, "supported")
     below = all(facts["high"] < frame["facts"]["low"] for facts in crowded)
-    return Judgement(said, "refuted" if below else "inconclusive")
-
-
-judge = alone(judge_all)
+    return Judgement(text, "refuted" if below else "inconclusive")
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -78,9 +76,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     plain_log_ticks(axes, "x", x[0], x[-1])
     tops = [row["facts"]["mean"] for row in random]
     plain_log_ticks(axes, "y", min(tops), max([*tops, x[-1]]))
-    axes.set_xlabel(f"facts to store, V (d = {numbers['dim']})")
-    axes.set_ylabel("facts named, V times accuracy")
-    axes.legend(fontsize=7)
+    finish(axes, f"facts to store, V (d = {numbers['dim']})", "facts named, V times accuracy")
 
 
 STUDY = Study(
@@ -88,14 +84,14 @@ STUDY = Study(
     revision=1,
     source="paper A (statement)",
     place="orthogonal embeddings are not capacity-optimal",
-    statement="Random embeddings in superposition, d < V, hold more facts than orthogonal ones "
-    "with as many parameters.",
+    statement="Random embeddings in superposition, d < V, hold more facts than orthogonal ones with as many "
+    "parameters.",
     expected="more than d facts named in d dimensions",
-    rule="Facts named, V times accuracy, at the same d and with as many samples a fact (64), over "
-    "the seeds of all bases. Supported if for some V > d the 95 % interval of random embeddings "
-    "lies above that of orthonormal ones at V = d, refuted if for every V > d it lies below.",
+    rule="Facts named, V times accuracy, at the same d and with as many samples a fact (64), over the seeds of all "
+    "bases. Supported if for some V > d the 95 % interval of random embeddings lies above that of orthonormal ones at "
+    "V = d, refuted if for every V > d it lies below.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
 )

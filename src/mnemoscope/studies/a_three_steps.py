@@ -4,6 +4,7 @@ from typing import Any
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
+from mnemoscope.studies.panels import finish
 from mnemoscope.studies.seed_means import draw_bars, mean_over_seeds, run_settings, show
 
 SETTING: dict[Size, Retrieval] = {
@@ -18,19 +19,19 @@ def measure(size: Size, bench: Bench) -> Numbers:
     spec = SETTING[size]
     (trials,) = run_settings(bench, [spec], SEEDS[size])
     names = [step.name for step in trials[0].steps]
-    steps = {name: mean_over_seeds([one.steps[at].accuracy for one in trials]) for at, name in enumerate(names)}
+    steps = {name: mean_over_seeds([trial.steps[at].accuracy for trial in trials]) for at, name in enumerate(names)}
     return {"steps": steps, "chance": 1 / spec.vocab, "vocab": spec.vocab, "dim": spec.dim}
 
 
 def judge(numbers: Numbers) -> Judgement:
     """Half of all labels, and far above chance."""
     end = numbers["steps"]["V2"]
-    said = f"accuracy {show(end)} at d = {numbers['dim']} < V = {numbers['vocab']}, chance " + (
+    text = f"accuracy {show(end)} at d = {numbers['dim']} < V = {numbers['vocab']}, chance " + (
         f"{numbers['chance']:.4f}"
     )
     if end["low"] > 0.5:
-        return Judgement(said, "supported")
-    return Judgement(said, "refuted" if end["high"] < 0.5 else "inconclusive")
+        return Judgement(text, "supported")
+    return Judgement(text, "refuted" if end["high"] < 0.5 else "inconclusive")
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -38,9 +39,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     axes = figure.add_subplot()
     draw_bars(axes, list(numbers["steps"]), list(numbers["steps"].values()))
     axes.axhline(numbers["chance"], color="black", linewidth=0.8, linestyle=":", label="chance")
-    axes.set_xlabel("after step")
-    axes.set_ylabel("accuracy")
-    axes.legend(fontsize=7)
+    finish(axes, "after step", "accuracy")
 
 
 STUDY = Study(

@@ -8,6 +8,7 @@ from mnemoscope.engine.interrupts import stop_if_asked
 from mnemoscope.experiments.alignment import trigger_cosine
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study, alone
+from mnemoscope.studies.panels import finish
 from mnemoscope.studies.seed_means import draw_curve, show, spread
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
@@ -39,16 +40,13 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     """Aligned at the most samples, and more so than at the fewest."""
     rows = pool(bases)
     chance = bases[0]["chance"]
-    said = "cosine of alpha and z_trig " + ", ".join(f"{show(row['cosine'])} at N = {row['samples']:,}" for row in rows)
-    said += f"; a random direction's is below {chance:.3f} in 95 of 100"
+    text = "cosine of alpha and z_trig " + ", ".join(f"{show(row['cosine'])} at N = {row['samples']:,}" for row in rows)
+    text += f"; a random direction's is below {chance:.3f} in 95 of 100"
     first, last = rows[0]["cosine"], rows[-1]["cosine"]
     if last["high"] < chance or last["high"] < first["low"]:
-        return Judgement(said, "refuted")
+        return Judgement(text, "refuted")
     aligned = last["low"] > max(ALIGNED, chance) and last["low"] > first["high"]
-    return Judgement(said, "supported" if aligned else "inconclusive")
-
-
-judge = alone(judge_all)
+    return Judgement(text, "supported" if aligned else "inconclusive")
 
 
 def pool(bases: Sequence[Numbers]) -> list[Numbers]:
@@ -75,9 +73,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     )
     plain_log_ticks(axes, "x", x[0], x[-1])
     axes.set_ylim(0, 1.02)
-    axes.set_xlabel("samples, N")
-    axes.set_ylabel("cosine of $\\alpha$ and $z_{trig}$")
-    axes.legend(fontsize=7)
+    finish(axes, "samples, N", "cosine of $\\alpha$ and $z_{trig}$")
 
 
 STUDY = Study(
@@ -87,28 +83,25 @@ STUDY = Study(
     place="does the key-query matrix learn the trigger?",
     statement="The second gradient step aligns the attention's key-query matrix with the trigger.",
     expected="a cosine far above a random direction's that grows with N",
-    rule="Cosine of alpha and z_trig, W1 = gamma alpha z_EOS^T, over the seeds of all bases. "
-    "Supported if at the most samples its 95 % interval lies above 0.707 (more than half of "
-    "alpha's squared length is along the trigger) and above the one at the fewest samples. Refuted "
-    "if it lies below what 95 of 100 random directions stay under, or below the one at the "
-    "fewest.",
+    rule="Cosine of alpha and z_trig, W1 = gamma alpha z_EOS^T, over the seeds of all bases. Supported if at the most "
+    "samples its 95 % interval lies above 0.707 (more than half of alpha's squared length is along the trigger) and "
+    "above the one at the fewest samples. Refuted if it lies below what 95 of 100 random directions stay under, or "
+    "below the one at the fewest.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
     history=(
         Earlier(
             date="2026-11-18",
-            rule="Score of the trigger less the mean score of tokens, over their standard "
-            "deviation, after the second step. Supported if at the most samples its 95 % interval "
-            "lies above sqrt(2 ln L) and above the one at the fewest samples. Refuted if it lies "
-            "below either.",
-            measured="lift of the trigger's score 5.154 [4.480, 5.829] at N = 1,000, 12.487 "
-            "[11.955, 13.018] at N = 4,000, 15.588 [15.106, 16.069] at N = 16,000, 15.891 "
-            "[15.408, 16.374] at N = 65,536",
+            rule="Score of the trigger less the mean score of tokens, over their standard deviation, after the second "
+            "step. Supported if at the most samples its 95 % interval lies above sqrt(2 ln L) and above the one at the "
+            "fewest samples. Refuted if it lies below either.",
+            measured="lift of the trigger's score 5.154 [4.480, 5.829] at N = 1,000, 12.487 [11.955, 13.018] at N = "
+            "4,000, 15.588 [15.106, 16.069] at N = 16,000, 15.891 [15.408, 16.374] at N = 65,536",
             verdict="supported",
-            reason="The claim is of an alignment, and the lift of the scores is not one: it does "
-            "not say how much of alpha is along the trigger.",
+            reason="The claim is of an alignment, and the lift of the scores is not one: it does not say how much of "
+            "alpha is along the trigger.",
         ),
     ),
 )

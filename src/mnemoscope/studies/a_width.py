@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.experiments.critical import critical_many
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, alone
 from mnemoscope.studies.boxes import judge_powers, say_rule
-from mnemoscope.studies.drawn_grids import Place, as_theory, draw_grid, pure_power, say_draw
+from mnemoscope.studies.drawn_grids import Place, rehearse_grid
 from mnemoscope.studies.expected_scatter import STEP, scatter_of
-from mnemoscope.studies.exponents import fit_pooled, say_exponents
-from mnemoscope.studies.power import rehearse
+from mnemoscope.studies.exponents import fit_pooled, say_exponents, search_criticals
+from mnemoscope.studies.panels import draw_estimates
 from mnemoscope.studies.rival_laws import CRITICAL_WIDTH, half_width, nearest, rivals_of
 from mnemoscope.theory.critical import first_that
 from mnemoscope.theory.predict import predict
@@ -65,25 +64,9 @@ def specs(size: Size) -> list[Retrieval]:
 
 def measure(size: Size, bench: Bench) -> Numbers:
     """The width at which half of the labels are named, over V and d."""
-    criticals = critical_many(
-        specs(size),
-        "width",
-        ranges=[GRIDS[size].widths] * len(specs(size)),
-        use_theory=False,
-        tolerance=TOLERANCE,
-        most_seeds=SEEDS,
-        first_seed=bench.seed,
-        tools=bench.tools,
-    )
-    points = [
-        {
-            "vocab": critical.spec.vocab,
-            "dim": critical.spec.dim,
-            **critical.answer.as_dict("width"),
-            "predicted": theory(critical.spec),
-        }
-        for critical in criticals
-    ]
+    places = specs(size)
+    criticals = search_criticals(bench, places, "width", [GRIDS[size].widths] * len(places), AXES, TOLERANCE, SEEDS)
+    points = [{**point, "predicted": theory(spec)} for spec, point in zip(places, criticals, strict=True)]
     return {"exponents": [{"axis": axis} for axis in AXES], "log_of": None, "points": points}
 
 
@@ -107,15 +90,10 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(measured, judge_powers(fitted["exponents"], CLAIMED, HALF))
 
 
-judge = alone(judge_all)
-
-
 def power(size: Size) -> Power:
     """Where theory is right, and where something else than parameters counts."""
     places = [_expected(spec) for spec in specs(size)]
-    rivals = {name: draw_grid(places, pure_power(places, powers), size, "width") for name, powers in RIVALS.items()}
-    claim = draw_grid(places, as_theory(places), size, "width")
-    return rehearse(judge_all, claim, rivals, note=say_draw(places, size, "critical m"))
+    return rehearse_grid(judge_all, places, RIVALS, size, "width", "critical m")
 
 
 def _expected(spec: Retrieval) -> Place:
@@ -134,16 +112,10 @@ def draw(numbers: Numbers, figure: Any) -> None:
     points = [point for point in numbers["points"] if point["width"]]
     for number, vocab in enumerate(sorted({point["vocab"] for point in points})):
         own = [point for point in points if point["vocab"] == vocab]
-        x = np.array([point["dim"] for point in own], float)
-        y = np.array([point["width"] for point in own], float)
-        low = np.array([point["low"] or point["width"] for point in own], float)
-        high = np.array([point["high"] or point["width"] for point in own], float)
-        color = f"C{number}"
-        axes.errorbar(
-            x, y, yerr=[y - low, high - y], fmt="o", markersize=3.5, capsize=2, color=color, label=f"V = {vocab:,}"
-        )
+        x, y = (np.array([point[name] for point in own], float) for name in ("dim", "width"))
+        draw_estimates(axes, x, own, "width", f"V = {vocab:,}", f"C{number}", size=3.5)
         constant = float(np.exp(np.mean(np.log(x * y))))
-        axes.plot(x, constant / x, "--", color=color, linewidth=0.9)
+        axes.plot(x, constant / x, "--", color=f"C{number}", linewidth=0.9)
     if points:
         dims = [float(point["dim"]) for point in points]
         widths = [float(point["width"]) for point in points]
@@ -159,31 +131,29 @@ STUDY = Study(
     revision=2,
     source="paper A (statement)",
     place="phase diagram of m d; that m d grows as V is ours",
-    statement="With an MLP, capacity is in the product m d: a narrower embedding is made up for "
-    "by a wider MLP, and m d grows in proportion to V.",
+    statement="With an MLP, capacity is in the product m d: a narrower embedding is made up for by a wider MLP, and m "
+    "d grows in proportion to V.",
     expected="critical m as V d^-1",
-    rule="Powers of V and d in the width at which half of the labels are named, attention given, "
-    "hermite3, one fit to all base seeds. "
+    rule="Powers of V and d in the width at which half of the labels are named, attention given, hermite3, one fit to "
+    "all base seeds. "
     f"{say_rule(HALF, *nearest(CLAIMED, RIVALS, AXES))}",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     power=power,
     history=(
         Earlier(
             date="2026-11-18",
-            statement="With an MLP, capacity is in the product m d: a narrower embedding is "
-            "made up for by a wider MLP.",
-            rule="Power of d in the width at which half of the labels are named, attention given, "
-            "hermite3. Supported if its 95 % interval lies within -1.5 to -0.5, refuted if it lies "
-            "outside. Three base seeds had to agree.",
-            measured="critical m goes as d^-1.07 [-1.57, -0.57]; m d / V is 22.6 at d = 48, 19.4 "
-            "at d = 64, 19.4 at d = 96, 21.1 at d = 128",
+            statement="With an MLP, capacity is in the product m d: a narrower embedding is made up for by a wider "
+            "MLP.",
+            rule="Power of d in the width at which half of the labels are named, attention given, hermite3. Supported "
+            "if its 95 % interval lies within -1.5 to -0.5, refuted if it lies outside. Three base seeds had to agree.",
+            measured="critical m goes as d^-1.07 [-1.57, -0.57]; m d / V is 22.6 at d = 48, 19.4 at d = 64, 19.4 at d "
+            "= 96, 21.1 at d = 128",
             verdict="inconclusive",
-            reason="Three base seeds with four places each had to decide alone, at one V: nothing "
-            "said that m d goes with V. Base seeds are pooled, V is varied, the sizes are larger, "
-            "and the box is half as wide.",
+            reason="Three base seeds with four places each had to decide alone, at one V: nothing said that m d goes "
+            "with V. Base seeds are pooled, V is varied, the sizes are larger, and the box is half as wide.",
         ),
     ),
 )

@@ -1,15 +1,16 @@
 """Paper B: a memory of B bits stores at most B bits, seen where the bits are few."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from mnemoscope.experiments.quantised import bits_of_map, most_items, recall_by_bits
 from mnemoscope.spec import Memory
-from mnemoscope.studies.base import BASES, Bench, Earlier, Judgement, Numbers, Power, Size, Study, alone, within
-from mnemoscope.studies.power import rehearse
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, alone, within
+from mnemoscope.studies.panels import draw_estimates, draw_law
+from mnemoscope.studies.power import Draw, rehearse
 from mnemoscope.studies.scaling_fit import fit_growth
 from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits
 
@@ -62,21 +63,18 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     ]
     beyond = [p for p in points if bits_of_map(p["low"]) > p["bits"] * p["size"]]
     signs = [p for p in points if p["bits"] == 1 and p["method"] == "trained"]
-    fit = fit_growth([_in_bits(point) for point in signs], log=False)
+    fit = fit_growth([_in_bits(point) for point in signs])
     if fit is None:
         return Judgement("too few limits were found", "inconclusive")
     used = [bits_of_map(point["stored"]) / point["size"] for point in signs]
-    said = (
+    text = (
         f"trained, one bit a weight: log2 N! grows as (d²)^{fit['power']:.3f} [{fit['low']:.3f}, "
         f"{fit['high']:.3f}] and uses {min(used):.1%} to {max(used):.1%} of the bits; "
         + "; ".join(_enough_bits(points, method) for method in METHODS)
     )
     if beyond:
-        return Judgement(f"{said}; {len(beyond)} limits beyond the bits", "refuted")
-    return Judgement(said, within(fit["low"], fit["high"], LEAST, MOST))
-
-
-judge = alone(judge_all)
+        return Judgement(f"{text}; {len(beyond)} limits beyond the bits", "refuted")
+    return Judgement(text, within(fit["low"], fit["high"], LEAST, MOST))
 
 
 def _in_bits(point: dict[str, Any]) -> dict[str, Any]:
@@ -100,24 +98,10 @@ def power(size: Size) -> Power:
     """A tenth of the bits used at every d, and numbers of items that grow otherwise."""
     middle = float(np.sqrt(DIMS[size][0] * DIMS[size][-1]))
 
-    def drawn(law: Any) -> Any:
-        items = {d: law(d) for d in DIMS[size]}
-        return lambda rng: [
-            {
-                "points": [
-                    limit_point(
-                        draw_limits(rng, items[d], SCATTER, SEEDS[size]),
-                        0.0,
-                        method="trained",
-                        dim=d,
-                        bits=1,
-                        size=d * d,
-                    )
-                    for d in DIMS[size]
-                ]
-            }
-            for _ in range(BASES[size])
-        ]
+    places = [{"method": "trained", "dim": d, "bits": 1, "size": d * d} for d in DIMS[size]]
+
+    def drawn(law: Callable[[int], float]) -> Draw:
+        return draw_limits(size, places, {"points": [law(d) for d in DIMS[size]]}, SEEDS[size], SCATTER)
 
     at_middle = most_items(round(middle**2), 0.1)
     return rehearse(
@@ -138,23 +122,15 @@ def draw(numbers: Numbers, figure: Any) -> None:
     known = [point for point in numbers["points"] if point["stored"]]
     dims = sorted({point["dim"] for point in known})
     for method, color in zip(METHODS, ("C0", "C1"), strict=True):
-        some = [p for p in known if p["method"] == method and p["dim"] == dims[-1]]
-        y = np.array([point["stored"] for point in some])
-        bars = [y - [point["low"] for point in some], [point["high"] for point in some] - y]
-        left.errorbar(_places(some), y, yerr=bars, fmt="o-", capsize=2, color=color, label=NAMES[method])
-    left.plot(
-        range(len(BITS)),
-        [most_items(dims[-1] ** 2, bits) for bits in BITS],
-        "--",
-        color="black",
-        linewidth=0.9,
-        label="log2 N! = b d²",
-    )
+        points = [p for p in known if p["method"] == method and p["dim"] == dims[-1]]
+        draw_estimates(left, _places(points), points, "stored", NAMES[method], color, "o-")
+    bound = [most_items(dims[-1] ** 2, bits) for bits in BITS]
+    draw_law(left, range(len(BITS)), bound, "log2 N! = b d²", "--")
+    rounded = [p for p in known if p["method"] == "trained" and p["bits"] != WHOLE]
     for at, dim in enumerate(dims):
-        some = [p for p in known if p["method"] == "trained" and p["dim"] == dim]
-        some = [point for point in some if point["bits"] != WHOLE]
-        shares = [bits_of_map(p["stored"]) / (p["bits"] * p["size"]) for p in some]
-        right.plot(_places(some), shares, "o-", color=f"C{at + 2}", label=f"d = {dim}")
+        points = [point for point in rounded if point["dim"] == dim]
+        shares = [bits_of_map(p["stored"]) / (p["bits"] * p["size"]) for p in points]
+        right.plot(_places(points), shares, "o-", color=f"C{at + 2}", label=f"d = {dim}")
     left.set_yscale("log")
     left.set_title(f"d = {dims[-1]}, all right", fontsize=9)
     right.set_title("trained, rounded", fontsize=9)
@@ -176,33 +152,31 @@ STUDY = Study(
     revision=2,
     source="paper B",
     place="information-theoretic bound, B >= N log M, and storage that is near it up to logarithms",
-    statement="A memory stores no more than its bits, whatever it is; and a linear memory stores "
-    "in proportion to them, up to logarithms, at any fixed number of bits a weight.",
+    statement="A memory stores no more than its bits, whatever it is; and a linear memory stores in proportion to "
+    "them, up to logarithms, at any fixed number of bits a weight.",
     expected="log2 N! below b d², and in proportion to d² at one bit a weight",
-    rule="Matrices rounded to b = 1 to 8 bits a weight after they were trained, or written down as "
-    "outer products; N is the items up to which all are right, limits of all base seeds' seeds in "
-    "one. Refuted if the 95 % interval of a limit lies beyond log2 N! = b d². Otherwise by the "
-    "power of d² in log2 N! of trained matrices at one bit a weight: supported if its 95 % "
-    "interval lies within 0.85 to 1.15, refuted if it lies outside.",
+    rule="Matrices rounded to b = 1 to 8 bits a weight after they were trained, or written down as outer products; N "
+    "is the items up to which all are right, limits of all base seeds' seeds in one. Refuted if the 95 % interval of a "
+    "limit lies beyond log2 N! = b d². Otherwise by the power of d² in log2 N! of trained matrices at one bit a "
+    "weight: supported if its 95 % interval lies within 0.85 to 1.15, refuted if it lies outside.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     power=power,
     history=(
         Earlier(
             date="2026-11-18",
-            statement="N facts with M answers take N log2 M bits, whatever the model: parameters "
-            "times their bits bound what is stored.",
-            rule="N log2 M over the parameters, N being the items that are all right. Supported if "
-            "all 95 % intervals lie below 32, refuted if one lies above.",
-            measured="bits a parameter, all right: outer products 0.15 at d = 16, trained matrix "
-            "1.46 at d = 16, trained MLP 1.95 at d = 16, outer products 0.13 at d = 32, trained "
-            "matrix 1.26 at d = 32, trained MLP 2.14 at d = 32, outer products 0.14 at d = 64, "
-            "trained matrix 0.89 at d = 64, trained MLP 2.13 at d = 64",
+            statement="N facts with M answers take N log2 M bits, whatever the model: parameters times their bits "
+            "bound what is stored.",
+            rule="N log2 M over the parameters, N being the items that are all right. Supported if all 95 % intervals "
+            "lie below 32, refuted if one lies above.",
+            measured="bits a parameter, all right: outer products 0.15 at d = 16, trained matrix 1.46 at d = 16, "
+            "trained MLP 1.95 at d = 16, outer products 0.13 at d = 32, trained matrix 1.26 at d = 32, trained MLP "
+            "2.14 at d = 32, outer products 0.14 at d = 64, trained matrix 0.89 at d = 64, trained MLP 2.13 at d = 64",
             verdict="supported",
-            reason="It could not fail: with 32 bits a weight nothing comes near the bound. With "
-            "few bits the bound is where full precision gets to, and there is something to lose.",
+            reason="It could not fail: with 32 bits a weight nothing comes near the bound. With few bits the bound is "
+            "where full precision gets to, and there is something to lose.",
         ),
     ),
 )

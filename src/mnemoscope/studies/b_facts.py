@@ -7,9 +7,10 @@ import numpy as np
 
 from mnemoscope.experiments.facts import FactsCapacity, facts_capacity_many
 from mnemoscope.spec import Facts
-from mnemoscope.studies.base import BASES, Bench, Earlier, Judgement, Numbers, Power, Size, Study, alone, within
-from mnemoscope.studies.power import rehearse
-from mnemoscope.studies.scaling_fit import draw_points, fit_growth, say_growth, scale_axes
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, alone, within
+from mnemoscope.studies.panels import draw_law
+from mnemoscope.studies.power import Draw, rehearse
+from mnemoscope.studies.scaling_fit import draw_points, fit_growth, say_growth, scale_axes, sizes_along
 from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits
 from mnemoscope.theory.associative import GUIDE_FACTS
 
@@ -90,22 +91,18 @@ def measure(size: Size, bench: Bench) -> Numbers:
 def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     """By the power of the parameters."""
     points = pool_limits([numbers["points"] for numbers in all_numbers], ("size",))
-    fit = fit_growth(points, log=False)
-    said = say_growth(fit, "facts")
+    fit = fit_growth(points)
+    text = say_growth(fit, "facts")
     if fit is not None:
         each = [1 / fit[name] for name in ("constant", "constant_high", "constant_low")]
-        said += f", that is {each[0]:.3f} facts a parameter, {each[1]:.3f} to {each[2]:.3f}"
-    large = fit_growth([point for point in points if point["dim"] >= LARGE], log=False)
+        text += f", that is {each[0]:.3f} facts a parameter, {each[1]:.3f} to {each[2]:.3f}"
+    large = fit_growth([point for point in points if point["dim"] >= LARGE])
     if large is not None:
-        said += f"; from d = {LARGE} on {large['power']:.3f} [{large['low']:.3f}, "
-        said += f"{large['high']:.3f}]"
+        text += f"; from d = {LARGE} on {large['power']:.3f} [{large['low']:.3f}, {large['high']:.3f}]"
     slowest = max((point["steps"] or 0 for numbers in all_numbers for point in numbers["points"]), default=0)
-    said += f"; the slowest success took {slowest:,} steps"
+    text += f"; the slowest success took {slowest:,} steps"
     verdict = "inconclusive" if fit is None else within(fit["low"], fit["high"], LEAST, MOST)
-    return Judgement(said, verdict)
-
-
-judge = alone(judge_all)
+    return Judgement(text, verdict)
 
 
 def power(size: Size) -> Power:
@@ -113,31 +110,11 @@ def power(size: Size) -> Power:
     models = [_model(size, d, alpha * d) for d, alpha in SIZES[size]]
     middle = float(np.exp(np.mean([np.log(model.parameters) for model in models])))
 
-    def drawn(of_size: float) -> Any:
-        def draw(rng: np.random.Generator) -> list[Numbers]:
-            off = np.exp(rng.normal(0.0, SIZE_SCATTER, len(models))).tolist()
-            return [
-                {
-                    "points": [
-                        limit_point(
-                            draw_limits(
-                                rng,
-                                factor * GUIDE_FACTS * middle * (m.parameters / middle) ** of_size,
-                                SCATTER,
-                                SEEDS[size],
-                            ),
-                            0.0,
-                            dim=m.dim,
-                            size=m.parameters,
-                            steps=None,
-                        )
-                        for m, factor in zip(models, off, strict=True)
-                    ]
-                }
-                for _ in range(BASES[size])
-            ]
+    places = [{"dim": model.dim, "size": model.parameters, "steps": None} for model in models]
 
-        return draw
+    def drawn(of_size: float) -> Draw:
+        law = [GUIDE_FACTS * middle * (model.parameters / middle) ** of_size for model in models]
+        return draw_limits(size, places, {"points": law}, SEEDS[size], SCATTER, SIZE_SCATTER)
 
     return rehearse(
         judge_all,
@@ -151,26 +128,12 @@ def draw(numbers: Numbers, figure: Any) -> None:
     """Facts against parameters."""
     axes = figure.add_subplot()
     points = numbers["points"]
-    fit = fit_growth(points, log=False)
+    fit = fit_growth(points)
     draw_points(axes, points, f"heads of {HEAD_DIM}", "C0")
-    x = np.geomspace(min(one["size"] for one in points), max(one["size"] for one in points), 60)
-    axes.plot(
-        x,
-        GUIDE_FACTS * x,
-        "--",
-        color="black",
-        linewidth=0.9,
-        label=f"authors' guide: {GUIDE_FACTS:g} facts a parameter",
-    )
+    x = sizes_along(points)
+    draw_law(axes, x, GUIDE_FACTS * x, f"authors' guide: {GUIDE_FACTS:g} facts a parameter", "--")
     if fit:
-        axes.plot(
-            x,
-            x / fit["constant"],
-            "-.",
-            color="black",
-            linewidth=0.9,
-            label=f"ours: {1 / fit['constant']:.3g} facts a parameter",
-        )
+        draw_law(axes, x, x / fit["constant"], f"ours: {1 / fit['constant']:.3g} facts a parameter", "-.")
     scale_axes(axes, points, "parameters, 4 H d_h d + 2 m d", "facts learned, S R")
     axes.legend(fontsize=7)
 
@@ -182,43 +145,37 @@ STUDY = Study(
     place="Fig. 4 left",
     statement="The number of facts that a one-layer transformer learns is proportional to its parameters.",
     expected="0.15 facts a parameter (the authors' guide line)",
-    rule="Limits of all base seeds' seeds in one. Power of the parameters in the facts learned to "
-    "99 % within 2^13 steps at a rate of 0.01 or 0.003 (quick: 2^10, 0.01), with heads of two "
-    "dimensions and d from 16 to 128 (quick: 8 and 12): supported if its 95 % interval lies within 0.9 to 1.1, "
-    "refuted if it lies "
-    "outside.",
+    rule="Limits of all base seeds' seeds in one. Power of the parameters in the facts learned to 99 % within 2^13 "
+    "steps at a rate of 0.01 or 0.003 (quick: 2^10, 0.01), with heads of two dimensions and d from 16 to 128 (quick: 8 "
+    "and 12): supported if its 95 % interval lies within 0.9 to 1.1, refuted if it lies outside.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     power=power,
     history=(
         Earlier(
             date="2026-11-18",
-            rule="Limits of all base seeds' seeds in one. Power of the parameters in the facts learned "
-            "to 99 % within 2^13 steps (quick: 2^10) at a rate of 0.01, with heads of two dimensions "
-            "and d from 16 to 128 (quick: 8 and 12): supported if its 95 % interval lies within 0.9 "
-            "to 1.1, refuted if it lies outside.",
-            measured="facts grows as size^0.947 [0.553, 1.341] over 5 sizes; size / facts 7.35, 5.50 "
-            "to 13.31, that is 0.136 facts a parameter, 0.075 to 0.182; from d = 32 on 0.778 [-0.059, "
-            "1.615]; the slowest success took 8,128 steps",
+            rule="Limits of all base seeds' seeds in one. Power of the parameters in the facts learned to 99 % within "
+            "2^13 steps (quick: 2^10) at a rate of 0.01, with heads of two dimensions and d from 16 to 128 (quick: 8 "
+            "and 12): supported if its 95 % interval lies within 0.9 to 1.1, refuted if it lies outside.",
+            measured="facts grows as size^0.947 [0.553, 1.341] over 5 sizes; size / facts 7.35, 5.50 to 13.31, that is "
+            "0.136 facts a parameter, 0.075 to 0.182; from d = 32 on 0.778 [-0.059, 1.615]; the slowest success took "
+            "8,128 steps",
             verdict="inconclusive",
-            reason="At d = 128 the rate was too large: trainings learned about 7,000 facts within 1,760 "
-            "steps or failed, where 0.15 facts a parameter are 14,700.",
+            reason="At d = 128 the rate was too large: trainings learned about 7,000 facts within 1,760 steps or "
+            "failed, where 0.15 facts a parameter are 14,700.",
         ),
         Earlier(
             date="2026-11-18",
-            rule="Power of the parameters in the facts learned to 99 % within 2^13 steps (quick: "
-            "2^10), with heads of two dimensions: supported if its 95 % interval lies within 0.85 "
-            "to 1.15, refuted if it lies outside.",
-            measured="facts grows as size^1.127 [1.004, 1.250] over 5 sizes; size / facts 8.09, "
-            "5.81 to 11.44, that is 0.124 facts a parameter, 0.087 to 0.172; the slowest success "
-            "took 5,696 steps. With 4 heads at every d: facts grows as size^0.854 [0.435, 1.273] "
-            "over 4 sizes; size / facts 15.18, 11.44 to 22.87",
+            rule="Power of the parameters in the facts learned to 99 % within 2^13 steps (quick: 2^10), with heads of "
+            "two dimensions: supported if its 95 % interval lies within 0.85 to 1.15, refuted if it lies outside.",
+            measured="facts grows as size^1.127 [1.004, 1.250] over 5 sizes; size / facts 8.09, 5.81 to 11.44, that is "
+            "0.124 facts a parameter, 0.087 to 0.172; the slowest success took 5,696 steps. With 4 heads at every d: "
+            "facts grows as size^0.854 [0.435, 1.273] over 4 sizes; size / facts 15.18, 11.44 to 22.87",
             verdict="inconclusive",
-            reason="Two of five sizes had d = 8, where there are 2 and 4 heads and the law is not "
-            "to be seen yet; subjects were told apart by 12 % only; three weak base seeds had to "
-            "agree instead of being pooled.",
+            reason="Two of five sizes had d = 8, where there are 2 and 4 heads and the law is not to be seen yet; "
+            "subjects were told apart by 12 % only; three weak base seeds had to agree instead of being pooled.",
         ),
     ),
 )

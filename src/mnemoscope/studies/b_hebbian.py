@@ -8,12 +8,12 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import t as student
 
-from mnemoscope.experiments.capacity import capacity_many
 from mnemoscope.spec import Memory
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, alone, within
-from mnemoscope.studies.power import base_by_base, rehearse
-from mnemoscope.studies.scaling_fit import draw_points, scale_axes
-from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits
+from mnemoscope.studies.panels import draw_law, finish
+from mnemoscope.studies.power import Draw, rehearse
+from mnemoscope.studies.scaling_fit import draw_points, scale_axes, sizes_along
+from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits, search_limits
 from mnemoscope.theory.associative import HEBBIAN_ALL, hebbian_constant, items_by_law
 
 DIMS: dict[Size, tuple[int, ...]] = {
@@ -34,18 +34,10 @@ def measure(size: Size, bench: Bench) -> Numbers:
     """Up to how many items all are right, seed by seed."""
     points = []
     for seeds in sorted({seeds_at(size, d) for d in DIMS[size]}):
-        dims = [d for d in DIMS[size] if seeds_at(size, d) == seeds]
-        found = capacity_many(
-            [Memory(items=2, dim=d) for d in dims],
-            1.0,
-            resolution=RESOLUTION,
-            seeds=seeds,
-            most_seeds=seeds,
-            first_seed=bench.seed,
-            tools=bench.tools,
-        )
+        specs = [Memory(items=2, dim=d) for d in DIMS[size] if seeds_at(size, d) == seeds]
         points += [
-            limit_point(one.limits.each, RESOLUTION, dim=one.spec.dim, size=one.spec.dim**2) for one in found.points
+            limit_point(capacity.limits.each, RESOLUTION, dim=spec.dim, size=spec.dim**2)
+            for spec, capacity in zip(specs, search_limits(bench, specs, 1.0, RESOLUTION, seeds), strict=True)
         ]
     return {"points": sorted(points, key=lambda point: point["dim"])}
 
@@ -86,25 +78,22 @@ def extrapolate(rows: Sequence[dict[str, float]]) -> dict[str, float] | None:
     y = np.array([row["value"] for row in rows])
     weight = np.array([1 / row["error"] ** 2 for row in rows])
     covariance = np.linalg.inv(X.T @ (weight[:, None] * X))
-    found = covariance @ X.T @ (weight * y)
+    line = covariance @ X.T @ (weight * y)
     left = len(rows) - 2
-    excess = max(1.0, float(weight @ (y - X @ found) ** 2) / left)
+    excess = max(1.0, float(weight @ (y - X @ line) ** 2) / left)
     half = float(student.ppf(0.975, left)) * math.sqrt(covariance[0, 0] * excess)
-    return {"value": found[0], "low": found[0] - half, "high": found[0] + half, "slope": found[1]}
+    return {"value": line[0], "low": line[0] - half, "high": line[0] + half, "slope": line[1]}
 
 
 def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     """By the constant at infinite d."""
     rows = constants(pool_limits([numbers["points"] for numbers in all_numbers], ("dim",)))
     end = extrapolate(rows)
-    said = "d²/(N ln N) " + ", ".join(f"{row['plain']:.2f} at d = {row['dim']}" for row in rows)
+    text = "d²/(N ln N) " + ", ".join(f"{row['plain']:.2f} at d = {row['dim']}" for row in rows)
     if end is None:
-        return Judgement(f"{said}; too few sizes", "inconclusive")
-    said += f"; extrapolated by (H3) {end['value']:.2f} [{end['low']:.2f}, {end['high']:.2f}]"
-    return Judgement(said, within(end["low"], end["high"], HEBBIAN_ALL - REACH, HEBBIAN_ALL + REACH))
-
-
-judge = alone(judge_all)
+        return Judgement(f"{text}; too few sizes", "inconclusive")
+    text += f"; extrapolated by (H3) {end['value']:.2f} [{end['low']:.2f}, {end['high']:.2f}]"
+    return Judgement(text, within(end["low"], end["high"], HEBBIAN_ALL - REACH, HEBBIAN_ALL + REACH))
 
 
 def items_at(dim: int, constant: float, slope: float = 0.0) -> float:
@@ -118,18 +107,11 @@ def items_at(dim: int, constant: float, slope: float = 0.0) -> float:
 
 def power(size: Size) -> Power:
     """Limits about (H3), and about laws with another constant."""
+    places = [{"dim": d, "size": d * d} for d in DIMS[size]]
+    seeds = [seeds_at(size, d) for d in DIMS[size]]
 
-    def drawn(constant: float) -> Any:
-        items = {d: items_at(d, constant) for d in DIMS[size]}
-        return base_by_base(
-            size,
-            lambda rng: {
-                "points": [
-                    limit_point(draw_limits(rng, items[d], SCATTER, seeds_at(size, d)), 0.0, dim=d, size=d * d)
-                    for d in DIMS[size]
-                ]
-            },
-        )
+    def drawn(constant: float) -> Draw:
+        return draw_limits(size, places, {"points": [items_at(d, constant) for d in DIMS[size]]}, seeds, SCATTER)
 
     return rehearse(
         judge_all,
@@ -144,45 +126,22 @@ def draw(numbers: Numbers, figure: Any) -> None:
     left, right = figure.subplots(1, 2)
     points = numbers["points"]
     draw_points(left, points, "outer products, all right", "C0")
-    sizes = [point["size"] for point in points]
-    x = np.geomspace(min(sizes), max(sizes), 60)
-    left.plot(
-        x,
-        [items_by_law(float(s), HEBBIAN_ALL) for s in x],
-        "-",
-        color="black",
-        linewidth=0.9,
-        label=f"d² = {HEBBIAN_ALL:g} N ln N",
-    )
+    x = sizes_along(points)
+    draw_law(left, x, [items_by_law(float(s), HEBBIAN_ALL) for s in x], f"d² = {HEBBIAN_ALL:g} N ln N")
     scale_axes(left, points, "d², weights", "items stored, N")
     rows = constants(points)
     at = [row["x"] for row in rows]
-    right.errorbar(
-        at,
-        [row["value"] for row in rows],
-        yerr=[1.96 * row["error"] for row in rows],
-        fmt="o",
-        capsize=2,
-        label="by (H3)",
-    )
+    values, bars = ([row["value"] for row in rows], [1.96 * row["error"] for row in rows])
+    right.errorbar(at, values, yerr=bars, fmt="o", capsize=2, label="by (H3)")
     right.plot(at, [row["plain"] for row in rows], "x", color="C7", label="d² / (N ln N)")
     end = extrapolate(rows)
     if end is not None:
         right.plot([0, max(at)], [end["value"], end["value"] + end["slope"] * max(at)], "-", color="C0", linewidth=0.8)
-        right.errorbar(
-            [0],
-            [end["value"]],
-            yerr=[[end["value"] - end["low"]], [end["high"] - end["value"]]],
-            fmt="s",
-            capsize=3,
-            color="C1",
-            label="extrapolated",
-        )
+        bars = [[end["value"] - end["low"]], [end["high"] - end["value"]]]
+        right.errorbar([0], [end["value"]], yerr=bars, fmt="s", capsize=3, color="C1", label="extrapolated")
     right.axhline(HEBBIAN_ALL, color="black", linewidth=0.6, linestyle=":")
-    right.set_xlabel("ln N / d")
-    right.set_ylabel("constant")
     left.legend(fontsize=7)
-    right.legend(fontsize=7)
+    finish(right, "ln N / d", "constant")
 
 
 STUDY = Study(
@@ -192,11 +151,11 @@ STUDY = Study(
     place="Theorem 1's construction; the constant is reported by later work, arXiv 2605.05189",
     statement="Outer products on the sphere name all of N items up to d² = 8 N ln N.",
     expected="8, for large d",
-    rule="Limits of all base seeds' seeds in one, N being the items up to which all are right; the "
-    "constant at every d by (H3), a straight line through it in ln N / d. Supported if the 95 % "
-    "interval of its end at 0 lies within 7.5 to 8.5, refuted if it lies outside.",
+    rule="Limits of all base seeds' seeds in one, N being the items up to which all are right; the constant at every d "
+    "by (H3), a straight line through it in ln N / d. Supported if the 95 % interval of its end at 0 lies within 7.5 "
+    "to 8.5, refuted if it lies outside.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     power=power,

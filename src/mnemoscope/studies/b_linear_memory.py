@@ -1,6 +1,6 @@
 """Paper B, Fig. 1 left: a trained linear memory stores as many items as it has weights."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,9 +8,11 @@ import numpy as np
 from mnemoscope.spec import Memory
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, alone
 from mnemoscope.studies.log_forms import LOGS, compare_logs, judge_logs, log_name, power_of, say_logs
-from mnemoscope.studies.power import base_by_base, rehearse
-from mnemoscope.studies.scaling_fit import draw_points, scale_axes
-from mnemoscope.studies.step_limit import drawn_limits, measure_limits, pool_steps, say_steps
+from mnemoscope.studies.panels import draw_law, finish
+from mnemoscope.studies.power import Draw, rehearse
+from mnemoscope.studies.scaling_fit import draw_points, scale_axes, sizes_along
+from mnemoscope.studies.seed_limits import draw_limits
+from mnemoscope.studies.step_limit import measure_limits, pool_steps, say_steps
 from mnemoscope.theory.associative import GUIDE_LINEAR, items_by_law
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
@@ -40,26 +42,16 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     points, cut_short = pool_steps(all_numbers, "trained")
     forms = compare_logs(points)
     fit = None if forms is None else power_of(points, forms["best"])
-    said = f"{say_logs(fit, forms, 'd²')}; {say_steps(points, cut_short)}"
-    return Judgement(said, judge_logs(fit, forms, LEAST, MOST, ahead=True))
-
-
-judge = alone(judge_all)
+    text = f"{say_logs(fit, forms, 'd²')}; {say_steps(points, cut_short)}"
+    return Judgement(text, judge_logs(fit, forms, LEAST, MOST, ahead=True))
 
 
 def power(size: Size) -> Power:
     """Limits drawn from N (ln N)^1.5 = 2 d^2, and from laws that are none of the claim's."""
+    places = [{"dim": d, "width": 0, "size": d * d} for d in DIMS[size]]
 
-    def drawn(law: Any) -> Any:
-        items = {d: law(d) for d in DIMS[size]}
-        return base_by_base(
-            size,
-            lambda rng: {
-                "trained": [
-                    drawn_limits(rng, items[d], SCATTER, SEEDS[size], dim=d, width=0, size=d * d) for d in DIMS[size]
-                ]
-            },
-        )
+    def drawn(law: Callable[[int], float]) -> Draw:
+        return draw_limits(size, places, {"trained": [law(d) for d in DIMS[size]]}, SEEDS[size], SCATTER)
 
     middle = items_with_logs(32.0**2 / 0.5, 1.5)
     return rehearse(
@@ -90,15 +82,9 @@ def draw(numbers: Numbers, figure: Any) -> None:
     every = [*points, *cut_short]
     draw_points(left, points, "trained, 0.99 right", "C0")
     draw_points(left, cut_short, "ran out of steps", "C7")
-    x = np.geomspace(min(one["size"] for one in every), max(one["size"] for one in every), 60)
-    left.plot(
-        x,
-        [items_by_law(float(one), GUIDE_LINEAR) for one in x],
-        "--",
-        color="black",
-        linewidth=0.9,
-        label=f"authors' guide: d² = {GUIDE_LINEAR:g} N ln N",
-    )
+    x = sizes_along(every)
+    guide = [items_by_law(float(weights), GUIDE_LINEAR) for weights in x]
+    draw_law(left, x, guide, f"authors' guide: d² = {GUIDE_LINEAR:g} N ln N", "--")
     scale_axes(left, every, "d², weights", "items stored, N")
     for at, k in enumerate(LOGS):
         fit = power_of(points, k)
@@ -111,10 +97,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
     right.axhline(1, color="black", linewidth=0.6)
     sizes = [point["size"] for point in every]
     plain_log_ticks(right, "x", min(sizes), max(sizes))
-    right.set_xlabel("d², weights")
-    right.set_ylabel("d² over the form, over its mean")
     left.legend(fontsize=7)
-    right.legend(fontsize=7)
+    finish(right, "d², weights", "d² over the form, over its mean")
 
 
 STUDY = Study(
@@ -124,28 +108,25 @@ STUDY = Study(
     place="Theorem 1 and Fig. 1 left",
     statement="A trained linear memory stores a number of items proportional to its weights, up to logarithms.",
     expected="d² = c N (ln N)^k with a small k; the authors draw d² = 1.3 N ln N as a guide",
-    rule="Limits of all base seeds' seeds in one, N being the items at which 99 % can be trained; "
-    "a size where a doubling of the steps raises N by more than 5 %, with its 95 % interval, is "
-    "left out. "
-    "d² = c N (ln N)^k against N = c d^(2p), both with two constants, by Akaike's criterion, "
-    "decisive at 4; and the power of d² in the best of N, N ln N, N (ln N)^1.5 and N (ln N)². "
-    "Supported if logarithms are decisively ahead and the power's 95 % interval lies within 0.95 "
-    "to 1.05. Refuted if a power of d is decisively ahead, or if the interval lies outside.",
+    rule="Limits of all base seeds' seeds in one, N being the items at which 99 % can be trained; a size where a "
+    "doubling of the steps raises N by more than 5 %, with its 95 % interval, is left out. d² = c N (ln N)^k against N "
+    "= c d^(2p), both with two constants, by Akaike's criterion, decisive at 4; and the power of d² in the best of N, "
+    "N ln N, N (ln N)^1.5 and N (ln N)². Supported if logarithms are decisively ahead and the power's 95 % interval "
+    "lies within 0.95 to 1.05. Refuted if a power of d is decisively ahead, or if the interval lies outside.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     power=power,
     history=(
         Earlier(
             date="2026-11-18",
-            rule="Power of d² in N ln N, N being the items at which 99 % can be trained: supported "
-            "if its 95 % interval lies within 0.9 to 1.1, refuted if it lies outside.",
+            rule="Power of d² in N ln N, N being the items at which 99 % can be trained: supported if its 95 % "
+            "interval lies within 0.9 to 1.1, refuted if it lies outside.",
             measured="N ln N grows as size^0.923 [0.918, 0.928] over 10 sizes; size / N ln N 1.13, 0.86 to 1.43",
             verdict="supported",
-            reason="N (ln N)^1.5 fits better than N ln N, whose power is decidedly below 1; the "
-            "box also held a pure power of d just below 2; and from d = 90 on trainings ran out of "
-            "steps before they showed a limit.",
+            reason="N (ln N)^1.5 fits better than N ln N, whose power is decidedly below 1; the box also held a pure "
+            "power of d just below 2; and from d = 90 on trainings ran out of steps before they showed a limit.",
         ),
     ),
 )

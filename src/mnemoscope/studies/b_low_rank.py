@@ -1,29 +1,17 @@
 """A linear memory of rank m: does it store in proportion to m d?"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from mnemoscope.experiments.capacity import capacity_many
 from mnemoscope.experiments.estimate.power_law import Points, fit_power_law
 from mnemoscope.spec import Memory
-from mnemoscope.studies.base import (
-    BASES,
-    Bench,
-    Judgement,
-    Numbers,
-    Power,
-    Size,
-    Study,
-    Verdict,
-    all_agree,
-    alone,
-    within,
-)
-from mnemoscope.studies.power import rehearse
-from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, all_agree, alone, within
+from mnemoscope.studies.panels import draw_estimates, draw_law
+from mnemoscope.studies.power import Draw, rehearse
+from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits, search_limits
 from mnemoscope.theory.associative import items_by_law
 from mnemoscope.ui.figures.canvas import plain_log_ticks, ticks_at
 
@@ -43,18 +31,12 @@ SCATTER, PLACE_SCATTER = 0.1, 0.05
 
 def measure(size: Size, bench: Bench) -> Numbers:
     """Up to how many items 99 % are right, W being F^T F with outer products written through F."""
-    found = capacity_many(
-        [Memory(items=2, dim=d, rank=m) for d, m in PLACES[size]],
-        0.99,
-        resolution=RESOLUTION,
-        seeds=SEEDS[size],
-        most_seeds=SEEDS[size],
-        first_seed=bench.seed,
-        tools=bench.tools,
-    )
+    specs = [Memory(items=2, dim=d, rank=m) for d, m in PLACES[size]]
+    capacities = search_limits(bench, specs, 0.99, RESOLUTION, SEEDS[size])
     return {
         "points": [
-            limit_point(one.limits.each, RESOLUTION, dim=one.spec.dim, rank=one.spec.rank) for one in found.points
+            limit_point(capacity.limits.each, RESOLUTION, dim=spec.dim, rank=spec.rank)
+            for spec, capacity in zip(specs, capacities, strict=True)
         ]
     }
 
@@ -78,43 +60,27 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     if powers is None:
         return Judgement("too few limits were found", "inconclusive")
     grows = " ".join(
-        f"{'m' if one['axis'] == 'rank' else 'd'}^{one['value']:.2f} [{one['low']:.2f}, {one['high']:.2f}]"
-        for one in powers
+        f"{'m' if row['axis'] == 'rank' else 'd'}^{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
+        for row in powers
     )
     each = [
         point["rank"] * point["dim"] / (point["stored"] * math.log(point["stored"]))
         for point in points
         if point["stored"]
     ]
-    said = f"N ln N grows as {grows}; m d over it {min(each):.1f} to {max(each):.1f}"
-    verdicts: list[Verdict] = [within(one["low"], one["high"], 1 - REACH, 1 + REACH) for one in powers]
-    return Judgement(said, all_agree(verdicts))
-
-
-judge = alone(judge_all)
+    text = f"N ln N grows as {grows}; m d over it {min(each):.1f} to {max(each):.1f}"
+    return Judgement(text, all_agree(within(row["low"], row["high"], 1 - REACH, 1 + REACH) for row in powers))
 
 
 def power(size: Size) -> Power:
     """Limits about m d = 8 N ln N, and about laws with other powers through their middle."""
+    places = [{"dim": d, "rank": m} for d, m in PLACES[size]]
 
-    def drawn(law: Any) -> Any:
+    def drawn(law: Callable[[int, int], float]) -> Draw:
         items = [law(d, m) for d, m in PLACES[size]]
+        return draw_limits(size, places, {"points": items}, SEEDS[size], SCATTER, PLACE_SCATTER)
 
-        def draw(rng: np.random.Generator) -> list[Numbers]:
-            off = np.exp(rng.normal(0.0, PLACE_SCATTER, len(PLACES[size]))).tolist()
-            return [
-                {
-                    "points": [
-                        limit_point(draw_limits(rng, n * factor, SCATTER, SEEDS[size]), 0.0, dim=d, rank=m)
-                        for (d, m), n, factor in zip(PLACES[size], items, off, strict=True)
-                    ]
-                }
-                for _ in range(BASES[size])
-            ]
-
-        return draw
-
-    def other(of_rank: float, of_dim: float) -> Any:
+    def other(of_rank: float, of_dim: float) -> Draw:
         return drawn(lambda d, m: items_by_law(1e5 * (m / 128) ** of_rank * (d / 1024) ** of_dim, 8.0))
 
     return rehearse(
@@ -137,26 +103,15 @@ def draw(numbers: Numbers, figure: Any) -> None:
         other = AXES[1 - AXES.index(along)]
         values = [point[other] for point in numbers["points"]]
         kept = max(values, key=values.count)  # the value that most places share
-        some = sorted(
-            (point for point in numbers["points"] if point[other] == kept and point["stored"]),
-            key=lambda point: point[along],
-        )
-        x = [float(point[along]) for point in some]
-        y = np.array([point["stored"] for point in some])
-        bars = [y - [point["low"] for point in some], [point["high"] for point in some] - y]
-        axes.errorbar(x, y, yerr=bars, fmt="o", capsize=2, label="0.99 right")
-        if not some:
+        points = [point for point in numbers["points"] if point[other] == kept and point["stored"]]
+        points.sort(key=lambda point: point[along])
+        x = [float(point[along]) for point in points]
+        draw_estimates(axes, x, points, "stored", "0.99 right")
+        if not points:
             continue
-        middle = some[len(some) // 2]
+        middle = points[len(points) // 2]
         constant = kept * middle[along] / (middle["stored"] * math.log(middle["stored"]))
-        axes.plot(
-            x,
-            [items_by_law(kept * value, constant) for value in x],
-            "-",
-            color="black",
-            linewidth=0.9,
-            label=f"m d = {constant:.3g} N ln N",
-        )
+        draw_law(axes, x, [items_by_law(kept * value, constant) for value in x], f"m d = {constant:.3g} N ln N")
         ticks_at(axes, "x", x)
         axes.set_xlabel(name)
         axes.set_title(f"{'d' if other == 'dim' else 'm'} = {kept}", fontsize=9)
@@ -174,11 +129,11 @@ STUDY = Study(
     place="linear memory of low rank, W = W1^T W2",
     statement="A linear memory of rank m stores a number of items proportional to m d, up to logarithms.",
     expected="N ln N as m d",
-    rule="Limits of all base seeds' seeds in one, N being the items up to which 99 % are right, "
-    "outer products written through a random map to m dimensions. Powers of m and d in N ln N. "
-    "Supported if both 95 % intervals lie within 0.75 to 1.25, refuted if one lies outside.",
+    rule="Limits of all base seeds' seeds in one, N being the items up to which 99 % are right, outer products written "
+    "through a random map to m dimensions. Powers of m and d in N ln N. Supported if both 95 % intervals lie within "
+    "0.75 to 1.25, refuted if one lies outside.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     power=power,

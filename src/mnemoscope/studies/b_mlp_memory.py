@@ -3,27 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from mnemoscope.spec import Memory
-from mnemoscope.studies.base import (
-    BASES,
-    Bench,
-    Earlier,
-    Judgement,
-    Numbers,
-    Power,
-    Size,
-    Study,
-    Verdict,
-    agreed,
-    alone,
-    within,
-)
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, agreed, alone, within
 from mnemoscope.studies.log_forms import compare_logs, judge_logs, power_of, say_logs
-from mnemoscope.studies.power import rehearse
-from mnemoscope.studies.scaling_fit import draw_points, scale_axes
-from mnemoscope.studies.step_limit import drawn_limits, measure_limits, pool_steps, say_steps
+from mnemoscope.studies.panels import draw_law
+from mnemoscope.studies.power import Draw, rehearse
+from mnemoscope.studies.scaling_fit import draw_points, scale_axes, sizes_along
+from mnemoscope.studies.seed_limits import draw_limits
+from mnemoscope.studies.step_limit import measure_limits, pool_steps, say_steps
 from mnemoscope.theory.associative import GUIDE_MLP, GUIDE_MLP_FEW, items_by_law
 
 # (d, m/d). With d = m = 8 there are as few items as answers, and no law to be seen yet.
@@ -65,47 +52,28 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     forms = compare_logs(own)
     fit = None if forms is None else power_of(own, forms["best"])
     straight = power_of(few, 0.0)
-    second: Verdict = "inconclusive"
-    said = "too few limits were found"
+    text, second = "too few limits were found", None
     if straight is not None:
         second = within(straight["low"], straight["high"], LEAST, MOST)
-        said = (
+        text = (
             f"N grows as (m d)^{straight['power']:.3f} [{straight['low']:.3f}, "
             f"{straight['high']:.3f}], m d over N {straight['constant']:.2f}"
         )
-    verdict = agreed((judge_logs(fit, forms, LEAST, MOST, ahead=False), second))
+    verdict = agreed((judge_logs(fit, forms, LEAST, MOST, ahead=False), second or "inconclusive"))
     return Judgement(
-        f"{say_logs(fit, forms, 'm d')}; {say_steps(own, own_cut)}. With {FEW} answers: {said}; "
+        f"{say_logs(fit, forms, 'm d')}; {say_steps(own, own_cut)}. With {FEW} answers: {text}; "
         f"{say_steps(few, few_cut)}",
         verdict,
     )
 
 
-judge = alone(judge_all)
-
-
 def power(size: Size) -> Power:
     """Limits about the authors' guide lines, and about powers that the claim excludes."""
-    shapes = [(d, d * ratio) for d, ratio in SHAPES[size]]
+    places = [{"dim": d, "width": d * ratio, "size": d * ratio * d} for d, ratio in SHAPES[size]]
 
-    def drawn(own: Callable[[float], float], few: Callable[[float], float]) -> Any:
-        laws = {"own": [own(m * d) for d, m in shapes], "few": [few(m * d) for d, m in shapes]}
-
-        def draw(rng: np.random.Generator) -> list[Numbers]:
-            # What a shape is off, it is off with every base seed.
-            off = {name: np.exp(rng.normal(0.0, SHAPE_SCATTER, len(shapes))).tolist() for name in laws}
-            return [
-                {
-                    name: [
-                        drawn_limits(rng, n * factor, SCATTER, SEEDS[size], dim=d, width=m, size=m * d)
-                        for (d, m), n, factor in zip(shapes, items, off[name], strict=True)
-                    ]
-                    for name, items in laws.items()
-                }
-                for _ in range(BASES[size])
-            ]
-
-        return draw
+    def drawn(own: Callable[[float], float], few: Callable[[float], float]) -> Draw:
+        laws = {name: [law(place["size"]) for place in places] for name, law in (("own", own), ("few", few))}
+        return draw_limits(size, places, laws, SEEDS[size], SCATTER, SHAPE_SCATTER)
 
     def straight(s: float) -> float:
         return s / GUIDE_MLP_FEW
@@ -129,19 +97,19 @@ def draw(numbers: Numbers, figure: Any) -> None:
     for axes, name, title in zip(panels, ("own", "few"), ("an answer for each item", f"{FEW} answers"), strict=True):
         points, cut_short = pool_steps([numbers], name)
         every = [*points, *cut_short]
-        for at, ratio in enumerate(sorted({one["width"] // one["dim"] for one in every})):
-            some = [one for one in points if one["width"] == ratio * one["dim"]]
-            draw_points(axes, some, f"m = {ratio} d", f"C{at}")
+        for at, ratio in enumerate(sorted({point["width"] // point["dim"] for point in every})):
+            shape = [point for point in points if point["width"] == ratio * point["dim"]]
+            draw_points(axes, shape, f"m = {ratio} d", f"C{at}")
         draw_points(axes, cut_short, "ran out of steps", "C7")
-        x = np.geomspace(min(one["size"] for one in every), max(one["size"] for one in every), 60)
+        x = sizes_along(every)
         fit = power_of(points, 1.0 if name == "own" else 0.0)
         lines = [(GUIDE_MLP if name == "own" else GUIDE_MLP_FEW, "authors' guide", "--")]
         if fit:
             lines.append((fit["constant"], "ours", "-."))
         for constant, label, style in lines:
-            y = [items_by_law(float(one), constant) if name == "own" else float(one) / constant for one in x]
+            y = [items_by_law(float(s), constant) if name == "own" else float(s) / constant for s in x]
             law = f"m d = {constant:.3g} N" + (" ln N" if name == "own" else "")
-            axes.plot(x, y, style, color="black", linewidth=0.9, label=f"{label}: {law}")
+            draw_law(axes, x, y, f"{label}: {law}", style)
         scale_axes(axes, every, "m d, weights of a layer", "items stored, N")
         axes.set_title(title, fontsize=9)
         axes.legend(fontsize=7)
@@ -154,30 +122,27 @@ STUDY = Study(
     place="Theorem 2 and Fig. 1 right",
     statement="A trained MLP memory stores a number of items proportional to its weights, up to logarithms.",
     expected="m d = 0.35 N ln N with an answer for each item, m d = 1.2 N with 32 answers (the authors' guide lines)",
-    rule="Limits of all base seeds' seeds in one, N being the items at which 99 % can be trained; "
-    "a size where a doubling of the steps raises N by more than 5 %, with its 95 % interval, is "
-    "left out. With an answer for each item: the power of m d in the best of N, N ln N, "
-    "N (ln N)^1.5 and N (ln N)²; with 32 answers: in N. Supported if both 95 % intervals lie "
-    "within 0.9 to 1.1. Refuted if both lie outside; the first also where N = c (m d)^p is ahead "
-    "of m d = c N (ln N)^k by 4 or more in Akaike's criterion.",
+    rule="Limits of all base seeds' seeds in one, N being the items at which 99 % can be trained; a size where a "
+    "doubling of the steps raises N by more than 5 %, with its 95 % interval, is left out. With an answer for each "
+    "item: the power of m d in the best of N, N ln N, N (ln N)^1.5 and N (ln N)²; with 32 answers: in N. Supported if "
+    "both 95 % intervals lie within 0.9 to 1.1. Refuted if both lie outside; the first also where N = c (m d)^p is "
+    "ahead of m d = c N (ln N)^k by 4 or more in Akaike's criterion.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     power=power,
     history=(
         Earlier(
             date="2026-11-18",
-            rule="Power of m d in N ln N (an answer for each item) and in N (32 answers), N being "
-            "the items at which 99 % can be trained: supported if both 95 % intervals lie within "
-            "0.85 to 1.15, refuted if both lie outside.",
-            measured="N ln N grows as size^0.990 [0.935, 1.044] over 6 sizes; size / N ln N 0.35, "
-            "0.31 to 0.47. With 32 answers: N grows as size^0.994 [0.926, 1.063] over 6 sizes; "
-            "size / N 1.18, 1.03 to 1.78",
+            rule="Power of m d in N ln N (an answer for each item) and in N (32 answers), N being the items at which "
+            "99 % can be trained: supported if both 95 % intervals lie within 0.85 to 1.15, refuted if both lie "
+            "outside.",
+            measured="N ln N grows as size^0.990 [0.935, 1.044] over 6 sizes; size / N ln N 0.35, 0.31 to 0.47. With "
+            "32 answers: N grows as size^0.994 [0.926, 1.063] over 6 sizes; size / N 1.18, 1.03 to 1.78",
             verdict="supported",
-            reason="The box held a pure power of m d, without a logarithm, just below 1; three "
-            "weak base seeds had to agree instead of being pooled; and how far the step limit "
-            "decided was not to be seen.",
+            reason="The box held a pure power of m d, without a logarithm, just below 1; three weak base seeds had to "
+            "agree instead of being pooled; and how far the step limit decided was not to be seen.",
         ),
     ),
 )

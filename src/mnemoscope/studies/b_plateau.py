@@ -1,7 +1,7 @@
 """How the hallucination stage grows: its length against the number of subjects and of relations."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,20 +10,9 @@ from mnemoscope.engine.device import find_device, numerics
 from mnemoscope.experiments.dynamics import dynamics
 from mnemoscope.experiments.estimate.power_law import Points, fit_power_law
 from mnemoscope.spec import Flow
-from mnemoscope.studies.base import (
-    BASES,
-    Bench,
-    Judgement,
-    Numbers,
-    Power,
-    Size,
-    Study,
-    Verdict,
-    all_agree,
-    alone,
-    within,
-)
-from mnemoscope.studies.power import rehearse
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, all_agree, alone, within
+from mnemoscope.studies.panels import draw_law
+from mnemoscope.studies.power import Draw, base_by_base, rehearse
 from mnemoscope.theory.plateau import plateau_length, subject_time
 from mnemoscope.ui.figures.canvas import plain_log_ticks, ticks_at
 
@@ -105,38 +94,27 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     sure = min(point["relation_only"] or 0.0 for point in points)
     letters = {"subjects": "S", "relations": "R"}
     grows = " ".join(f"{letters[p['axis']]}^{p['value']:.2f} [{p['low']:.2f}, {p['high']:.2f}]" for p in powers)
-    said = (
+    text = (
         f"the plateau's length goes as {grows}, {min(ratios):.2f} to {max(ratios):.2f} times "
         f"theory's; relation right at least {sure:.3f} on it"
     )
-    verdicts: list[Verdict] = [
-        within(p["low"], p["high"], CLAIMED[p["axis"]] - REACH, CLAIMED[p["axis"]] + REACH) for p in powers
-    ]
-    return Judgement(said, all_agree(verdicts))
-
-
-judge = alone(judge_all)
+    boxes = ((p, CLAIMED[p["axis"]]) for p in powers)
+    return Judgement(text, all_agree(within(p["low"], p["high"], at - REACH, at + REACH) for p, at in boxes))
 
 
 def power(size: Size) -> Power:
     """Lengths from theory at the same places, and from other powers through their middle."""
 
-    def drawn(law: Any) -> Any:
-        return lambda rng: [
-            {
-                "points": [
-                    {
-                        "subjects": s,
-                        "relations": r,
-                        "relation_only": 1.0,
-                        "predicted": law(s, r),
-                        "steps": law(s, r) * float(np.exp(rng.normal(0.0, SCATTER[size]))),
-                    }
-                    for s, r in PLACES[size]
-                ]
-            }
-            for _ in range(BASES[size])
-        ]
+    def drawn(law: Callable[[int, int], float]) -> Draw:
+        def base(rng: np.random.Generator) -> Numbers:
+            points = []
+            for s, r in PLACES[size]:
+                steps = law(s, r) * float(np.exp(rng.normal(0.0, SCATTER[size])))
+                place = {"subjects": s, "relations": r, "relation_only": 1.0}
+                points.append({**place, "predicted": law(s, r), "steps": steps})
+            return {"points": points}
+
+        return base_by_base(size, base)
 
     return rehearse(
         judge_all,
@@ -166,15 +144,11 @@ def draw(numbers: Numbers, figure: Any) -> None:
     ):
         counts = [point[other] for point in numbers["points"]]
         kept = max(counts, key=counts.count)  # the value that the others share
-        some = sorted(
-            (point for point in numbers["points"] if point[other] == kept and point["steps"]),
-            key=lambda point: point[along],
-        )
-        x = [point[along] for point in some]
-        axes.plot(x, [point["steps"] for point in some], "o", label="measured")
-        axes.plot(
-            x, [point["predicted"] for point in some], "-", color="black", linewidth=0.9, label="theory, (T1) and (T2)"
-        )
+        points = [point for point in numbers["points"] if point[other] == kept and point["steps"]]
+        points.sort(key=lambda point: point[along])
+        x = [point[along] for point in points]
+        axes.plot(x, [point["steps"] for point in points], "o", label="measured")
+        draw_law(axes, x, [point["predicted"] for point in points], "theory, (T1) and (T2)")
         ticks_at(axes, "x", x)
         axes.set_xlabel(name)
         axes.set_title(f"{'R' if other == 'relations' else 'S'} = {kept}", fontsize=9)
@@ -190,14 +164,13 @@ STUDY = Study(
     revision=1,
     source="ours, after paper B",
     place="gradient flow and Fig. 5: the paper shows the stage, its growth is ours",
-    statement="The stage at which only the relation is known lasts longer with more facts: in "
-    "proportion to the subjects S, and to the square root of the relations R.",
+    statement="The stage at which only the relation is known lasts longer with more facts: in proportion to the "
+    "subjects S, and to the square root of the relations R.",
     expected="S sqrt(R) ln(1/a) over the step's size, for weights that start at a, less the time that relations take",
-    rule="Powers of S and R in the steps that the loss is within 0.05 of ln D, base seeds in one "
-    "fit. Supported if the 95 % intervals lie within 0.9 to 1.1 for S and within 0.4 to 0.6 for "
-    "R. Refuted if one lies outside.",
+    rule="Powers of S and R in the steps that the loss is within 0.05 of ln D, base seeds in one fit. Supported if the "
+    "95 % intervals lie within 0.9 to 1.1 for S and within 0.4 to 0.6 for R. Refuted if one lies outside.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     power=power,

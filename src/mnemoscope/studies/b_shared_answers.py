@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.experiments.capacity import capacity_many
 from mnemoscope.experiments.logit_noise import expected_variance, own_variances
 from mnemoscope.spec import Memory
-from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, Verdict, all_agree, alone, within
-from mnemoscope.studies.power import base_by_base, rehearse
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, all_agree, alone, within
+from mnemoscope.studies.panels import draw_law, finish
+from mnemoscope.studies.power import Draw, base_by_base, rehearse
 from mnemoscope.studies.scaling_fit import draw_points, fit_growth
-from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits
-from mnemoscope.studies.seed_means import spread
+from mnemoscope.studies.seed_limits import draw_limit, limit_point, pool_limits, search_limits
+from mnemoscope.studies.seed_means import draw_curve, spread
 from mnemoscope.theory.associative import hebbian_capacity
 from mnemoscope.ui.figures.canvas import ticks_at
 
@@ -33,16 +33,11 @@ SCATTER = 0.3
 
 def measure(size: Size, bench: Bench) -> Numbers:
     """Items up to which 90 % are right, and variances of own logits, with two answers in all."""
-    found = capacity_many(
-        [Memory(items=2, dim=d, outputs=ANSWERS) for d in DIMS[size]],
-        CRITERION,
-        resolution=RESOLUTION,
-        seeds=SEEDS[size],
-        most_seeds=SEEDS[size],
-        first_seed=bench.seed,
-        tools=bench.tools,
-    )
-    points = [limit_point(one.limits.each, RESOLUTION, dim=one.spec.dim, size=one.spec.dim) for one in found.points]
+    specs = [Memory(items=2, dim=d, outputs=ANSWERS) for d in DIMS[size]]
+    points = [
+        limit_point(capacity.limits.each, RESOLUTION, dim=spec.dim, size=spec.dim)
+        for spec, capacity in zip(specs, search_limits(bench, specs, CRITERION, RESOLUTION, SEEDS[size]), strict=True)
+    ]
     dim, seeds = DIMS[size][1], range(bench.seed, bench.seed + 4 * SEEDS[size])
     noise = []
     for share in ITEMS:
@@ -56,35 +51,30 @@ def measure(size: Size, bench: Bench) -> Numbers:
 def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     """By the power of d, and by (V1) at every number of items."""
     points = pool_limits([numbers["points"] for numbers in all_numbers], ("dim",))
-    fit = fit_growth(points, log=False)
+    fit = fit_growth(points)
     ratios = [
         spread([ratio for numbers in all_numbers for ratio in numbers["noise"][at]["ratio"]])
         for at in range(len(all_numbers[0]["noise"]))
     ]
     if fit is None:
         return Judgement("too few limits were found", "inconclusive")
-    said = (
+    text = (
         f"N grows as d^{fit['power']:.3f} [{fit['low']:.3f}, {fit['high']:.3f}], d over N "
         f"{fit['constant']:.2f}; variance of own logits "
         f"{min(ratio['mean'] for ratio in ratios):.2f} to "
         f"{max(ratio['mean'] for ratio in ratios):.2f} times (same - 1)/d + other/d²"
     )
     boxes = [(fit, LEAST, MOST), *((ratio, 1 - OFF, 1 + OFF) for ratio in ratios)]
-    verdicts: list[Verdict] = [within(found["low"], found["high"], least, most) for found, least, most in boxes]
-    return Judgement(said, all_agree(verdicts))
-
-
-judge = alone(judge_all)
+    return Judgement(text, all_agree(within(row["low"], row["high"], least, most) for row, least, most in boxes))
 
 
 def power(size: Size) -> Power:
     """Limits in proportion to d, and to other powers of it; variances as (V1) has them."""
 
-    def drawn(of_dim: float) -> Any:
+    def drawn(of_dim: float) -> Draw:
         def base(rng: np.random.Generator) -> Numbers:
             points = [
-                limit_point(draw_limits(rng, 80 * (d / 128) ** of_dim, SCATTER, SEEDS[size]), 0.0, dim=d, size=d)
-                for d in DIMS[size]
+                draw_limit(rng, 80 * (d / 128) ** of_dim, SCATTER, SEEDS[size], dim=d, size=d) for d in DIMS[size]
             ]
             noise = [{"ratio": rng.normal(1.0, 0.2, 4 * SEEDS[size]).tolist()} for _ in range(2 * len(ITEMS))]
             return {"points": points, "noise": noise}
@@ -106,34 +96,19 @@ def draw(numbers: Numbers, figure: Any) -> None:
     draw_points(left, points, f"{ANSWERS} answers, {CRITERION:g} right", "C0")
     dims = [point["dim"] for point in points]
     for outputs, style, name in ((ANSWERS, "-", "(H2), 2 answers"), (0, "--", "(H2), own answers")):
-        left.plot(
-            dims,
-            [hebbian_capacity(d, CRITERION, outputs) for d in dims],
-            style,
-            color="black",
-            linewidth=0.9,
-            label=name,
-        )
+        draw_law(left, dims, [hebbian_capacity(d, CRITERION, outputs) for d in dims], name, style)
     ticks_at(left, "x", dims)
     left.set_yscale("log")
-    left.set_xlabel("dimension, d")
-    left.set_ylabel("items stored, N")
     for outputs, color, name in ((ANSWERS, "C0", "2 answers"), (0, "C1", "own answers")):
         rows = [row for row in numbers["noise"] if row["outputs"] == outputs]
-        told = [spread(row["ratio"]) for row in rows]
-        y = np.array([one["mean"] for one in told])
-        bars = [y - [one["low"] for one in told], [one["high"] for one in told] - y]
-        right.errorbar(
-            [row["items"] / row["dim"] for row in rows], y, yerr=bars, fmt="o", capsize=2, color=color, label=name
-        )
+        x = [row["items"] / row["dim"] for row in rows]
+        draw_curve(right, x, [spread(row["ratio"]) for row in rows], name, color, fmt="o")
     right.axhline(1, color="black", linewidth=0.6)
     right.set_xscale("log")
     right.set_xticks(ITEMS, [f"{share:g}" for share in ITEMS])
     right.set_xticks([], minor=True)
-    right.set_xlabel("items a dimension, N / d")
-    right.set_ylabel("variance of own logits over (V1)")
-    left.legend(fontsize=7)
-    right.legend(fontsize=7)
+    finish(left, "dimension, d", "items stored, N")
+    finish(right, "items a dimension, N / d", "variance of own logits over (V1)")
 
 
 STUDY = Study(
@@ -141,16 +116,15 @@ STUDY = Study(
     revision=1,
     source="paper B",
     place="maps that are not injective, f(z) = z mod 2",
-    statement="Where items share answers, outer products store fewer: an own logit varies by "
-    "|same answer|/d + |other answer|/d², so that with two answers N grows like d and not like d².",
+    statement="Where items share answers, outer products store fewer: an own logit varies by |same answer|/d + |other "
+    "answer|/d², so that with two answers N grows like d and not like d².",
     expected="N as d; variances as the formula has them",
-    rule="Limits of all base seeds' seeds in one, N being the items up to which 90 % are right "
-    "with two answers in all: the power of d in N. And the variance of own logits over the "
-    "formula, at a quarter, one and four items a dimension, with two answers and with one for "
-    "each item. Supported if the power's 95 % interval lies within 0.85 to 1.15 and those of all "
-    "ratios within 0.9 to 1.1. Refuted if one lies outside.",
+    rule="Limits of all base seeds' seeds in one, N being the items up to which 90 % are right with two answers in "
+    "all: the power of d in N. And the variance of own logits over the formula, at a quarter, one and four items a "
+    "dimension, with two answers and with one for each item. Supported if the power's 95 % interval lies within 0.85 "
+    "to 1.15 and those of all ratios within 0.9 to 1.1. Refuted if one lies outside.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     power=power,

@@ -9,6 +9,7 @@ from mnemoscope.experiments.dynamics import Dynamics, dynamics
 from mnemoscope.experiments.estimate.plateaus import NEAR
 from mnemoscope.spec import Flow
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
+from mnemoscope.studies.panels import finish
 
 # A quarter of the noise and a larger step: the same stages in fewer steps.
 SETTING: dict[Size, Flow] = {
@@ -28,18 +29,18 @@ def measure(size: Size, bench: Bench) -> Numbers:
     with numerics("float32", find_device("auto")):
         exact = dynamics(spec)
         drawn = dynamics(spec.replace(batch=STOCHASTIC), bench.seed) if size == "full" else None
-    return {"exact": _told(exact), "drawn": None if drawn is None else _told(drawn)}
+    return {"exact": _record(exact), "drawn": None if drawn is None else _record(drawn)}
 
 
-def _told(made: Dynamics) -> dict[str, Any]:
-    course, rest = made.course, made.stages[1]
+def _record(run: Dynamics) -> dict[str, Any]:
+    course, rest = run.course, run.stages[1]
     every = max(1, len(course.loss) // 1000)
     return {
         "levels": list(course.spec.levels),
         "steps": rest.steps,
         "first": rest.first,
         "last": rest.last,
-        "relation_only": made.plateau_relation_accuracy,
+        "relation_only": run.plateau_relation_accuracy,
         "end": float(course.loss[-1]),
         "every": every,
         "loss": course.loss[::every].tolist(),
@@ -50,23 +51,23 @@ def _told(made: Dynamics) -> dict[str, Any]:
 
 def judge(numbers: Numbers) -> Judgement:
     """A plateau, and not a passage: long, longer than any other level, of the relation alone."""
-    runs = [one for one in (numbers["exact"], numbers["drawn"]) if one is not None]
-    passing = [longest_elsewhere(one) for one in runs]
-    said = "; ".join(
-        f"{name}: {one['steps']:,} steps within 0.05 of ln D, at most {other:,} about any level "
-        f"between, relation right {_number(one['relation_only'])}, the answer's mean probability "
-        f"in the middle {_number(_middle(one, 'answer'))}, loss {one['end']:.4f} in the end"
-        for name, one, other in zip(("exact gradient", "fresh sequences"), runs, passing, strict=False)
+    runs = [run for run in (numbers["exact"], numbers["drawn"]) if run is not None]
+    passing = [longest_elsewhere(run) for run in runs]
+    text = "; ".join(
+        f"{name}: {run['steps']:,} steps within 0.05 of ln D, at most {other:,} about any level "
+        f"between, relation right {_number(run['relation_only'])}, the answer's mean probability "
+        f"in the middle {_number(_middle(run, 'answer'))}, loss {run['end']:.4f} in the end"
+        for name, run, other in zip(("exact gradient", "fresh sequences"), runs, passing, strict=False)
     )
     least = LEAST["full" if numbers["drawn"] is not None else "quick"]
     rested = [
-        one["steps"] >= max(least, REST * other) and _knows_the_relation_alone(one)
-        for one, other in zip(runs, passing, strict=True)
+        run["steps"] >= max(least, REST * other) and _knows_the_relation_alone(run)
+        for run, other in zip(runs, passing, strict=True)
     ]
-    left = [one["end"] < 0.1 for one in runs]
+    left = [run["end"] < 0.1 for run in runs]
     if all(rested) and all(left):
-        return Judgement(said, "supported")
-    return Judgement(said, "refuted" if not any(rested) else "inconclusive")
+        return Judgement(text, "supported")
+    return Judgement(text, "refuted" if not any(rested) else "inconclusive")
 
 
 def longest_elsewhere(run: dict[str, Any]) -> int:
@@ -116,9 +117,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     right.plot(steps, exact["relation"], label="the relation's answers")
     right.plot(steps, exact["answer"], label="the answer")
     for axes, name in ((left, "loss"), (right, "mean probability")):
-        axes.set_xlabel("step")
-        axes.set_ylabel(name)
-        axes.legend(fontsize=7)
+        finish(axes, "step", name)
 
 
 STUDY = Study(
@@ -126,29 +125,27 @@ STUDY = Study(
     revision=2,
     source="paper B",
     place="Fig. 5",
-    statement="On its way to recall, training rests at a loss of ln D, where the model names an "
-    "answer of the right relation whatever the subject.",
+    statement="On its way to recall, training rests at a loss of ln D, where the model names an answer of the right "
+    "relation whatever the subject.",
     expected="levels ln(RD), ln D, 0; about 1,600 steps of plateau at the paper's setting",
-    rule="Supported if the loss stays within 0.05 of ln D for at least 1,000 steps (200 at the "
-    "quick size), three times as long as it is that close to any level between ln(RD), ln D and "
-    "0; if half way through the relation's answers have more than 95 % of the probability, the "
-    "answer at most 1.25/D, and the relation is right in more than 99 %; and if the loss ends "
-    "below 0.1. Refuted if there is no such plateau.",
+    rule="Supported if the loss stays within 0.05 of ln D for at least 1,000 steps (200 at the quick size), three "
+    "times as long as it is that close to any level between ln(RD), ln D and 0; if half way through the relation's "
+    "answers have more than 95 % of the probability, the answer at most 1.25/D, and the relation is right in more than "
+    "99 %; and if the loss ends below 0.1. Refuted if there is no such plateau.",
     measure=measure,
     judge=judge,
     draw=draw,
     history=(
         Earlier(
             date="2026-11-18",
-            rule="Supported if the loss stays within 0.05 of ln D for at least 1,000 steps (200 at "
-            "the quick size), the relation is right in more than 99 % there, and the loss ends "
-            "below 0.1. Refuted if there is no such plateau.",
-            measured="exact gradient: 1,761 steps within 0.05 of ln D, relation right 1.000, loss "
-            "0.0085 in the end; fresh sequences: 1,787 steps within 0.05 of ln D, relation right "
-            "1.000, loss 0.0100 in the end",
+            rule="Supported if the loss stays within 0.05 of ln D for at least 1,000 steps (200 at the quick size), "
+            "the relation is right in more than 99 % there, and the loss ends below 0.1. Refuted if there is no such "
+            "plateau.",
+            measured="exact gradient: 1,761 steps within 0.05 of ln D, relation right 1.000, loss 0.0085 in the end; "
+            "fresh sequences: 1,787 steps within 0.05 of ln D, relation right 1.000, loss 0.0100 in the end",
             verdict="supported",
-            reason="A loss that passes slowly through ln D could meet it, and that the subject is "
-            "not known yet was not looked at.",
+            reason="A loss that passes slowly through ln D could meet it, and that the subject is not known yet was "
+            "not looked at.",
         ),
     ),
 )

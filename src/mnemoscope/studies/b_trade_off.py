@@ -48,8 +48,8 @@ def measure(size: Size, bench: Bench) -> Numbers:
     sweep(jobs, bench.store, bench.workers, bench.tools.report("trainings"))
     cells = []
     for (m, h), spec in specs.items():
-        found = bench.store.outcomes(spec)
-        accuracies = [found[seed].accuracy for seed in seeds if seed in found]
+        trials = bench.store.outcomes(spec)
+        accuracies = [trials[seed].accuracy for seed in seeds if seed in trials]
         known = [accuracy for accuracy in accuracies if accuracy is not None]
         cells.append(
             {
@@ -98,27 +98,24 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
         "neither": (widths[0], enough),
         "MLP without the heads": (widths[-1], heads[0]),
     }
-    found = {name: _interval(cells[key]["accuracies"]) for name, key in corners.items()}
-    said = ", ".join(f"{name} (H = {corners[name][1]}, m = {corners[name][0]}) {show(found[name])}" for name in corners)
+    means = {name: _interval(cells[key]["accuracies"]) for name, key in corners.items()}
+    text = ", ".join(f"{name} (H = {corners[name][1]}, m = {corners[name][0]}) {show(means[name])}" for name in corners)
     misses = [
         abs(float(np.mean(cell["accuracies"])) - cell["read"]) for cell in cells.values() if cell["read"] is not None
     ]
     if misses:
-        said += f"; {np.mean(misses):.3f} from the authors' picture over {len(misses)} points"
-    can = [found[name] for name in ("attention alone", "MLP")]
-    if any(one["high"] < REACHED for one in can):
-        return Judgement(said, "refuted")
-    held = all(one["low"] >= REACHED for one in can) and found["neither"]["high"] < SHORT
-    return Judgement(said, "supported" if held else "inconclusive")
-
-
-judge = alone(judge_all)
+        text += f"; {np.mean(misses):.3f} from the authors' picture over {len(misses)} points"
+    can = [means[name] for name in ("attention alone", "MLP")]
+    if any(mean["high"] < REACHED for mean in can):
+        return Judgement(text, "refuted")
+    held = all(mean["low"] >= REACHED for mean in can) and means["neither"]["high"] < SHORT
+    return Judgement(text, "supported" if held else "inconclusive")
 
 
 def _interval(accuracies: Sequence[float]) -> Numbers:
     """Mean and Student's interval over seeds, within 0 and 1."""
-    found = spread(accuracies)
-    return {**found, "low": max(0.0, found["low"]), "high": min(1.0, found["high"])}
+    interval = spread(accuracies)
+    return {**interval, "low": max(0.0, interval["low"]), "high": min(1.0, interval["high"])}
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -149,32 +146,29 @@ STUDY = Study(
     source="paper B",
     place="abstract (either attention or MLP parameters) and Fig. 4 right",
     statement="Given heads for all tokens, H d_h >= S + R, either attention or the MLP can hold all facts.",
-    expected="all facts with many heads and a minimal MLP, and with H d_h = S + R and m d several "
-    "times S R; not with H d_h = S + R and a minimal MLP",
-    rule="Accuracies of all base seeds' seeds in one. Supported if the 95 % intervals lie above "
-    "0.97 with the most heads and the least MLP (m = 1) and with the widest MLP and the fewest "
-    "heads that have H d_h >= S + R, and below 0.9 with as few heads and the least MLP, since "
-    "otherwise the setting asks for nothing. Refuted if one of the first two lies below 0.97. "
-    "Trainings stop at 0.99 on the sequences they look at; accuracy is on others. Beside it, "
-    "without a say: the mean absolute difference from the authors' picture.",
+    expected="all facts with many heads and a minimal MLP, and with H d_h = S + R and m d several times S R; not with "
+    "H d_h = S + R and a minimal MLP",
+    rule="Accuracies of all base seeds' seeds in one. Supported if the 95 % intervals lie above 0.97 with the most "
+    "heads and the least MLP (m = 1) and with the widest MLP and the fewest heads that have H d_h >= S + R, and below "
+    "0.9 with as few heads and the least MLP, since otherwise the setting asks for nothing. Refuted if one of the "
+    "first two lies below 0.97. Trainings stop at 0.99 on the sequences they look at; accuracy is on others. Beside "
+    "it, without a say: the mean absolute difference from the authors' picture.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     history=(
         Earlier(
             date="2026-11-18",
             statement="Attention and MLP stand in for each other: facts can be stored in either.",
-            rule="Supported if accuracy at the most heads (least m) and at the widest MLP (least "
-            "H) is above that at the least of both by more than twice the seeds' spread, and, at "
-            "full size, the mean absolute difference from the authors' picture is at most 0.06. "
-            "Refuted if either does not rise.",
-            measured="accuracy 0.07 with least of both, 0.38 with the widest MLP, 0.99 with the "
-            "most heads, 1.00 with both; 0.032 from the authors' picture over 40 points",
+            rule="Supported if accuracy at the most heads (least m) and at the widest MLP (least H) is above that at "
+            "the least of both by more than twice the seeds' spread, and, at full size, the mean absolute difference "
+            "from the authors' picture is at most 0.06. Refuted if either does not rise.",
+            measured="accuracy 0.07 with least of both, 0.38 with the widest MLP, 0.99 with the most heads, 1.00 with "
+            "both; 0.032 from the authors' picture over 40 points",
             verdict="supported",
-            reason="Rising is not holding: with one head the widest MLP ends at 0.38 and holds no "
-            "facts to speak of. The paper's claim is about H d_h >= S + R, where either is to "
-            "reach all of them.",
+            reason="Rising is not holding: with one head the widest MLP ends at 0.38 and holds no facts to speak of. "
+            "The paper's claim is about H d_h >= S + R, where either is to reach all of them.",
         ),
     ),
 )

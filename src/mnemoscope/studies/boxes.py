@@ -38,9 +38,9 @@ def say_powers(rows: Sequence[Mapping[str, Any]]) -> str:
     parts = []
     for row in rows:
         theory = row.get("predicted")
-        said = "" if theory is None else f", theory {theory:.2f}"
+        beside = "" if theory is None else f", theory {theory:.2f}"
         letter = LETTERS.get(row["axis"], row["axis"])
-        parts.append(f"{letter}^{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}{said}]")
+        parts.append(f"{letter}^{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}{beside}]")
     return " ".join(parts)
 
 

@@ -5,36 +5,18 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from mnemoscope.experiments.critical import critical_many
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import BASES, Bench, Numbers, Size
+from mnemoscope.studies.base import Bench, Numbers, Size
 from mnemoscope.studies.expected_scatter import TOLD, TRUE
-from mnemoscope.studies.power import Draw, base_by_base, scattered
+from mnemoscope.studies.exponents import search_criticals
+from mnemoscope.studies.power import Draw, base_by_base, say_bases, scattered
 
 
 def critical_dims(
     bench: Bench, specs: Sequence[Retrieval], ranges: Sequence[tuple[int, int]], tolerance: float
 ) -> list[Numbers]:
     """The critical d of each setting, found without theory's help."""
-    criticals = critical_many(
-        specs,
-        "dim",
-        ranges=list(ranges),
-        use_theory=False,
-        tolerance=tolerance,
-        first_seed=bench.seed,
-        tools=bench.tools,
-    )
-    return [
-        {
-            "vocab": critical.spec.vocab,
-            "length": critical.spec.length,
-            "samples": critical.spec.samples,
-            **critical.answer.as_dict("dim"),
-            "predicted": critical.predicted,
-        }
-        for critical in criticals
-    ]
+    return search_criticals(bench, specs, "dim", ranges, ("vocab", "length", "samples"), tolerance)
 
 
 def draw_dims(
@@ -59,5 +41,4 @@ def draw_dims(
 
 def say_drawn(places: int, tolerance: float, size: Size, what: str) -> str:
     """What is drawn, in words."""
-    seeds = "one base seed" if BASES[size] == 1 else f"{BASES[size]} base seeds"
-    return f"Drawn from {what} at {places} places, each told to {tolerance:.0%}, {seeds}"
+    return f"Drawn from {what} at {places} places, each told to {tolerance:.0%}, {say_bases(size)}"

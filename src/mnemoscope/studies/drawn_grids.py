@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mnemoscope.studies.base import BASES, Numbers, Size
+from mnemoscope.studies.base import Numbers, Power, Size
 from mnemoscope.studies.expected_scatter import Expected
-from mnemoscope.studies.power import Draw, base_by_base, scattered
+from mnemoscope.studies.power import Draw, JudgeAll, base_by_base, rehearse, say_bases, scattered
 from mnemoscope.studies.rival_laws import Powers
 
 
@@ -61,9 +61,19 @@ def _centred(places: Sequence[Place], logs: Sequence[float]) -> list[float]:
     return [math.exp(level + log - mean) for log in logs]
 
 
+def rehearse_grid(
+    judge_all: JudgeAll, places: Sequence[Place], rivals: Mapping[str, Powers], size: Size, value: str, what: str
+) -> Power:
+    """The power of a rule where theory is right, and where each rival's powers are."""
+    draws = {name: draw_grid(places, pure_power(places, powers), size, value) for name, powers in rivals.items()}
+    return rehearse(
+        judge_all, draw_grid(places, as_theory(places), size, value), draws, note=say_draw(places, size, what)
+    )
+
+
 def say_draw(places: Sequence[Place], size: Size, what: str) -> str:
     """What a rehearsal draws, in words."""
     squares = [place.scatter.error**2 + place.scatter.beyond**2 for place in places]
     typical = math.sqrt(math.fsum(squares) / len(squares))
-    seeds = f"{BASES[size]} base seeds" if BASES[size] > 1 else "one base seed"
-    return f"Drawn from theory's {what} at {len(places)} places, {seeds}, scattered by {typical:.3f} in its logarithm"
+    where = f"at {len(places)} places, {say_bases(size)}"
+    return f"Drawn from theory's {what} {where}, scattered by {typical:.3f} in its logarithm"

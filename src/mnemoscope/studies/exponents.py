@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.experiments.critical import critical_many
+from mnemoscope.experiments.critical import Along, critical_many
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.power_law import Points, condition_number, fit_power_law, points_of, prefer_product
 from mnemoscope.experiments.fit import fit
@@ -15,6 +15,7 @@ from mnemoscope.spec import LETTERS, Retrieval
 from mnemoscope.spec.validators import Measure
 from mnemoscope.studies.base import Bench, Numbers
 from mnemoscope.studies.boxes import say_powers
+from mnemoscope.studies.panels import draw_estimates
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
@@ -92,37 +93,59 @@ def product_over_sum(numbers: Numbers) -> float | None:
     return prefer_product(points_in([row["axis"] for row in numbers["exponents"]], numbers))
 
 
-def critical_points(bench: Bench, specs: Sequence[Retrieval]) -> list[Numbers]:
-    """The critical N of each setting, found without theory's help."""
+def search_criticals(
+    bench: Bench,
+    specs: Sequence[Retrieval],
+    axis: Along,
+    ranges: Sequence[tuple[int, int | None]],
+    fields: Sequence[str],
+    tolerance: float = 0.1,
+    most_seeds: int = 32,
+) -> list[Numbers]:
+    """The critical value of each setting, found without theory's help; `fields` say which setting it is."""
     criticals = critical_many(
         specs,
-        "samples",
-        ranges=[(max(1, spec.vocab // 16), None) for spec in specs],
+        axis,
+        ranges=ranges,
         use_theory=False,
+        tolerance=tolerance,
+        most_seeds=most_seeds,
         first_seed=bench.seed,
         tools=bench.tools,
     )
     return [
         {
-            "law": critical.spec.embedding,
-            "dim": critical.spec.dim,
-            "length": critical.spec.length,
-            **critical.answer.as_dict("samples"),
+            **{name: getattr(critical.spec, name) for name in fields},
+            **critical.answer.as_dict(axis),
+            "predicted": critical.predicted,
         }
         for critical in criticals
     ]
 
 
-def draw_critical(axes: Any, along: str, points: Sequence[Numbers], label: str, color: str = "C0") -> None:
+def critical_points(bench: Bench, specs: Sequence[Retrieval]) -> list[Numbers]:
+    """The critical N of each setting, searched from far below."""
+    ranges = [(max(1, spec.vocab // 16), None) for spec in specs]
+    points = search_criticals(bench, specs, "samples", ranges, ("embedding", "dim", "length"))
+    return [
+        {
+            "law": point["embedding"],
+            **{name: point[name] for name in ("dim", "length", "samples", "low", "high", "status")},
+        }
+        for point in points
+    ]
+
+
+def draw_critical(
+    axes: Any, along: str, points: Sequence[Numbers], label: str, color: str = "C0", fmt: str = "o-"
+) -> None:
     """Critical N with its interval along one size."""
-    y = [one["samples"] for one in points]
-    bars = [[one["samples"] - one["low"] for one in points], [one["high"] - one["samples"] for one in points]]
-    axes.errorbar([one[along] for one in points], y, yerr=bars, fmt="o-", capsize=2, color=color, label=label)
+    draw_estimates(axes, [point[along] for point in points], points, "samples", label, color, fmt)
 
 
 def _known(numbers: Numbers) -> bool:
     """Whether the points were enough for exponents."""
-    return all(one["value"] is not None for one in numbers["exponents"])
+    return all(row["value"] is not None for row in numbers["exponents"])
 
 
 def say_exponents(numbers: Numbers, what: str = "critical N") -> str:
@@ -156,17 +179,17 @@ def draw_exponents(
     left.set_xlabel(f"predicted {what}")
     left.set_ylabel(f"measured {what}")
     rows = numbers["exponents"] if _known(numbers) else []
-    for at, one in enumerate(rows):
-        low, high = (one[k] if math.isfinite(one[k]) else one["value"] for k in ("low", "high"))
+    for at, row in enumerate(rows):
+        low, high = (row[k] if math.isfinite(row[k]) else row["value"] for k in ("low", "high"))
         right.plot([low, high], [at, at], color="C0", linewidth=2)
-        right.plot([one["value"]], [at], "o", color="C0", label=None if at else "measured")
-        if one["predicted"] is not None:
+        right.plot([row["value"]], [at], "o", color="C0", label=None if at else "measured")
+        if row["predicted"] is not None:
             name = None if at else "theory, same points"
-            right.plot([one["predicted"]], [at], "x", color="C1", markersize=7, label=name)
+            right.plot([row["predicted"]], [at], "x", color="C1", markersize=7, label=name)
         if leading is not None:
             name = None if at else "claimed"
-            right.plot([leading[one["axis"]]], [at], "|", color="black", markersize=16, label=name)
-    right.set_yticks(range(len(rows)), [LETTERS.get(one["axis"], one["axis"]) for one in rows])
+            right.plot([leading[row["axis"]]], [at], "|", color="black", markersize=16, label=name)
+    right.set_yticks(range(len(rows)), [LETTERS.get(row["axis"], row["axis"]) for row in rows])
     right.set_ylim(-0.7, len(rows) + 0.2)
     right.set_xlabel(f"power in the {what}")
     right.grid(axis="x", linewidth=0.4)

@@ -98,10 +98,6 @@ class ClaimedLaw:
             most_seeds=grid.most_seeds,
         )
 
-    def judge(self, numbers: Numbers) -> Judgement:
-        """One base seed alone."""
-        return self.judge_all([numbers])
-
     def judge_all(self, bases: Sequence[Numbers]) -> Judgement:
         """All base seeds in one fit."""
         fitted = fit_pooled(bases)

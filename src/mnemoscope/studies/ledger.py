@@ -84,7 +84,7 @@ class Claim:
     def verdict(self) -> Verdict:
         """The pooled verdict, or the one that all base seeds agree on."""
         pooled = self.pooled
-        return agreed(one.verdict for one in self.judgements) if pooled is None else pooled.verdict
+        return agreed(judgement.verdict for judgement in self.judgements) if pooled is None else pooled.verdict
 
     @property
     def command(self) -> str:
@@ -153,25 +153,21 @@ def _made(entry: Entry) -> dict[str, Any]:
     return {"base": entry.base, "seconds": entry.seconds, "made": entry.made}
 
 
-def read_entry(told: dict[str, Any]) -> Entry:
-    """An entry from a file, which anybody may have written; ValueError for what is none."""
-    entry = Entry(**told)
-    texts = (entry.study, *entry.made, *entry.made.values())
-    if entry.size not in get_args(Size) or not all(isinstance(one, str) for one in texts):
-        raise ValueError
-    if not all(isinstance(one, int) for one in (entry.base, entry.revision, entry.numerics)):
-        raise ValueError
-    if not isinstance(entry.seconds, int | float):
-        raise ValueError
-    if not isinstance(entry.numbers, dict) or not isinstance(entry.trials, dict):
-        raise ValueError
+def read_entry(values: dict[str, Any]) -> Entry:
+    """An entry from a file, which anybody may have written; ValueError if a value has the wrong type."""
+    entry = Entry(**values)
+    texts: list[Any] = [entry.study, *entry.made, *entry.made.values()]
+    counts: list[Any] = [entry.base, entry.revision, entry.numerics]
+    numbers: list[Any] = [entry.seconds]
     if entry.power is not None:
         power = Power(**entry.power)
-        shares = [power.supported, *power.rivals.values()]
-        if not all(isinstance(share, int | float) for share in shares):
-            raise ValueError
-        if not isinstance(power.draws, int) or not isinstance(power.note, str):
-            raise ValueError
+        texts.append(power.note)
+        counts.append(power.draws)
+        numbers += [power.supported, *power.rivals.values()]
+    typed = ((texts, str), (counts, int), (numbers, int | float), ((entry.numbers, entry.trials), dict))
+    right = all(isinstance(value, kind) for group, kind in typed for value in group)
+    if entry.size not in get_args(Size) or not right:
+        raise ValueError
     return entry
 
 
@@ -294,7 +290,7 @@ class Ledger:
             connection.executemany(
                 "INSERT INTO entries VALUES (?, ?, ?, ?) "
                 "ON CONFLICT (study, size, base) DO UPDATE SET entry = excluded.entry",
-                [(one.study, one.size, one.base, json.dumps(one.as_dict(), allow_nan=False)) for one in entries],
+                [(row.study, row.size, row.base, json.dumps(row.as_dict(), allow_nan=False)) for row in entries],
             )
         self.read()
 
@@ -334,7 +330,7 @@ class Ledger:
         """
         with self._clearly(), suppress(FileNotFoundError):
             self._lock.lstat()
-        there = next(one for one in self.path.absolute().parents if one.exists())
+        there = next(folder for folder in self.path.absolute().parents if folder.exists())
         with self._clearly():
             if not os.access(there, os.W_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
@@ -346,25 +342,24 @@ class Ledger:
 
     def claims_for(self, studies: Sequence[Study], size: Size, bases: int) -> list[Claim]:
         """The claims at this size, each by as many of its first base seeds as there are."""
-        made = []
+        claims = []
         for study in studies:
-            found = [self.find(study, size, base) for base in range(bases)]
-            entries = tuple(one for one in found if one is not None)
+            entries = tuple(entry for base in range(bases) if (entry := self.find(study, size, base)))
             if entries:
-                made.append(Claim(study, size, entries))
-        return made
+                claims.append(Claim(study, size, entries))
+        return claims
 
     def claims(self, studies: Sequence[Study]) -> list[Claim]:
         """What is kept of these studies, each at the largest size there is."""
-        found = []
+        claims = []
         for study in studies:
-            kept = [one for one in self.entries.values() if one.study == study.id]
+            kept = sorted((entry for entry in self.entries.values() if entry.study == study.id), key=lambda e: e.base)
             for size in ("full", "quick"):
-                some = sorted((one for one in kept if one.size == size), key=lambda one: one.base)
-                if some:
-                    found.append(Claim(study, size, tuple(some)))
+                entries = tuple(entry for entry in kept if entry.size == size)
+                if entries:
+                    claims.append(Claim(study, size, entries))
                     break
-        return found
+        return claims
 
 
 def measure_one(study: Study, size: Size, base: int, bench: Bench) -> Entry:
@@ -381,7 +376,7 @@ def measure_one(study: Study, size: Size, base: int, bench: Bench) -> Entry:
 def run_studies(
     studies: Sequence[Study], size: Size, bases: int, ledger: Ledger, bench: Callable[[Study, int], Bench]
 ) -> list[Claim]:
-    """Measure what the ledger does not have yet, study by study, and tell all."""
+    """Measure what the ledger does not have yet, study by study, and return all claims."""
     for study in studies:
         for base in range(bases):
             if ledger.find(study, size, base) is None:

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.experiments.estimate.power_law import DECISIVE, Points, fit_power_law
+from mnemoscope.experiments.estimate.power_law import DECISIVE
 from mnemoscope.studies.base import Verdict, within
+from mnemoscope.studies.scaling_fit import columns_of, fit_size
 
 LOGS = (0.0, 1.0, 1.5, 2.0)
 # Fewer sizes tell two laws with two constants apart by chance.
@@ -35,23 +36,10 @@ def power_of(points: Sequence[dict[str, Any]], k: float) -> dict[str, float] | N
     kept = [point for point in points if point["stored"] and point["stored"] > 1.5]
     if len(kept) < FEWEST or len({point["size"] for point in kept}) < 3:
         return None
-    size, stored, error = _columns(kept)
+    size, stored, error = columns_of(kept)
     log = np.log(stored)
     # The error of ln N grows by dln(N (ln N)^k)/dln N.
-    y, spread = log + k * np.log(log), error * (1 + k / log)
-    law = fit_power_law(Points(("size",), size[:, None], y, spread))
-    (power,) = law.exponents
-    constants = size / np.exp(y)
-    return {
-        "power": power.value,
-        "low": power.low,
-        "high": power.high,
-        "scatter": law.scatter,
-        "points": len(kept),
-        "constant": float(np.exp(np.mean(np.log(constants)))),
-        "constant_low": float(constants.min()),
-        "constant_high": float(constants.max()),
-    }
+    return fit_size(size, log + k * np.log(log), error * (1 + k / log))
 
 
 def compare_logs(points: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
@@ -63,7 +51,7 @@ def compare_logs(points: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     kept = [point for point in points if point["stored"] and point["stored"] > 1.5]
     if len(kept) < FEWEST or len({point["size"] for point in kept}) < FEWEST:
         return None
-    size, stored, _ = _columns(kept)
+    size, stored, _ = columns_of(kept)
     x, n = np.log(size), np.log(stored)
     held = {k: float(np.var(x - n - k * np.log(n))) for k in LOGS}
     logs, with_logs = _line(np.log(n), x - n)
@@ -109,13 +97,6 @@ def say_logs(fit: dict[str, float] | None, forms: dict[str, Any] | None, size: s
         f"{fit['points']} sizes, {size} over it {fit['constant']:.3f}; k = {forms['logs']:.2f}; "
         f"logarithms are {abs(ahead):.1f} {behind} N as ({size})^{forms['free_power']:.3f}"
     )
-
-
-def _columns(points: Sequence[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    size = np.array([float(point["size"]) for point in points])
-    stored = np.array([point["stored"] for point in points], float)
-    ratio = np.array([point["high"] / point["low"] for point in points], float)
-    return size, stored, np.maximum(np.log(ratio) / (2 * 1.96), 1e-3)
 
 
 def _line(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, alone
 from mnemoscope.studies.boxes import judge_powers, say_powers
 from mnemoscope.studies.critical_dims import critical_dims, draw_dims, say_drawn
+from mnemoscope.studies.panels import finish
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.studies.power import Draw, rehearse
 from mnemoscope.studies.rival_laws import half_width, nearest
@@ -63,11 +64,8 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     points, powers = fit_powers(bases)
     if not powers:
         return Judgement(f"{len(points)} critical d are too few", "inconclusive")
-    said = f"the d that V facts need goes as {say_powers(powers)} over {len(points)} points; the "
-    return Judgement(said + "claim is V^1.00 L^-1.00", judge_powers(powers, CLAIMED, HALF))
-
-
-judge = alone(judge_all)
+    text = f"the d that V facts need goes as {say_powers(powers)} over {len(points)} points; the "
+    return Judgement(text + "claim is V^1.00 L^-1.00", judge_powers(powers, CLAIMED, HALF))
 
 
 def power(size: Size) -> Power:
@@ -95,11 +93,11 @@ def draw(numbers: Numbers, figure: Any) -> None:
     lengths = sorted({point["length"] for point in points})
     first = min(points, key=lambda point: (point["length"], point["vocab"]))
     for at, length in enumerate(lengths):
-        some = [point for point in points if point["length"] == length]
-        x = [point["dim"] for point in some]
-        bars = [[point["dim"] - point["low"] for point in some], [point["high"] - point["dim"] for point in some]]
+        line = [point for point in points if point["length"] == length]
+        x = [point["dim"] for point in line]
+        bars = [[point["dim"] - point["low"] for point in line], [point["high"] - point["dim"] for point in line]]
         axes.errorbar(
-            x, [point["vocab"] for point in some], xerr=bars, fmt="o-", capsize=2, color=f"C{at}", label=f"L = {length}"
+            x, [point["vocab"] for point in line], xerr=bars, fmt="o-", capsize=2, color=f"C{at}", label=f"L = {length}"
         )
         claimed = [first["vocab"] * d / first["dim"] * length / first["length"] for d in x]
         axes.plot(x, claimed, ":", color=f"C{at}", linewidth=0.9, label="claimed: V as d L" if at == 0 else None)
@@ -107,9 +105,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     vocabs = [point["vocab"] for point in points]
     plain_log_ticks(axes, "x", min(dims), max(dims))
     plain_log_ticks(axes, "y", min(vocabs), max(vocabs) * lengths[-1] / lengths[0])
-    axes.set_xlabel("dimension d at which half of them are named")
-    axes.set_ylabel("facts, V")
-    axes.legend(fontsize=7)
+    finish(axes, "dimension d at which half of them are named", "facts, V")
 
 
 STUDY = Study(
@@ -124,7 +120,7 @@ STUDY = Study(
     f"refuted if one lies outside that box altogether. The nearest rival law, "
     f"{RIVAL.replace('_', ' ')}, is {AWAY:g} away.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
     power=power,

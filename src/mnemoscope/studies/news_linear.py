@@ -24,9 +24,6 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(say_exponents(fitted), judge_powers(rows, CLAIMED, HALF))
 
 
-judge = alone(judge_all)
-
-
 def power(size: Size) -> Power:
     """Where the summary is right, and where another law or theory is."""
     places = critical_places(Grid(AXES[size], {"vocab": VOCAB[size]}), "accuracy")
@@ -60,21 +57,20 @@ STUDY = Study(
     f"altogether. The nearest rival law, {RIVAL.replace('_', ' ')}, is {AWAY:g} away. Theory's "
     "powers stand beside and have no part in the verdict.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     power=power,
     history=(
         Earlier(
             date="2026-11-18",
-            rule="Powers of d and L in the critical N (accuracy 0.5). Supported if both 95 % "
-            "intervals lie within 0.5 to 1.5, refuted if one lies outside. Three base seeds had to "
-            "agree.",
-            measured="critical N goes as d^-2.08 [-3.50, -0.67, theory -2.03] L^0.79 [0.45, 1.13, "
-            "theory 0.81] over 12 points",
+            rule="Powers of d and L in the critical N (accuracy 0.5). Supported if both 95 % intervals lie within 0.5 "
+            "to 1.5, refuted if one lies outside. Three base seeds had to agree.",
+            measured="critical N goes as d^-2.08 [-3.50, -0.67, theory -2.03] L^0.79 [0.45, 1.13, theory 0.81] over 12 "
+            "points",
             verdict="refuted",
-            reason="Base seeds are pooled in one fit, the box is as narrow as those of the other "
-            "power laws, and the power is computed before the run.",
+            reason="Base seeds are pooled in one fit, the box is as narrow as those of the other power laws, and the "
+            "power is computed before the run.",
         ),
     ),
 )

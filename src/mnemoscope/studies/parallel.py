@@ -75,8 +75,8 @@ def pieces_left(studies: Sequence[Study], size: Size, bases: int, ledger: Ledger
     """
     left: list[Piece] = []
     for study in studies:
-        some = [base for base in range(bases) if ledger.find(study, size, base) is None]
-        parts = [some] if side_by_side else [[base] for base in some]
+        missing = [base for base in range(bases) if ledger.find(study, size, base) is None]
+        parts = [missing] if side_by_side else [[base] for base in missing]
         pieces: list[Piece] = [(study.id, size, tuple(part)) for part in parts if part]
         left += pieces
     return sorted(left, key=lambda piece: (piece[0] not in SEARCHES, -MINUTES[piece[0]][size == "full"]))
@@ -161,7 +161,7 @@ def _run(piece: Piece, device: Device, store: Path, ledger: Path, aloud: bool, a
     began = time.perf_counter()
     broker = Broker(device, len(bases)) if len(bases) > 1 or on_gpu(device) else None
 
-    def one(number: int) -> Entry:
+    def measure(number: int) -> Entry:
         workers = ThisProcess(device) if broker is None else broker.clients[number]
         try:
             with Store(store) as own:
@@ -174,12 +174,12 @@ def _run(piece: Piece, device: Device, store: Path, ledger: Path, aloud: bool, a
 
     errors: list[BaseException] = []
     with ThreadPoolExecutor(len(bases)) as pool:
-        for future in as_completed([pool.submit(one, number) for number in range(len(bases))]):
+        for future in as_completed([pool.submit(measure, number) for number in range(len(bases))]):
             error = future.exception()
             if error is None:
                 Ledger(ledger).add(future.result())
             else:
-                errors.append(error)  # told when the others, too, are in the ledger
+                errors.append(error)  # raised once the others, too, are in the ledger
     if errors:
         raise errors[0]
     return time.perf_counter() - began

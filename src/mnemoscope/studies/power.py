@@ -35,6 +35,11 @@ def base_by_base(size: Size, base: Callable[[np.random.Generator], Numbers]) -> 
     return lambda rng: [base(rng) for _ in range(BASES[size])]
 
 
+def say_bases(size: Size) -> str:
+    """How many base seeds a run has."""
+    return "one base seed" if BASES[size] == 1 else f"{BASES[size]} base seeds"
+
+
 def verdicts_of(judge_all: JudgeAll, draw: Draw, draws: int = DRAWS) -> Counter[Verdict]:
     """How often each verdict is given, over the same draws each time."""
     rng = np.random.default_rng(0)

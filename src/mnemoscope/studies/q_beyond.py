@@ -4,6 +4,7 @@ from typing import Any
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
+from mnemoscope.studies.panels import finish
 from mnemoscope.studies.seed_means import draw_curve, mean_over_seeds, run_settings, show, spread
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
@@ -63,9 +64,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     ):
         draw_curve(axes, x, [row[key] for row in rows], name, f"C{at}")
     plain_log_ticks(axes, "x", x[0], x[-1])
-    axes.set_xlabel("samples, N")
-    axes.set_ylabel("accuracy on fresh sequences")
-    axes.legend(fontsize=7)
+    finish(axes, "samples, N", "accuracy on fresh sequences")
 
 
 STUDY = Study(
@@ -75,9 +74,8 @@ STUDY = Study(
     place="what happens beyond three steps?",
     statement="Training beyond the three steps goes on to improve recall.",
     expected="accuracy on fresh sequences rises, or stays",
-    rule="Accuracy after AdamW goes on less accuracy after three steps, paired by seed, at "
-    "several N. Supported if a 95 % interval lies above 0 and none below, refuted if one lies "
-    "below.",
+    rule="Accuracy after AdamW goes on less accuracy after three steps, paired by seed, at several N. Supported if a "
+    "95 % interval lies above 0 and none below, refuted if one lies below.",
     measure=measure,
     judge=judge,
     draw=draw,

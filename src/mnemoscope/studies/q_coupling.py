@@ -37,9 +37,6 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     return Judgement(measured, "supported" if criterion > 0 else "refuted")
 
 
-judge = alone(judge_all)
-
-
 def power(size: Size) -> Power:
     """Of the comparison where theory is right, and where a sum of powers is."""
     places = critical_places(GRIDS[size], "first_gradient")
@@ -57,26 +54,25 @@ STUDY = Study(
     revision=2,
     source="review",
     place="why do L and V couple?",
-    statement="Length and vocabulary are coupled: what a longer sequence costs is multiplied, "
-    "not added, to what a larger vocabulary costs.",
+    statement="Length and vocabulary are coupled: what a longer sequence costs is multiplied, not added, to what a "
+    "larger vocabulary costs.",
     expected="a product of powers of L and V",
-    rule="A product of powers and a sum of powers, one fit each to the critical N of the first "
-    "gradient over a grid of L and V, all base seeds pooled. Supported if Akaike's criterion "
+    rule="A product of powers and a sum of powers, one fit each to the critical N of the first gradient over a grid of "
+    "L and V, all base seeds pooled. Supported if Akaike's criterion "
     f"prefers the product by {DECISIVE:g} or more, refuted if it prefers the sum by as much.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw_exponents,
     power=power,
     history=(
         Earlier(
             date="2026-11-18",
-            rule="A product of powers and a sum of powers are fitted to the critical N of the "
-            "first gradient over a grid of L and V. Supported if Akaike's criterion prefers the "
-            "product by 4 or more, refuted if it prefers the sum by as much. Three base seeds had "
-            "to agree.",
-            measured="critical N goes as V^1.35 [1.25, 1.46, theory 1.55] L^0.98 [0.90, 1.05, "
-            "theory 0.96] over 12 points; Akaike's criterion is +43.1 for a product over a sum",
+            rule="A product of powers and a sum of powers are fitted to the critical N of the first gradient over a "
+            "grid of L and V. Supported if Akaike's criterion prefers the product by 4 or more, refuted if it prefers "
+            "the sum by as much. Three base seeds had to agree.",
+            measured="critical N goes as V^1.35 [1.25, 1.46, theory 1.55] L^0.98 [0.90, 1.05, theory 0.96] over 12 "
+            "points; Akaike's criterion is +43.1 for a product over a sum",
             verdict="supported",
             reason="Base seeds are pooled in one fit, and the power of the comparison is computed before the run.",
         ),

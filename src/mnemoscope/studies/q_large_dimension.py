@@ -6,6 +6,7 @@ from typing import Any
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study, alone
 from mnemoscope.studies.exponents import critical_points, draw_critical
+from mnemoscope.studies.panels import finish
 from mnemoscope.studies.pooling import pool_points
 from mnemoscope.theory.bound import coverage_samples
 from mnemoscope.ui.figures.canvas import plain_log_ticks
@@ -31,22 +32,19 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
     V, d, seen = (bases[0][name] for name in ("vocab", "dim", "seen"))
     parts = []
     for law in LAWS:
-        some = [point for point in points if point["law"] == law]
-        fine = [point["length"] for point in some if point["high"] < ENOUGH * seen]
+        own = [point for point in points if point["law"] == law]
+        fine = [point["length"] for point in own if point["high"] < ENOUGH * seen]
         parts.append(
             f"{law}: "
-            + ", ".join(f"{point['samples'] / seen:.2f} at L = {point['length'] / V:.2g} V" for point in some)
+            + ", ".join(f"{point['samples'] / seen:.2f} at L = {point['length'] / V:.2g} V" for point in own)
             + (f", enough to L = {max(fine)}" if fine else ", nowhere enough")
         )
-    said = f"d = {d / V:.2g} V, critical N over what having seen half of the tokens takes: "
-    said += "; ".join(parts)
+    text = f"d = {d / V:.2g} V, critical N over what having seen half of the tokens takes: "
+    text += "; ".join(parts)
     if any(point["low"] > ENOUGH * seen for point in points):
-        return Judgement(said, "refuted")
+        return Judgement(text, "refuted")
     all_fine = len(points) == len(bases[0]["points"]) and all(point["high"] < ENOUGH * seen for point in points)
-    return Judgement(said, "supported" if all_fine else "inconclusive")
-
-
-judge = alone(judge_all)
+    return Judgement(text, "supported" if all_fine else "inconclusive")
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -54,8 +52,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
     axes = figure.add_subplot()
     known = [point for point in numbers["points"] if point["samples"]]
     for at, law in enumerate(LAWS):
-        some = [point for point in known if point["law"] == law]
-        draw_critical(axes, "length", some, f"{law}, d = {numbers['dim']}", f"C{at}")
+        own = [point for point in known if point["law"] == law]
+        draw_critical(axes, "length", own, f"{law}, d = {numbers['dim']}", f"C{at}")
     seen = numbers["seen"]
     for times, style in ((1.0, ":"), (ENOUGH, "--")):
         name = "half of the tokens seen" if times == 1 else "twice that"
@@ -64,9 +62,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     axes.axvline(numbers["vocab"], color="black", linewidth=0.6, label="L = V")
     plain_log_ticks(axes, "x", min(lengths), max(lengths))
     plain_log_ticks(axes, "y", min([*samples, seen]), max(samples))
-    axes.set_xlabel("length, L")
-    axes.set_ylabel("critical N")
-    axes.legend(fontsize=7)
+    finish(axes, "length, L", "critical N")
 
 
 STUDY = Study(
@@ -74,27 +70,25 @@ STUDY = Study(
     revision=2,
     source="review",
     place="why do three steps suffice when d > V?",
-    statement="Three steps suffice when d > V, at every length: interference is gone, and what is "
-    "left to do is to see the tokens.",
+    statement="Three steps suffice when d > V, at every length: interference is gone, and what is left to do is to see "
+    "the tokens.",
     expected="critical N within a factor of two of what any learner needs, however long sequences are",
-    rule="Critical N (accuracy 0.5) at d > V over L, random and orthonormal embeddings, the bases "
-    "pooled, over the N at which half of the tokens have been seen. Supported if at every length "
-    "the 95 % interval lies below 2, refuted if at one it lies above; up to which length it holds "
-    "is said.",
+    rule="Critical N (accuracy 0.5) at d > V over L, random and orthonormal embeddings, the bases pooled, over the N "
+    "at which half of the tokens have been seen. Supported if at every length the 95 % interval lies below 2, refuted "
+    "if at one it lies above; up to which length it holds is said.",
     measure=measure,
-    judge=judge,
+    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
     history=(
         Earlier(
             date="2026-11-18",
-            statement="Three steps suffice when d > V because interference is gone: what is "
-            "left to do is to see every token once.",
-            rule="Critical N (accuracy 0.5) at the largest d over the N at which half of the "
-            "tokens have been seen. Supported if its 95 % interval lies below 2, refuted if it "
-            "lies above.",
-            measured="critical N over what having seen half of the tokens takes: 2.00 at d = 0.25 "
-            "V, 1.01 at d = 0.5 V, 1.00 at d = 1 V, 1.00 at d = 2 V, 1.00 at d = 4 V",
+            statement="Three steps suffice when d > V because interference is gone: what is left to do is to see every "
+            "token once.",
+            rule="Critical N (accuracy 0.5) at the largest d over the N at which half of the tokens have been seen. "
+            "Supported if its 95 % interval lies below 2, refuted if it lies above.",
+            measured="critical N over what having seen half of the tokens takes: 2.00 at d = 0.25 V, 1.01 at d = 0.5 "
+            "V, 1.00 at d = 1 V, 1.00 at d = 2 V, 1.00 at d = 4 V",
             verdict="supported",
             reason="It was measured at one short length, L = 32; a-orthogonal, at L = 2 V, said otherwise.",
         ),

@@ -4,6 +4,7 @@ from typing import Any
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
+from mnemoscope.studies.panels import finish
 from mnemoscope.studies.seed_means import difference, draw_curve, run_settings
 
 BASE: dict[Size, dict[str, int]] = {
@@ -25,11 +26,11 @@ def measure(size: Size, bench: Bench) -> Numbers:
         for dim in DIMS[size]
         for name in ("none", *ACTIVATIONS)
     }
-    found = dict(zip(specs, run_settings(bench, list(specs.values()), SEEDS[size]), strict=True))
+    trials = dict(zip(specs, run_settings(bench, list(specs.values()), SEEDS[size]), strict=True))
     return {
         "width": WIDTH[size],
         "rows": [
-            {"dim": dim, "activation": name, "gain": difference(found[dim, name], found[dim, "none"])}
+            {"dim": dim, "activation": name, "gain": difference(trials[dim, name], trials[dim, "none"])}
             for dim in DIMS[size]
             for name in ACTIVATIONS
         ],
@@ -39,28 +40,26 @@ def measure(size: Size, bench: Bench) -> Numbers:
 def judge(numbers: Numbers) -> Judgement:
     """Does it cost accuracy anywhere?"""
     rows = numbers["rows"]
-    said = "change of accuracy with an MLP: " + "; ".join(
-        f"{one['activation']} at d = {one['dim']} {one['gain']['mean']:+.3f} "
-        f"[{one['gain']['low']:+.3f}, {one['gain']['high']:+.3f}]"
-        for one in rows
+    text = "change of accuracy with an MLP: " + "; ".join(
+        f"{row['activation']} at d = {row['dim']} {row['gain']['mean']:+.3f} "
+        f"[{row['gain']['low']:+.3f}, {row['gain']['high']:+.3f}]"
+        for row in rows
     )
-    if any(one["gain"]["high"] < 0 for one in rows):
-        return Judgement(said, "supported")
-    never = all(one["gain"]["low"] > -0.01 for one in rows)
-    return Judgement(said, "refuted" if never else "inconclusive")
+    if any(row["gain"]["high"] < 0 for row in rows):
+        return Judgement(text, "supported")
+    never = all(row["gain"]["low"] > -0.01 for row in rows)
+    return Judgement(text, "refuted" if never else "inconclusive")
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
     """The change against d."""
     axes = figure.add_subplot()
     for at, name in enumerate(ACTIVATIONS):
-        some = [one for one in numbers["rows"] if one["activation"] == name]
+        rows = [row for row in numbers["rows"] if row["activation"] == name]
         label = f"{name}, m = {numbers['width']}"
-        draw_curve(axes, [one["dim"] for one in some], [one["gain"] for one in some], label, f"C{at}")
+        draw_curve(axes, [row["dim"] for row in rows], [row["gain"] for row in rows], label, f"C{at}")
     axes.axhline(0, color="black", linewidth=0.8)
-    axes.set_xlabel("dimension, d")
-    axes.set_ylabel("accuracy with an MLP less without")
-    axes.legend(fontsize=7)
+    finish(axes, "dimension, d", "accuracy with an MLP less without")
 
 
 STUDY = Study(
@@ -70,8 +69,8 @@ STUDY = Study(
     place="does the MLP hurt?",
     statement="There are settings in which an MLP hurts: attention alone recalls more.",
     expected="a loss of accuracy somewhere",
-    rule="Accuracy with an MLP less accuracy without, paired by seed, over d and activations. "
-    "Supported if a 95 % interval lies below 0, refuted if all lie above -0.01.",
+    rule="Accuracy with an MLP less accuracy without, paired by seed, over d and activations. Supported if a 95 % "
+    "interval lies below 0, refuted if all lie above -0.01.",
     measure=measure,
     judge=judge,
     draw=draw,

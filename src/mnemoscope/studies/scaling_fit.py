@@ -3,70 +3,53 @@
 Limits come with intervals, and their fit with the weights that these give (`estimate.power_law`).
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mnemoscope.experiments.estimate.power_law import Points, fit_power_law
-from mnemoscope.studies.pooling import pool_points
-from mnemoscope.studies.power import scattered
+from mnemoscope.studies.panels import draw_estimates
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 
-def fit_growth(points: Sequence[dict[str, Any]], *, log: bool) -> dict[str, Any] | None:
-    """The power of `size` in `stored`, or in stored ln stored, with its interval.
+def fit_growth(points: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """The power of `size` in `stored`, with its interval.
 
     Each point has `size`, `stored`, `low` and `high`; those without an estimate are left out. None
     where fewer than four are left, or where the size does not vary.
     """
-    kept = [one for one in points if one["stored"] and one["low"] and one["high"]]
-    if len(kept) < 4 or len({one["size"] for one in kept}) < 3:
+    kept = [point for point in points if point["stored"] and point["low"] and point["high"]]
+    if len(kept) < 4 or len({point["size"] for point in kept}) < 3:
         return None
-    size = np.array([[float(one["size"])] for one in kept])
-    stored = np.array([one["stored"] for one in kept], float)
-    spread = np.array([math.log(one["high"] / one["low"]) / (2 * 1.96) for one in kept])
-    y = np.log(stored * np.log(stored)) if log else np.log(stored)
-    law = fit_power_law(Points(("size",), size, y, np.maximum(spread, 1e-3)))
+    size, stored, error = columns_of(kept)
+    return fit_size(size, np.log(stored), error)
+
+
+def columns_of(points: Sequence[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sizes, limits, and the standard errors of the limits' logarithms."""
+    size = np.array([float(point["size"]) for point in points])
+    stored = np.array([point["stored"] for point in points], float)
+    ratio = np.array([point["high"] / point["low"] for point in points], float)
+    return size, stored, np.maximum(np.log(ratio) / (2 * 1.96), 1e-3)
+
+
+def fit_size(size: np.ndarray, y: np.ndarray, error: np.ndarray) -> dict[str, Any]:
+    """The power of size in exp(y), and size over exp(y) with the power held at one."""
+    law = fit_power_law(Points(("size",), size[:, None], y, error))
     (power,) = law.exponents
-    constants = size[:, 0] / np.exp(y)
+    constants = size / np.exp(y)
     return {
         "power": power.value,
         "low": power.low,
         "high": power.high,
         "scatter": law.scatter,
-        "points": len(kept),
-        # size = constant x stored (ln stored), the power held at one: its geometric mean and range.
+        "points": len(y),
+        # The geometric mean, and the range.
         "constant": float(np.exp(np.mean(np.log(constants)))),
         "constant_low": float(constants.min()),
         "constant_high": float(constants.max()),
     }
-
-
-def fit_pooled_growth(
-    bases: Sequence[Sequence[dict[str, Any]]], by: Sequence[str], *, log: bool
-) -> dict[str, Any] | None:
-    """The same fit to the limits of all base seeds, pooled where all of `by` is the same."""
-    return fit_growth(pool_points(bases, by, "stored"), log=log)
-
-
-def draw_limits(
-    rng: np.random.Generator,
-    points: Sequence[dict[str, Any]],
-    stored: Sequence[float],
-    error: float,
-    beyond: float = 0.0,
-) -> list[dict[str, Any]]:
-    """What a study would find at these points if `stored` were the limits, for its power.
-
-    `error` and `beyond` are as for `power.scattered`.
-    """
-    drawn = []
-    for point, limit in zip(points, stored, strict=True):
-        estimate, low, high = scattered(rng, limit, error, beyond)
-        drawn.append({**point, "stored": estimate, "low": low, "high": high})
-    return drawn
 
 
 def say_growth(fit: dict[str, Any] | None, what: str) -> str:
@@ -82,22 +65,23 @@ def say_growth(fit: dict[str, Any] | None, what: str) -> str:
 
 def draw_points(axes: Any, points: Sequence[dict[str, Any]], label: str, color: str) -> None:
     """Limits with their intervals."""
-    kept = [one for one in points if one["stored"]]
-    if not kept:
-        return
-    x = [one["size"] for one in kept]
-    y = np.array([one["stored"] for one in kept], float)
-    low = np.array([one["low"] or one["stored"] for one in kept], float)
-    high = np.array([one["high"] or one["stored"] for one in kept], float)
-    axes.errorbar(x, y, yerr=[y - low, high - y], fmt="o", markersize=3.5, capsize=2, color=color, label=label)
+    kept = [point for point in points if point["stored"]]
+    if kept:
+        draw_estimates(axes, [point["size"] for point in kept], kept, "stored", label, color, size=3.5)
+
+
+def sizes_along(points: Sequence[dict[str, Any]]) -> np.ndarray:
+    """Sizes between the smallest and the largest, evenly spaced in the logarithm, to draw a law along."""
+    sizes = [point["size"] for point in points]
+    return np.geomspace(min(sizes), max(sizes), 60)
 
 
 def scale_axes(axes: Any, points: Sequence[dict[str, Any]], x_name: str, y_name: str) -> None:
     """Both axes logarithmic, about the points."""
-    known = [one for one in points if one["stored"]]
+    known = [point for point in points if point["stored"]]
     if known:
-        sizes = [float(one["size"]) for one in known]
-        ends = [float(one[key] or one["stored"]) for one in known for key in ("low", "high")]
+        sizes = [float(point["size"]) for point in known]
+        ends = [float(point[key] or point["stored"]) for point in known for key in ("low", "high")]
         plain_log_ticks(axes, "x", min(sizes), max(sizes))
         plain_log_ticks(axes, "y", min(ends), max(ends))
     axes.set_xlabel(x_name)

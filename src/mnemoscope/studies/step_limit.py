@@ -9,12 +9,9 @@ that was found is that of the steps, and the size is left out of any fit.
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from mnemoscope.experiments.capacity import capacity_many
 from mnemoscope.spec import Memory
 from mnemoscope.studies.base import Bench, Numbers
-from mnemoscope.studies.seed_limits import Point, draw_limits, limit_point, mean_limit, pool_limits
+from mnemoscope.studies.seed_limits import Point, limit_point, mean_limit, pool_limits, search_limits
 
 MOVED = 0.05
 
@@ -27,10 +24,8 @@ def measure_limits(
     Both searches run side by side.
     """
     both = [spec.replace(max_steps=limit) for limit in (steps, steps // 2) for spec in specs]
-    capacities = capacity_many(
-        both, criterion, resolution=resolution, seeds=seeds, most_seeds=seeds, first_seed=bench.seed, tools=bench.tools
-    )
-    each = [list(capacity.limits.each) for capacity in capacities.points]
+    capacities = search_limits(bench, both, criterion, resolution, seeds)
+    each = [list(capacity.limits.each) for capacity in capacities]
     return [
         limit_point(
             full,
@@ -72,17 +67,11 @@ def say_steps(counted: Sequence[Point], cut_short: Sequence[Point]) -> str:
     if not every:
         return "no limits"
     largest = max(every, key=lambda point: point["size"])
-    said = (
+    text = (
         f"twice the steps raise N by at most {max(point['moved'] for point in every):.1%}, at the "
         f"largest size by {largest['moved']:.1%}"
     )
     if cut_short:
         sizes = ", ".join(f"{point['size']:,}" for point in cut_short)
-        said += f"; left out for want of steps: {sizes} weights"
-    return said
-
-
-def drawn_limits(rng: np.random.Generator, value: float, scatter: float, seeds: int, **place: Any) -> Point:
-    """What `measure_limits` might find at a place whose limit is `value`, for a rule's power."""
-    each = draw_limits(rng, value, scatter, seeds)
-    return limit_point(each, 0.0, half=each, **place)
+        text += f"; left out for want of steps: {sizes} weights"
+    return text

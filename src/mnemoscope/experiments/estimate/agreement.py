@@ -77,15 +77,13 @@ def _of_accuracy(pairs: Sequence[Compared]) -> Agreement:
     if middle:
         figures["mean error, observed 0.1 to 0.9"] = float(np.mean(middle))
     for note in sorted({pair.note for pair in pairs}):
-        some = [o for o, pair in zip(off, pairs, strict=True) if pair.note == note]
-        figures[f"mean error in {note} ({len(some)})"] = float(np.mean(some))
-    return Agreement(
-        figures,
-        {
-            "mean error": ("at most 0.03", figures["mean error"] <= 0.03),
-            "worst error": ("at most 0.08", figures["worst error"] <= 0.08),
-        },
-    )
+        errors = [o for o, pair in zip(off, pairs, strict=True) if pair.note == note]
+        figures[f"mean error in {note} ({len(errors)})"] = float(np.mean(errors))
+    return Agreement(figures, _at_most(figures, {"mean error": 0.03, "worst error": 0.08}))
+
+
+def _at_most(figures: dict[str, float], limits: dict[str, float]) -> dict[str, tuple[str, bool]]:
+    return {name: (f"at most {limit:g}", figures[name] <= limit) for name, limit in limits.items()}
 
 
 def _of_mlp(pairs: Sequence[Compared]) -> Agreement:
@@ -98,12 +96,11 @@ def _of_mlp(pairs: Sequence[Compared]) -> Agreement:
         off = np.array([abs(pair.predicted - pair.observed) for pair in inside])
         figures |= {"mean error": float(off.mean()), "worst error": float(off.max())}
         figures["mean standard error"] = float(np.mean([pair.error for pair in inside]))
-        aims["mean error"] = ("at most 0.03", figures["mean error"] <= 0.03)
-        aims["worst error"] = ("at most 0.1", figures["worst error"] <= 0.1)
+        aims |= _at_most(figures, {"mean error": 0.03, "worst error": 0.1})
         for name in ("activation", "embedding", "trigger"):
             for value in sorted({getattr(pair.spec, name) for pair in inside}):
-                some = [o for o, pair in zip(off, inside, strict=True) if getattr(pair.spec, name) == value]
-                figures[f"mean error of {value} ({len(some)})"] = float(np.mean(some))
+                errors = [o for o, pair in zip(off, inside, strict=True) if getattr(pair.spec, name) == value]
+                figures[f"mean error of {value} ({len(errors)})"] = float(np.mean(errors))
     outside = [abs(p.predicted - p.observed) for p in pairs if p.note.endswith(OUTSIDE)]
     if outside:
         figures[f"mean error outside ({len(outside)})"] = float(np.mean(outside))
@@ -113,15 +110,9 @@ def _of_mlp(pairs: Sequence[Compared]) -> Agreement:
 
 def _of_matched(pairs: Sequence[Compared]) -> Agreement:
     figures = _of_accuracy(pairs).figures
-    largest = max(pair.error for pair in pairs)
-    figures["largest standard error"] = largest
+    figures["largest standard error"] = max(pair.error for pair in pairs)
     return Agreement(
-        figures,
-        {
-            "mean error": ("at most 0.02", figures["mean error"] <= 0.02),
-            "worst error": ("at most 0.08", figures["worst error"] <= 0.08),
-            "largest standard error": ("at most 0.01", largest <= 0.01),
-        },
+        figures, _at_most(figures, {"mean error": 0.02, "worst error": 0.08, "largest standard error": 0.01})
     )
 
 
@@ -132,11 +123,11 @@ def _of_spread(pairs: Sequence[Compared]) -> Agreement:
     """
     inside = [pair for pair in pairs if not pair.note.endswith(OUTSIDE)]
     figures, aims = {"settings": float(len(pairs))}, {}
-    for name, some in (("coverage, all settings", pairs), ("coverage where valid", inside)):
-        if some:
-            share = float(np.mean([pair.observed for pair in some]))
-            figures[f"{name} ({len(some)})"] = share
-            aims[f"{name} ({len(some)})"] = ("0.90 to 0.98", 0.90 <= share <= 0.98)
+    for group, settings in (("coverage, all settings", pairs), ("coverage where valid", inside)):
+        if settings:
+            share = float(np.mean([pair.observed for pair in settings]))
+            name = f"{group} ({len(settings)})"
+            figures[name], aims[name] = share, ("0.90 to 0.98", 0.90 <= share <= 0.98)
     for law in dict.fromkeys(sorted(pair.note for pair in pairs)):
         shares = [pair.observed for pair in pairs if pair.note == law]
         name = f"{law} ({len(shares)})"

@@ -57,8 +57,8 @@ def look_at(Z: np.ndarray) -> Geometry:
     mean = Z.mean(axis=0)
     norms = np.linalg.norm(Z, axis=1)
     there = Z[norms > 0]  # a row that is the mean itself has no direction once that is taken off
-    some = there[:: -(-len(there) // MOST_ROWS)]
-    unit = some / np.linalg.norm(some, axis=1, keepdims=True)
+    sample = there[:: -(-len(there) // MOST_ROWS)]
+    unit = sample / np.linalg.norm(sample, axis=1, keepdims=True)
     cosines = np.abs(unit @ unit.T)
     off = cosines[~np.eye(len(unit), dtype=bool)]
     centred = Z - mean
@@ -71,7 +71,7 @@ def look_at(Z: np.ndarray) -> Geometry:
         usual_cosine=float(np.sqrt(np.mean(off**2))),
         largest_cosine=float(off.max()),
         effective_dim=float(values.sum() ** 2 / np.sum(values**2)),
-        spectrum=tuple(float(one) for one in values),
+        spectrum=tuple(float(value) for value in values),
     )
 
 

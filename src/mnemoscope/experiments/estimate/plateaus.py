@@ -32,16 +32,16 @@ def find_stages(loss: np.ndarray, names: Sequence[str], levels: Sequence[float],
     A stochastic loss is smoothed by a running median of `smooth` steps first.
     """
     seen = _median(np.asarray(loss, float), smooth)
-    found = []
+    stages = []
     for name, level in zip(names, levels, strict=True):
         if level > 0:
-            found.append(Stage(name, level, *_longest(np.abs(seen - level) <= NEAR)))
+            stages.append(Stage(name, level, *_longest(np.abs(seen - level) <= NEAR)))
             continue
         over = np.flatnonzero(~(seen < LEARNED))
         first = int(over[-1]) + 1 if len(over) else 0
         there = first < len(seen)
-        found.append(Stage(name, level, first if there else None, len(seen) - 1 if there else None))
-    return found
+        stages.append(Stage(name, level, first if there else None, len(seen) - 1 if there else None))
+    return stages
 
 
 def _median(values: np.ndarray, width: int) -> np.ndarray:

@@ -66,7 +66,7 @@ class PowerLaw:
 
     def log_value(self, x: np.ndarray) -> np.ndarray:
         """ln y at rows of x."""
-        powers = np.array([one.value for one in self.exponents])
+        powers = np.array([power.value for power in self.exponents])
         return self.constant + np.log(x) @ powers
 
 
@@ -106,14 +106,14 @@ def fit_power_law(points: Points) -> PowerLaw:
     n, p = X.shape
     tau = _scatter(X, points)
     weight = 1 / (points.error**2 + tau**2)
-    found = _solve(X, points.log_y, weight)
+    solution = _solve(X, points.log_y, weight)
     covariance = np.linalg.inv(X.T @ (weight[:, None] * X))
     reach = float(student.ppf(0.975, n - p))
     exponents = []
     for k, axis in enumerate(points.axes, start=1):
-        value, error = float(found[k]), math.sqrt(covariance[k, k])
+        value, error = float(solution[k]), math.sqrt(covariance[k, k])
         exponents.append(Exponent(axis, value, value - reach * error, value + reach * error, error))
-    return PowerLaw(float(found[0]), tuple(exponents), tau, condition_number(points.x))
+    return PowerLaw(float(solution[0]), tuple(exponents), tau, condition_number(points.x))
 
 
 def condition_number(x: np.ndarray) -> float:
@@ -157,7 +157,7 @@ def compare_forms(points: Points) -> Rivals | None:
 
 def extrapolate(points: Points) -> list[Beyond]:
     """Each axis in turn: its largest value held out, and said from the rest if that is enough."""
-    found = []
+    held_out = []
     n, axes = points.x.shape
     for k, axis in enumerate(points.axes):
         out = points.x[:, k] == points.x[:, k].max()
@@ -167,8 +167,8 @@ def extrapolate(points: Points) -> list[Beyond]:
         missed: dict[Form, float] = {"multiplicative": _factor(_miss("multiplicative", points, out))}
         if len(rest.log_y) > 2 * axes:
             missed["additive"] = _factor(_miss("additive", points, out))
-        found.append(Beyond(axis, float(points.x[:, k].max()), int(out.sum()), missed))
-    return found
+        held_out.append(Beyond(axis, float(points.x[:, k].max()), int(out.sum()), missed))
+    return held_out
 
 
 def _design(x: np.ndarray) -> np.ndarray:
@@ -222,8 +222,8 @@ def _log_value(form: Form, shown: Points, x: np.ndarray) -> np.ndarray:
     scatter about a law, not the points' own errors, decides how well it says what it has not seen.
     """
     if form == "multiplicative":
-        found = _solve(_design(shown.x), shown.log_y, np.ones(len(shown.log_y)))
-        return _design(x) @ found
+        solution = _solve(_design(shown.x), shown.log_y, np.ones(len(shown.log_y)))
+        return _design(x) @ solution
     level, powers = _additive(shown)
     return np.logaddexp.reduce(level + (np.log(x) - np.log(shown.x).mean(axis=0)) * powers, axis=1)
 

@@ -22,19 +22,19 @@ def _log_uniform(draw: np.random.Generator, low: float, high: float) -> int:
     return round(math.exp(draw.uniform(math.log(low), math.log(high))))
 
 
-def _take(count: int, made: Iterator[Retrieval], fits: Callable[[Retrieval], bool]) -> list[Retrieval]:
+def _take(count: int, draws: Iterator[Retrieval], fits: Callable[[Retrieval], bool]) -> list[Retrieval]:
     taken: list[Retrieval] = []
     while len(taken) < count:
-        one = next(made)
-        if fits(one):
-            taken.append(one)
+        spec = next(draws)
+        if fits(spec):
+            taken.append(spec)
     return taken
 
 
 def for_terms(count: int) -> list[Retrieval]:
     """V in 128..2048, d in 16..V/2, L in 8..1024, N in 500..100,000, N L at most 3e7."""
 
-    def made() -> Iterator[Retrieval]:
+    def drawn() -> Iterator[Retrieval]:
         draw = np.random.default_rng(SEED)
         while True:
             V, L = int(2 ** draw.integers(7, 12)), int(2 ** draw.integers(3, 11))
@@ -42,7 +42,7 @@ def for_terms(count: int) -> list[Retrieval]:
                 vocab=V, dim=_log_uniform(draw, 16, V / 2), length=L, samples=_log_uniform(draw, 500, 100_000)
             )
 
-    return _take(count, made(), lambda one: one.samples * one.length <= 3e7)
+    return _take(count, drawn(), lambda spec: spec.samples * spec.length <= 3e7)
 
 
 # Settings whose regime is looked at before some are taken.
@@ -57,7 +57,7 @@ def for_accuracy(count: int) -> list[Retrieval]:
     beside each, and drawn from in turn.
     """
 
-    def made() -> Iterator[Retrieval]:
+    def drawn() -> Iterator[Retrieval]:
         draw = np.random.default_rng(SEED + 1)
         while True:
             V = int(2 ** draw.integers(7, 11))
@@ -70,12 +70,12 @@ def for_accuracy(count: int) -> list[Retrieval]:
                 embedding="sphere" if draw.random() < 0.25 else "gaussian",
             )
 
-    draws = _take(DRAWS, made(), lambda one: one.samples * one.length <= 6e6)
+    draws = _take(DRAWS, drawn(), lambda spec: spec.samples * spec.length <= 6e6)
     piles: dict[tuple[str, str, str], list[Retrieval]] = {}
-    for one in draws:
-        noises = attention_terms(one).terms
+    for spec in draws:
+        noises = attention_terms(spec).terms
         largest = max(noises, key=lambda name: noises[name])
-        piles.setdefault((one.trigger, regime_of(one), largest), []).append(one)
+        piles.setdefault((spec.trigger, regime_of(spec), largest), []).append(spec)
     taken: list[Retrieval] = []
     while len(taken) < min(count, len(draws)):
         taken += [pile.pop() for pile in piles.values() if pile]
@@ -126,16 +126,16 @@ def for_critical(count: int) -> list[Retrieval]:
     V in 128..512, d in 3 sqrt(V)..V/2, L in 8..128, none twice. N is left at V.
     """
 
-    def fits(one: Retrieval) -> bool:
-        found = critical_value(one, "samples", 0.5)
-        return found is not None and found * one.length <= 1e7
+    def fits(spec: Retrieval) -> bool:
+        samples = critical_value(spec, "samples", 0.5)
+        return samples is not None and samples * spec.length <= 1e7
 
     return _take(count, _shapes(SEED + 3, [128, 192, 256, 384, 512], (3, 8)), fits)
 
 
 def for_bound(count: int) -> list[Retrieval]:
     """(V, d, L) with V in 96..256, d in 3 sqrt(V)..V/2, L in 2..32, none twice; N is left at V."""
-    return _take(count, _shapes(SEED + 4, [96, 128, 192, 256], (1, 6)), lambda one: True)
+    return _take(count, _shapes(SEED + 4, [96, 128, 192, 256], (1, 6)), lambda spec: True)
 
 
 # What theory is asked while these are drawn takes as long as so many predictions.
@@ -232,12 +232,12 @@ def _shapes(seed: int, vocabs: list[int], lengths: tuple[int, int]) -> Iterator[
     seen: set[str] = set()
     while True:
         V = int(draw.choice(vocabs))
-        one = Retrieval(
+        shape = Retrieval(
             vocab=V,
             dim=_log_uniform(draw, 3 * math.sqrt(V), V / 2),
             length=int(2 ** draw.integers(*lengths)),
             samples=V,
         )
-        if one.id not in seen:
-            seen.add(one.id)
-            yield one
+        if shape.id not in seen:
+            seen.add(shape.id)
+            yield shape

@@ -43,11 +43,11 @@ def compare_terms(specs: Sequence[Retrieval], seeds: int, device: Device, progre
     """
     for spec in specs:
         measured = [measure_terms(spec, seed, device) for seed in range(seeds)]
-        told = attention_terms(spec)
-        weight = told.signal * (spec.samples * spec.length) ** 2
-        yield _of(spec, "signal", 1.0, [one["signal"] / weight for one in measured])
-        for name, term in told.terms.items():
-            yield _of(spec, name, term, [one[name] / weight**2 for one in measured])
+        theory = attention_terms(spec)
+        weight = theory.signal * (spec.samples * spec.length) ** 2
+        yield _of(spec, "signal", 1.0, [terms["signal"] / weight for terms in measured])
+        for name, term in theory.terms.items():
+            yield _of(spec, name, term, [terms[name] / weight**2 for terms in measured])
         progress(1)
 
 
@@ -56,11 +56,11 @@ def compare_accuracy(specs: Sequence[Retrieval], seeds: int, device: Device, pro
 
     The note is the predicted regime, and whether the setting is in the domain of its law.
     """
-    for spec, found in _accuracies(specs, seeds, device, progress):
-        told = predict(spec)
-        if told.accuracy is not None:
-            note = told.regime + ("" if told.valid else OUTSIDE)
-            yield _of(spec, "accuracy", told.accuracy, found, note)
+    for spec, accuracies in _accuracies(specs, seeds, device, progress):
+        prediction = predict(spec)
+        if prediction.accuracy is not None:
+            note = prediction.regime + ("" if prediction.valid else OUTSIDE)
+            yield _of(spec, "accuracy", prediction.accuracy, accuracies, note)
 
 
 def compare_spread(specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress) -> Iterator[Compared]:
@@ -69,15 +69,15 @@ def compare_spread(specs: Sequence[Retrieval], seeds: int, device: Device, progr
     The error is that of a share of so many seeds at theory's level. The note is the law, and
     whether the setting is in its domain.
     """
-    for spec, found in _accuracies(specs, seeds, device, progress):
-        told = predict(spec)
-        if told.low is None or told.high is None:
+    for spec, accuracies in _accuracies(specs, seeds, device, progress):
+        prediction = predict(spec)
+        if prediction.low is None or prediction.high is None:
             continue
-        inside = float(np.mean([told.low <= accuracy <= told.high for accuracy in found]))
-        error = math.sqrt(LEVEL * (1 - LEVEL) / len(found))
-        seen = f"{told.accuracy:.3f} [{told.low:.3f}, {told.high:.3f}]; "
-        seen += f"{np.mean(found):.3f} ± {np.std(found, ddof=1):.3f}"
-        note = drawn_settings.spread_law(spec) + ("" if told.valid else OUTSIDE)
+        inside = float(np.mean([prediction.low <= accuracy <= prediction.high for accuracy in accuracies]))
+        error = math.sqrt(LEVEL * (1 - LEVEL) / len(accuracies))
+        seen = f"{prediction.accuracy:.3f} [{prediction.low:.3f}, {prediction.high:.3f}]; "
+        seen += f"{np.mean(accuracies):.3f} ± {np.std(accuracies, ddof=1):.3f}"
+        note = drawn_settings.spread_law(spec) + ("" if prediction.valid else OUTSIDE)
         yield Compared(spec, seen, LEVEL, inside, error, note)
 
 
@@ -91,14 +91,14 @@ def _accuracies(
         progress((share - heard.get((spec.id, seed), 0.0)) / seeds)
         heard[spec.id, seed] = share
 
-    ordered = sorted(specs, key=lambda one: (one.vocab, one.length, one.trigger, one.dim))
+    ordered = sorted(specs, key=lambda spec: (spec.vocab, spec.length, spec.trigger, spec.dim))
     for first in range(0, len(ordered), TOGETHER):
-        some = ordered[first : first + TOGETHER]
-        jobs = [(spec, seed) for spec in some for seed in range(seeds)]
+        part = ordered[first : first + TOGETHER]
+        jobs = [(spec, seed) for spec in part for seed in range(seeds)]
         trials = simulate_many(jobs, device=device, hear=hear)
-        for at, spec in enumerate(some):
-            found = [trial.accuracy for trial in trials[at * seeds : (at + 1) * seeds]]
-            yield spec, [value for value in found if value is not None]
+        for at, spec in enumerate(part):
+            accuracies = [trial.accuracy for trial in trials[at * seeds : (at + 1) * seeds]]
+            yield spec, [value for value in accuracies if value is not None]
 
 
 def compare_critical(specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress) -> Iterator[Compared]:

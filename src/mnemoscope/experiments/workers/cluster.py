@@ -136,7 +136,7 @@ class FarWorkers:
     @property
     def at_once(self) -> int:
         """Two batches for every thread that could run one; at least two while none is there."""
-        return AHEAD * max(1, sum(one["nthreads"] for one in self._able()))
+        return AHEAD * max(1, sum(worker["nthreads"] for worker in self._able()))
 
     def submit(self, batch: list[AnyJob]) -> None:
         """Take on one batch."""
@@ -194,7 +194,7 @@ class FarWorkers:
 
     def _able(self) -> list[dict[str, Any]]:
         """The workers that could run a batch."""
-        return [one for one in self._workers() if self.device != "gpu" or one["resources"].get("GPU")]
+        return [worker for worker in self._workers() if self.device != "gpu" or worker["resources"].get("GPU")]
 
     def _trials(self, future: Any, batch: list[AnyJob]) -> list[Record]:
         error = future.exception() if future.status == "error" else None
@@ -216,11 +216,11 @@ def _read(where: str) -> tuple[str, int]:
     """The kind of cluster, and how many workers or jobs were asked for."""
     if re.fullmatch(r"(tcp|tls)://\S+:\d+", where):
         return "scheduler", 0
-    found = re.fullmatch(r"(local|slurm)(?::(\d{1,4}))?", where)
-    if found is None or found[2] == "0":
+    match = re.fullmatch(r"(local|slurm)(?::(\d{1,4}))?", where)
+    if match is None or match[2] == "0":
         raise SpecError("cluster", f"expected {FORMS}, got {where!r}")
-    kind = found[1]
-    return kind, int(found[2] or (os.cpu_count() or 1 if kind == "local" else 1))
+    kind = match[1]
+    return kind, int(match[2] or (os.cpu_count() or 1 if kind == "local" else 1))
 
 
 def _import_dask() -> Any:
@@ -244,16 +244,16 @@ def _slurm(jobs: int, device: Device) -> Any:
     from dask import config
     from dask_jobqueue.slurm import SLURMCluster
 
-    told = config.get("jobqueue.slurm", {})
+    configured = config.get("jobqueue.slurm", {})
     more: dict[str, Any] = {}
     if device == "gpu":
         more = {"worker_extra_args": ["--resources", "GPU=1"], "job_extra_directives": ["--gres=gpu:1"]}
     if shutil.which("sbatch") is None:
         raise SpecError("cluster", "expected Slurm's sbatch on the path, got none")
     cluster = SLURMCluster(
-        cores=told.get("cores") or 1,
+        cores=configured.get("cores") or 1,
         processes=1,
-        memory=told.get("memory") or "4GB",
+        memory=configured.get("memory") or "4GB",
         python=sys.executable,
         **more,
         scheduler_options={"dashboard": False, "dashboard_address": ":0"},

@@ -91,21 +91,21 @@ class Broker:
             self._pool.submit(self._run, batch, owners)
 
     def _run(self, batch: list[AnyJob], owners: dict[AnyJob, list[_Order]]) -> None:
-        error, made = None, []
+        error, records = None, []
         try:
-            made = run_batch(batch, self.device)
+            records = run_batch(batch, self.device)
         except BaseException as problem:  # told to those who wait for it
             error = problem
         with self._news:
             self._running -= 1
             self._since = time.monotonic()  # whoever gets these has its time to ask for more
-            for job, record in zip(batch, made, strict=error is None):
+            for job, record in zip(batch, records, strict=error is None):
                 for order in owners[job]:
                     order.found[job] = record
                     if len(order.found) == len(order.jobs):
                         order.client.ready.append(order)
             if error is not None:
-                for order in {id(one): one for job in batch for one in owners[job]}.values():
+                for order in {id(order): order for job in batch for order in owners[job]}.values():
                     order.client.error = error
             self._news.notify_all()
 
