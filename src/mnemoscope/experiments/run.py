@@ -40,6 +40,15 @@ class Run:
             draws *= statistics.fmean(trial.attention_accuracy or 0.0 for trial in trials)
         return mean_interval([getattr(trial, metric) for trial in trials], draws)
 
+    def as_dict(self) -> dict[str, object]:
+        """Plain data, ready for JSON."""
+        return {
+            "spec": self.spec.model_dump(),
+            "id": self.spec.id,
+            "trials": [trial.as_dict() for trial in self.trials],
+            **{metric: self.interval(metric).as_dict() for metric in ("accuracy", "attention_accuracy", "recall")},
+        }
+
 
 def run_trials(
     spec: Retrieval,

@@ -122,8 +122,7 @@ def serve(host: str, port: int | None, store: Path, device: Device, *, browser: 
     console.print(f"Mnemoscope is at {address}\nCtrl-C stops it. Measurements go to {store}")
     if browser:
         threading.Timer(0.3, webbrowser.open, [address]).start()
-    # The server hands a signal on when it has stopped; to be ended politely is no reason to leave
-    # the worker behind.
+    # The server hands a signal on when it has stopped; to be ended politely is no reason to leave the worker behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         uvicorn.Server(config).run(sockets=[ours])

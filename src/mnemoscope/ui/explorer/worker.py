@@ -68,8 +68,7 @@ def work_on(order: Order, line: Connection, store: Path, device: Device) -> int:
 
     Says `("at", done)` on the way, where a trial under way counts by its share.
     """
-    # The simulator is loaded here and not above: the server starts this process, and has no use for
-    # it itself.
+    # The simulator is loaded here and not above: the server starts this process, and has no use for it itself.
     from mnemoscope.engine.device import find_device
     from mnemoscope.experiments.cost import estimate_seconds
     from mnemoscope.experiments.sweep import OneByOne, Tally, sweep
