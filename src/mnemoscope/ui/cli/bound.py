@@ -46,20 +46,13 @@ def bound(
     bits: Annotated[int | None, count(1, 64, "also bound a decoder that sees this many bits of each entry")] = None,
     noise: Annotated[
         float | None,
-        number_option(
-            1e-9,
-            1e9,
-            "also bound a decoder that sees it through Gaussian noise, this many times the root mean square of its "
-            "entries",
-        ),
+        number_option(1e-9, 1e9, "also bound a decoder that sees it through noise this many times its rms"),
     ] = None,
     yes: Yes = False,
     collapse_to: Annotated[
         Path | None,
         Parameter(
-            name="--collapse",
-            help="instead, draw the decoders of many settings against N d^2 / (L V^2 ln V) into "
-            "this file (.png, .svg or .pdf)",
+            name="--collapse", help="draw the collapse of many settings into this .png, .svg or .pdf file instead"
         ),
     ] = None,
     json: Json = False,

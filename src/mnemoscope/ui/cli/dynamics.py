@@ -36,8 +36,7 @@ def dynamics(
     `mnemoscope dynamics --batch 1024 --out stages.png`
     """
     spec = setting.read()
-    if out is not None:
-        check_form(out)
+    check_form(out)
     place = find_device(device)
     check_memory(spec)
     ask_first(of_flow(spec, place.platform), place.platform, yes)

@@ -22,13 +22,7 @@ def embeddings(
     *,
     vocab: Annotated[int | None, count(2, 2**22, "V: rows that a seed takes at random [default: up to 512]")] = None,
     dim: Annotated[
-        int | None,
-        count(
-            1,
-            2**22,
-            "d: numbers in an embedding; needed where the matrix has more columns than rows, to tell whether tokens "
-            "are its rows or its columns, in which case it is transposed",
-        ),
+        int | None, count(1, 2**22, "d: numbers in an embedding; tells rows from columns where the matrix is wide")
     ] = None,
     length: Annotated[int, count(1, 2**20, "L: tokens in a sequence")] = 16,
     samples: Annotated[
@@ -50,8 +44,7 @@ def embeddings(
 
     `mnemoscope embeddings model.safetensors#embeddings.word_embeddings.weight`
     """
-    if out is not None:
-        check_form(out)
+    check_form(out)
     numbers = range(seed, seed + seeds)
     check_store(store)
     with _naming_the_file():

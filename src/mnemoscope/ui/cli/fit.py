@@ -53,8 +53,7 @@ def fit(
     # Theory's guess of a crossing takes a moment for every point.
     ask_first(of_theory(GUESS * len(specs)), "cpu", work.yes, aloud=False)
     ranges = [search.ends(spec, along) for spec in specs]
-    if out is not None:
-        check_form(out)
+    check_form(out)
     with open_tools(work, search.ahead(specs, along, ranges)) as tools:
         scaling = fit_scaling(base, axes, along, log_of=log, ranges=ranges, **search.settings, tools=tools)
     deliver(scaling, json, show, out, draw_scaling)

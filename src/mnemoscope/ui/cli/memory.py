@@ -66,8 +66,7 @@ def memory(
     if kind == "linear" and width:
         raise SpecError("width", f"expected none for a linear memory, got {width}")
     specs = [setting.read(items=2, dim=value) for value in read_axis("dim", f"dim={dim}").values]
-    if out is not None:
-        check_form(out)
+    check_form(out)
     how = {"tolerance": tolerance, "resolution": min(0.03, tolerance / 2), "most_seeds": seeds, "seeds": min(4, seeds)}
 
     def ahead(left: object, platform: str) -> Forecast:

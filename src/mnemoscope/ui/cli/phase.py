@@ -48,8 +48,7 @@ def phase(
     # Before the specs exist: there may be more of them than memory holds.
     ask_first(of_theory(len(across.values) * len(up.values)), "cpu", work.yes, aloud=theory)
     specs = grid(base, [up, across])
-    if out is not None:
-        check_form(out, (".html",))
+    check_form(out, (".html",))
     if theory:
         deliver(predicted_diagram(base, across, up, target=target), json, show, out, draw_phase)
         return 0

@@ -42,10 +42,9 @@ def plan(
 
     `mnemoscope plan --parameters 1e6 --tokens 1e7 --length 64`
     """
-    if out is not None:
-        check_form(out)
-        if facts is None:
-            raise SpecError("out", "expected --facts, since a budget leaves no trade-off to draw")
+    check_form(out)
+    if out is not None and facts is None:
+        raise SpecError("out", "expected --facts, since a budget leaves no trade-off to draw")
     with open_known(store) as known:
         if facts is None:
             answer = plan_budget(length, target, parameters=parameters, tokens=tokens, store=known)

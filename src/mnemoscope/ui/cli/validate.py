@@ -64,13 +64,7 @@ PARTS = {
 def validate(
     *parts: Annotated[str, Parameter(help=f"which of {', '.join(PARTS)} [default: all]")],
     seeds: Annotated[
-        int,
-        count(
-            2,
-            10**6,
-            "how many seeds to run; `terms` takes four times as many, `spread` twice as many, `matched` more where "
-            "the vocabulary is small",
-        ),
+        int, count(2, 10**6, "how many seeds to run (`terms` 4 x, `spread` 2 x, `matched` more for a small vocabulary)")
     ] = 16,
     quick: Annotated[bool, flag("a few settings instead of all")] = False,
     device: DeviceName = "auto",
