@@ -15,6 +15,7 @@ from places import DATA
 
 from mnemoscope.engine import files
 from mnemoscope.ui.cli import COMMANDS, main
+from mnemoscope.ui.cli.options import Work
 from mnemoscope.ui.cli.setting import Setting
 
 SIZES = ["--vocab", "16", "--dim", "8", "--length", "2", "--samples", "50"]
@@ -98,6 +99,8 @@ def path_options() -> Iterator[tuple[str, str]]:
             kinds = (kind, *get_args(kind))
             if any(isinstance(one, type) and issubclass(one, Setting) and hasattr(one, "spec") for one in kinds):
                 yield name, "--spec"
+            if kind is Work:
+                yield name, "--store"
             if Path not in kinds:
                 continue
             extra = [one for part in get_args(hints[parameter.name])[1:] for one in part.name or ()]

@@ -5,7 +5,7 @@ import json
 import threading
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import cyclopts
 import numpy as np
@@ -25,6 +25,7 @@ from mnemoscope.store.claims import Claims
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli import COMMANDS, asking, main
 from mnemoscope.ui.cli import progress as display
+from mnemoscope.ui.cli.options import YES, Work
 from mnemoscope.ui.cli.progress import Standing, Watch
 
 # Longer than any wait that ends well.
@@ -55,8 +56,12 @@ LONG: dict[str, list[list[str]]] = {
 
 
 def options(command: Any) -> dict[str, Any]:
-    """The parameters of a command, by name."""
-    return {name: one.annotation for name, one in inspect.signature(command).parameters.items()}
+    """The parameters of a command, by name; those of a shared group of options one by one."""
+    named: dict[str, Any] = {}
+    for name, parameter in inspect.signature(command).parameters.items():
+        group = next(iter(get_args(parameter.annotation)), None)
+        named |= {name: parameter.annotation} if group is not Work else get_type_hints(Work, include_extras=True)
+    return named
 
 
 def all_commands() -> dict[str, Any]:
@@ -81,7 +86,7 @@ def test_every_command_that_computes_can_be_told_to_go_ahead():
     told = {name: options(made).get("yes") for name, made in all_commands().items()}
     assert {name for name, one in told.items() if one is not None} == {*RUNNING, "store prune"}
     helps = {one.__metadata__[0].help for one in told.values() if one is not None}
-    assert helps == {asking.YES.help}
+    assert helps == {YES.help}
 
 
 @pytest.mark.parametrize("name", RUNNING)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mnemoscope.engine.memory_budget
-import mnemoscope.experiments.run
+import mnemoscope.experiments.workers.batches
 from mnemoscope import Retrieval, SpecError, run, simulate
 from mnemoscope.engine import random
 from mnemoscope.engine.layout import choose_layout, needed_bytes
@@ -103,7 +103,7 @@ def test_a_crash_is_called_a_crash(monkeypatch: pytest.MonkeyPatch):
     def fail(*_: object, **__: object) -> Trial:
         raise MemoryError("no more\nof it")
 
-    monkeypatch.setattr(mnemoscope.experiments.run, "simulate", fail)
+    monkeypatch.setattr(mnemoscope.experiments.workers.batches, "simulate", fail)
     done = run(SPEC, 2)
     assert [trial.status for trial in done.trials] == ["crashed"] * 2
     assert done.trials[0].message == "MemoryError: no more"

@@ -131,7 +131,7 @@ def test_a_wrong_request(name: str, capsys: pytest.CaptureFixture[str]):
 @pytest.mark.parametrize(
     ("words", "where"),
     [
-        (["run", *SIZES, "--samples", "9", "--seeds", "2"], "mnemoscope.experiments.run.simulate"),
+        (["run", *SIZES, "--samples", "9", "--seeds", "2"], "mnemoscope.experiments.workers.batches.simulate"),
         (["critical", *SIZES, "--range", "10:90"], "mnemoscope.training.three_step.kind.simulate_many"),
         (
             ["phase", *SIZES[:2], *SIZES[4:], "--x", "dim=8,12", "--y", "samples=10,20"],

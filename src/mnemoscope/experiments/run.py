@@ -1,23 +1,20 @@
 """Several seeds of one setting: the smallest experiment."""
 
 import statistics
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
 from pathlib import Path
 
 from mnemoscope.engine.device import Precision
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
-from mnemoscope.experiments.workers.batches import run_guarded
+from mnemoscope.experiments.sweep import OneByOne, sweep
+from mnemoscope.experiments.workers.batches import run_trials
 from mnemoscope.spec import Retrieval
 from mnemoscope.spec.validators import Device
 from mnemoscope.store.schema import NOWHERE
 from mnemoscope.store.trials import Store
-from mnemoscope.training.three_step.simulation import simulate
-
-Report = Callable[[int, float], None]
 
 
 @dataclass(frozen=True)
@@ -40,25 +37,14 @@ class Run:
             draws *= statistics.fmean(trial.attention_accuracy or 0.0 for trial in trials)
         return mean_interval([getattr(trial, metric) for trial in trials], draws)
 
-
-def run_trials(
-    spec: Retrieval,
-    seeds: Iterable[int],
-    *,
-    precision: Precision = "float32",
-    device: Device = "auto",
-    budget: int | None = None,
-    report: Report | None = None,
-) -> Iterator[Trial]:
-    """One trial a seed, each handed over as soon as it is done.
-
-    `report(seed, share)` hears of progress in passes over the samples. A trial that fails is
-    handed over as `crashed`, with the reason; a setting that cannot be run at all raises.
-    """
-    for seed in seeds:
-        progress = None if report is None else lambda share, seed=seed: report(seed, share)
-        trial = partial(simulate, spec, seed, precision=precision, device=device, budget=budget, progress=progress)
-        yield from run_guarded([(spec, seed)], lambda _, trial=trial: [trial()], device, precision)
+    def as_dict(self) -> dict[str, object]:
+        """Plain data, ready for JSON."""
+        return {
+            "spec": self.spec.model_dump(),
+            "id": self.spec.id,
+            "trials": [trial.as_dict() for trial in self.trials],
+            **{metric: self.interval(metric).as_dict() for metric in ("accuracy", "attention_accuracy", "recall")},
+        }
 
 
 class Keep(Enum):
@@ -82,9 +68,6 @@ def run(
     Trials are kept in the user's store, as the command keeps them, and one that was kept is not run again. `store` may
     be another one, or a file; None keeps nothing. A store holds float32 trials: those in float64 are not kept.
     """
-    # Not above: `sweep` runs its trials with `run_trials`.
-    from mnemoscope.experiments.sweep import OneByOne, sweep
-
     numbers = range(first, first + seeds)
     if precision != "float32":
         return Run(spec, tuple(run_trials(spec, numbers, precision=precision, device=device, budget=budget)))

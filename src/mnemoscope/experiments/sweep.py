@@ -18,8 +18,7 @@ from mnemoscope.engine.kinds import Hear
 from mnemoscope.engine.pace import duration, time_left
 from mnemoscope.engine.record import AnyJob, Record
 from mnemoscope.experiments.cost import job_seconds, stops_early
-from mnemoscope.experiments.run import Report, run_trials
-from mnemoscope.experiments.workers.batches import MOST_IN_A_BATCH, batches, run_batch
+from mnemoscope.experiments.workers.batches import MOST_IN_A_BATCH, Report, batches, run_batch, run_trials
 from mnemoscope.spec import Retrieval, Spec
 from mnemoscope.spec.validators import Device
 from mnemoscope.store.claims import Claims

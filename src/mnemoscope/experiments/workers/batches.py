@@ -5,14 +5,17 @@ not for every task.
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
 
 from mnemoscope.engine.device import Precision, find_device
 from mnemoscope.engine.kinds import Hear, kind_of
-from mnemoscope.engine.record import AnyJob, Record, crashed
-from mnemoscope.spec import Spec, SpecError
+from mnemoscope.engine.record import AnyJob, Record, Trial, crashed
+from mnemoscope.spec import Retrieval, Spec, SpecError
 from mnemoscope.spec.validators import Device
+from mnemoscope.training.three_step.simulation import simulate
+
+Report = Callable[[int, float], None]
 
 log = logging.getLogger(__name__)
 # Trials to a batch: what is lost when the driver dies in the middle of one.
@@ -49,6 +52,26 @@ def run_guarded(
     log.info("a batch of %d trials failed and is tried by halves: %s", len(jobs), reason)
     half = len(jobs) // 2
     return [record for part in (jobs[:half], jobs[half:]) for record in run_guarded(part, run, device, precision)]
+
+
+def run_trials(
+    spec: Retrieval,
+    seeds: Iterable[int],
+    *,
+    precision: Precision = "float32",
+    device: Device = "auto",
+    budget: int | None = None,
+    report: Report | None = None,
+) -> Iterator[Trial]:
+    """One trial a seed, yielded as soon as it is done.
+
+    `report(seed, share)` is called after each pass over the samples. A trial that fails is yielded as `crashed`, with
+    the reason; a setting that cannot be run at all raises.
+    """
+    for seed in seeds:
+        progress = None if report is None else lambda share, seed=seed: report(seed, share)
+        trial = partial(simulate, spec, seed, precision=precision, device=device, budget=budget, progress=progress)
+        yield from run_guarded([(spec, seed)], lambda _, trial=trial: [trial()], device, precision)
 
 
 def batches(jobs: Sequence[AnyJob], most: int) -> Iterator[list[AnyJob]]:

@@ -48,7 +48,7 @@ class Case:
 def run_case(
     spec: Retrieval, bandwidth: float, device: str, *, with_autodiff: bool, repeats: int, budget: int | None = None
 ) -> Case:
-    """Both sides in one go, each in its own process, one after the other. `budget` is in bytes."""
+    """Time both sides, each in its own process, one after the other. `budget` is in bytes."""
     with tempfile.TemporaryDirectory() as folder:
         ours, ours_result = _ask(spec, "ours", device, repeats, budget, Path(folder))
         theirs, difference, note = None, None, ""
@@ -66,16 +66,12 @@ def run_case(
         note = f"results differ by {difference:.1e}: no ratio"
     return Case(
         spec=spec.model_dump(),
-        seconds=ours["seconds"],
+        **ours,  # seconds, first_seconds, peak_bytes, process_bytes and tables
         autodiff_seconds=theirs["seconds"] if theirs else None,
         ratio=theirs["seconds"] / ours["seconds"] if theirs and agrees else None,
-        peak_bytes=ours["peak_bytes"],
-        process_bytes=ours["process_bytes"],
-        tables=ours["tables"],
         autodiff_peak_bytes=theirs["peak_bytes"] if theirs else None,
         tokens_per_second=spec.samples * spec.length / ours["seconds"],
         limit_fraction=must_move(spec, ours["tables"]) / bandwidth / ours["seconds"],
-        first_seconds=ours["first_seconds"],
         difference=difference,
         note=note,
     )
@@ -90,15 +86,8 @@ def _ask(
     spec: Retrieval, side: str, device: str, repeats: int, budget: int | None, folder: Path
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     results = folder / f"{side}.npz"
-    request = {
-        "spec": spec.model_dump(),
-        "side": side,
-        "repeats": repeats,
-        "device": device,
-        "budget": budget,
-        "results": str(results),
-    }
-    answer = _call_worker(request)
+    request = {"side": side, "repeats": repeats, "device": device, "budget": budget, "results": str(results)}
+    answer = _call_worker({"spec": spec.model_dump(), **request})
     with np.load(results) as arrays:
         return answer, dict(arrays)
 
@@ -111,8 +100,8 @@ def _call_worker(request: dict[str, Any]) -> dict[str, Any]:
         capture_output=True,
         text=True,
         check=False,
-        # A GPU is the worker's alone, so that memory in pieces does not stop the larger side. The
-        # peak it reports is what was in use, not what was set aside.
+        # The worker has the GPU to itself, so that fragmented memory does not stop the larger side. It reports the
+        # peak in use, not what was set aside.
         env={
             **(os.environ if side == "ours" else untouched_environment()),
             "JAX_ENABLE_COMPILATION_CACHE": "false",  # the first call is to compile
@@ -131,10 +120,9 @@ def _call_worker(request: dict[str, Any]) -> dict[str, Any]:
 def must_move(spec: Retrieval, tables: str) -> int:
     """Bytes that the three steps cannot help moving, were memory the only limit.
 
-    Three passes read every token (4 bytes). Without an MLP, as eta -> 0, the tables by pair of
-    tokens are each written and read once: K, R and the winners. Otherwise, or where those tables
-    are factored, two passes and, at finite gamma, a third read a d-vector for every token, unless
-    the first still counts. The embeddings are read once a pass.
+    Three passes read every token (4 bytes). Without an MLP, as eta -> 0, the tables by pair of tokens are each written
+    and read once: K, R and the winners. Otherwise, or where those tables are factored, two passes and, at finite gamma,
+    a third read a d-vector for every token, unless the first still counts. The embeddings are read once a pass.
     """
     tokens = spec.samples * spec.length
     total = 3 * 4 * tokens + 3 * 2 * 4 * spec.vocab * spec.dim

@@ -1,4 +1,4 @@
-"""How long the measurements of `bench` take, said before they are made."""
+"""Forecasts of how long the measurements of `bench` take."""
 
 from mnemoscope.experiments.cost import autodiff_seconds, compile_seconds, scaled, training_seconds
 from mnemoscope.experiments.forecast import Forecast, counted, of_jobs
@@ -8,7 +8,7 @@ from mnemoscope.ui.bench.facts import RATES, SEEDS, SETTING
 from mnemoscope.ui.bench.growth import AXES
 from mnemoscope.ui.bench.profile import REPEATS
 
-# A process that starts, and makes its samples.
+# To start a process and draw its samples.
 START_SECONDS = 4.0
 # The stages of a profile, each compiled alone.
 STAGES = 8
@@ -26,12 +26,12 @@ def of_case(spec: Retrieval, repeats: int, platform: str, *, with_autodiff: bool
 
 def of_growth(base: Retrieval, doublings: int, repeats: int, platform: str) -> Forecast:
     """Ours along every axis."""
-    told = [
+    seconds = [
         of_case(base.replace(**{axis: getattr(base, axis) * 2**k}), repeats, platform, with_autodiff=False).usual
         for axis in AXES
         for k in range(doublings + 1)
     ]
-    return Forecast(sum(told), sum(told), f"{counted(len(told), 'size')} along its axes")
+    return Forecast(sum(seconds), sum(seconds), f"{counted(len(seconds), 'size')} along its axes")
 
 
 def of_diagram(platform: str) -> Forecast:
@@ -42,8 +42,8 @@ def of_diagram(platform: str) -> Forecast:
 def of_trainings(platform: str) -> Forecast:
     """Trainings side by side and the longest alone, both twice."""
     jobs = [(SETTING.replace(lr=rate), seed) for rate in RATES for seed in range(SEEDS)]
-    told = of_jobs([*jobs, jobs[0]], platform)
-    return Forecast(2 * told.usual, 2 * told.most, f"{told.what}, twice")
+    forecast = of_jobs([*jobs, jobs[0]], platform)
+    return Forecast(2 * forecast.usual, 2 * forecast.most, f"{forecast.what}, twice")
 
 
 def of_stages(spec: Retrieval, platform: str) -> Forecast:

@@ -1,8 +1,8 @@
 """Many people dragging at once: how long the explorer takes to answer each redraw.
 
-The server is a process of its own, as `mnemoscope explore` starts it. A client does what the page
-does: one request under way at a time, the next after the page's own pace, or after twice as long
-as the last answer took; every one for a place where the slider was not before.
+The server is a process of its own, started by `mnemoscope explore`. A client behaves like the page: it has one request
+under way at a time, and sends the next at the page's pace, or after twice the time of the last answer. Every request is
+for a new position of the slider.
 """
 
 import asyncio
@@ -35,23 +35,23 @@ def time_explorer(clients: int = CLIENTS, redraws: int = REDRAWS) -> dict[str, A
         with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None
             try:
-                found = re.search(r"http://(\S+)/", server.stdout.readline())
-                if found is None:
+                address = re.search(r"http://\S+/", server.stdout.readline())
+                if address is None:
                     raise RuntimeError("the explorer did not start")
-                return asyncio.run(_drag_all(f"http://{found[1]}/", clients, redraws))
+                return asyncio.run(_drag_all(address[0], clients, redraws))
             finally:
                 server.terminate()
 
 
 async def _drag_all(address: str, clients: int, redraws: int) -> dict[str, Any]:
     began = time.perf_counter()
-    found = await asyncio.gather(*(_drag(address, n, redraws) for n in range(clients)))
+    answers = await asyncio.gather(*(_drag(address, n, redraws) for n in range(clients)))
     seconds = time.perf_counter() - began
-    times = [one for times, _ in found for one in times]
+    times = [milliseconds for times, _ in answers for milliseconds in times]
     return {
         "clients": clients,
         "redraws": len(times),
-        "errors": sum(bad for _, bad in found),
+        "errors": sum(bad for _, bad in answers),
         "median_ms": statistics.median(times),
         "worst_ms": max(times),
         "p95_ms": float(np.quantile(times, 0.95)),

@@ -19,8 +19,8 @@ def time_facts(device: Device) -> dict[str, Any]:
     Each stops where it reaches its target, so the one that goes on longest is what all wait for.
     """
     jobs = [(SETTING.replace(lr=rate), seed) for rate in RATES for seed in range(SEEDS)]
-    together, made = _time(jobs, device)
-    steps = [int(one.metrics["steps"] or 0) for one in made]
+    together, trials = _time(jobs, device)
+    steps = [int(trial.metrics["steps"] or 0) for trial in trials]
     longest = jobs[steps.index(max(steps))]
     alone, _ = _time([longest], device)
     return {
@@ -36,5 +36,5 @@ def time_facts(device: Device) -> dict[str, Any]:
 def _time(jobs: list[tuple[Facts, int]], device: Device) -> tuple[float, list[Trial]]:
     FACTS.run(jobs, device)  # compiles
     began = time.perf_counter()
-    made = FACTS.run(jobs, device)
-    return time.perf_counter() - began, made
+    trials = FACTS.run(jobs, device)
+    return time.perf_counter() - began, trials

@@ -18,23 +18,18 @@ def growth_exponents(
     budget: int | None = None,
     report: Callable[[float], None] | None = None,
 ) -> dict[str, float]:
-    """For each axis, the slope of log seconds over log size, with all else held at `base`.
+    """For each axis, the slope of log seconds over log size, with all else as in `base`.
 
-    `report` hears what share of the axes is done.
+    `report` is called with each axis's share of the work.
     """
-    found = {}
+    exponents = {}
     for axis in AXES:
-        found[axis] = _exponent(base, axis, device, doublings, repeats, budget)
+        sizes = [getattr(base, axis) * 2**k for k in range(doublings + 1)]
+        seconds = [
+            run_case(spec, 1.0, device, with_autodiff=False, repeats=repeats, budget=budget).seconds
+            for spec in (base.replace(**{axis: size}) for size in sizes)
+        ]
+        exponents[axis] = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
         if report is not None:
             report(1 / len(AXES))
-    return found
-
-
-def _exponent(base: Retrieval, axis: str, device: str, doublings: int, repeats: int, budget: int | None) -> float:
-    sizes = [getattr(base, axis) * 2**k for k in range(doublings + 1)]
-    seconds = [
-        run_case(spec, 1.0, device, with_autodiff=False, repeats=repeats, budget=budget).seconds
-        for spec in (base.replace(**{axis: size}) for size in sizes)
-    ]
-    slope, _ = np.polyfit(np.log(sizes), np.log(seconds), 1)
-    return float(slope)
+    return exponents

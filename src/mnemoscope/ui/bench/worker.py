@@ -1,8 +1,7 @@
 """One side of one case, in a process of its own so that its peak of memory is its own.
 
-Reads one JSON request on standard input, answers with one JSON object on standard output. What is
-timed is the three steps on the training samples, and the samples' own making with them; the frozen
-vectors are drawn before.
+Reads one JSON request on standard input, answers with one JSON object on standard output. What is timed is the three
+steps on the training samples, and the samples' own making with them; the frozen vectors are drawn before.
 """
 
 import contextlib
@@ -37,8 +36,7 @@ SEED = 0
 
 
 def main() -> None:
-    """Answer one request: {spec, side, repeats, device, budget, results}, or, for the bandwidth,
-    {side, device}."""
+    """Answer one request: {spec, side, repeats, device, budget, results}, or, for the bandwidth, {side, device}."""
     request: dict[str, Any] = json.load(sys.stdin)
     if request["side"] == "bandwidth":
         print(json.dumps({"bandwidth": copy_bandwidth(find_device(request["device"]))}))

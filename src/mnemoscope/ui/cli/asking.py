@@ -1,27 +1,26 @@
-"""What is said before long work, and the question whether to go ahead with it."""
+"""Announce long work, and require --yes for very long work."""
 
 import sys
 
 from mnemoscope.experiments.forecast import Forecast
 from mnemoscope.spec import SpecError
-from mnemoscope.ui.cli.options import YES as YES
 
-# Longer work is begun only after a --yes.
+# Longer work needs --yes.
 MOST_SECONDS = 3600.0
-# Shorter work is not worth a word.
+# Shorter work is not announced.
 LEAST_SECONDS = 10.0
 
 
 def say(text: str) -> None:
-    """A line for people, beside the output."""
+    """Print a line on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 def ask_first(forecast: Forecast, platform: str, agreed: bool, *, far: bool = False, aloud: bool = True) -> None:
-    """Say how long the work takes; refuse what may take more than an hour and was not agreed to.
+    """Announce how long the work takes; refuse work that may take more than an hour without --yes.
 
-    `far` is work for other machines, of which no more is known than of this one. Where it is not
-    `aloud`, more work comes with this, which will say its own.
+    `far` marks work for other machines, whose speed is taken to be this one's. With `aloud` off nothing is announced:
+    a later stage announces the whole.
     """
     kind = "CPU" if platform == "cpu" else "GPU"
     where = f"in one process like this one ({kind})" if far else f"on this machine ({kind})"

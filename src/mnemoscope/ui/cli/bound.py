@@ -5,15 +5,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
-from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from mnemoscope.engine.device import find_device
 from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.experiments.collapse import measure_collapse, settings
 from mnemoscope.experiments.decoders import decode, see
-from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
+from mnemoscope.experiments.estimate.intervals import mean_interval
 from mnemoscope.experiments.forecast import of_decoding
 from mnemoscope.spec import Retrieval, SpecError, read_option
 from mnemoscope.spec.validators import Device, whole
@@ -21,7 +19,7 @@ from mnemoscope.theory.bound import collapse, limits, needed_nats
 from mnemoscope.ui.cli.asking import ask_first
 from mnemoscope.ui.cli.options import AnySeed, DeviceName, Json, Seeds, Yes, count, read_seeds
 from mnemoscope.ui.cli.options import number as number_option
-from mnemoscope.ui.cli.output import bar, number, print_json
+from mnemoscope.ui.cli.output import bar, deliver, echo, number, print_json, table
 from mnemoscope.ui.cli.progress import Watch
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.figures.canvas import check_form
@@ -41,34 +39,28 @@ NAMES = {
 def bound(
     setting: Setting[Retrieval],
     *,
-    target: Annotated[float, number_option(0.001, 1.0, "the share of labels that is to be named")] = 0.5,
+    target: Annotated[float, number_option(0.001, 1.0, "the share of labels to name")] = 0.5,
     seeds: Seeds = 8,
     seed: AnySeed = 0,
     device: DeviceName = "auto",
-    bits: Annotated[int | None, count(1, 64, "also bound whoever sees it in so many bits an entry")] = None,
+    bits: Annotated[int | None, count(1, 64, "also bound a decoder that sees this many bits of each entry")] = None,
     noise: Annotated[
         float | None,
-        number_option(
-            1e-9,
-            1e9,
-            "also bound whoever sees it through normal noise, so many times the root mean square of its entries",
-        ),
+        number_option(1e-9, 1e9, "also bound a decoder that sees it through noise this many times its rms"),
     ] = None,
     yes: Yes = False,
     collapse_to: Annotated[
         Path | None,
         Parameter(
-            name="--collapse",
-            help="instead, draw the decoders of many settings against N d^2 / (L V^2 ln V) into "
-            "this file (.png, .svg or .pdf)",
+            name="--collapse", help="draw the collapse of many settings into this .png, .svg or .pdf file instead"
         ),
     ] = None,
     json: Json = False,
 ) -> int:
     """Bound what the first gradient tells: seen exactly, through noise, or in a few bits.
 
-    Beside the bounds: decoders of the first gradient on the samples of several seeds, through the
-    same noise and in the same bits. Example:
+    Also runs decoders of the first gradient on the samples of several seeds, through the same noise and in the same
+    bits. Example:
 
     `mnemoscope bound --vocab 256 --dim 128 --length 16 --samples 4000 --noise 1`
     """
@@ -86,86 +78,77 @@ def bound(
         for number_of_seed in numbers:
             shares.append(decode(see(spec, number_of_seed, device, noise=noise, bits=bits)))
             watch.advance(1)
-    found = {name: mean_interval([trial[name] for trial in shares], float(spec.vocab)) for name in shares[0]}
+    decoders = {name: mean_interval([trial[name] for trial in shares], float(spec.vocab)) for name in shares[0]}
     bounds = [limit.as_dict() for limit in limits(spec, target, bits=bits, noise=noise)]
     by_name = {limit["name"]: limit for limit in bounds}
     surrogate = by_name["gaussian_surrogate"]
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "spec": spec.model_dump(),
         "any_learner_samples": by_name["any_learner"]["samples"] if target < 1 else None,
         "target": target,
         "bits": bits,
         "noise": noise,
         "bounds": bounds,
-        # The Gaussian surrogate's, under the names that these have always had.
+        # Those of the Gaussian surrogate, under their original names.
         "information_bound_samples": surrogate["samples"],
         "bound_accuracy": surrogate["accuracy"],
         "known_nats": surrogate["nats"],
         "needed_nats": needed_nats(spec.vocab, target),
         "collapse": {"x": collapse(spec).x, "formula": collapse(spec).formula},
-        **{name: interval.as_dict() for name, interval in found.items()},
+        **{name: interval.as_dict() for name, interval in decoders.items()},
     }
-    if json:
-        print_json(told)
-    else:
-        show(spec, told, found)
+    deliver(result, json, show)
     return 0
 
 
 def draw(path: Path, seeds: int, device: Device, agreed: bool, json: bool) -> int:
-    """The collapse of many settings, measured and drawn."""
+    """Measure and draw the collapse of many settings."""
     check_form(path, option="collapse")
     specs = settings()
     ask_first(of_decoding(specs, seeds), "cpu", agreed)
     with Watch("settings", len(specs)) as watch:
         points = measure_collapse(specs, seeds, device, watch.advance)
     draw_collapse(points, path)
-    told = [
+    rows = [
         {
-            "spec": one.spec.model_dump(exclude_defaults=True),
-            "x": one.x,
-            **{name: share.as_dict() for name, share in one.shares.items()},
+            "spec": point.spec.model_dump(exclude_defaults=True),
+            "x": point.x,
+            **{name: share.as_dict() for name, share in point.shares.items()},
         }
-        for one in points
+        for point in points
     ]
     if json:
-        print_json({"points": told, "path": str(path)})
+        print_json({"points": rows, "path": str(path)})
     else:
-        Console(highlight=False).print(f"drawn: {path}, {len(points)} settings, {seeds} seeds each")
+        echo(f"drawn: {path}, {len(points)} settings, {seeds} seeds each")
     return 0
 
 
-def show(spec: Retrieval, told: dict[str, Any], found: dict[str, Interval]) -> None:
+def show(result: dict[str, Any]) -> None:
     """The bounds and the decoders for people."""
-    console = Console(highlight=False)
-    console.print(f"V={spec.vocab:,} d={spec.dim:,} L={spec.length:,} N={spec.samples:,}", style="bold")
-    console.print(
-        f"to name {told['target']:g} of the labels takes {told['needed_nats']:,.0f} nats\n"
-        f"{told['collapse']['formula']} = {told['collapse']['x']:.3g}"
+    spec, target, noise, bits = (result[name] for name in ("spec", "target", "noise", "bits"))
+    echo(f"V={spec['vocab']:,} d={spec['dim']:,} L={spec['length']:,} N={spec['samples']:,}", style="bold")
+    echo(
+        f"to name {target:g} of the labels takes {result['needed_nats']:,.0f} nats",
+        f"{result['collapse']['formula']} = {result['collapse']['x']:.3g}",
     )
-    proved = [limit for limit in told["bounds"] if limit["proved"]]
-    surrogates = [limit for limit in told["bounds"] if not limit["proved"]]
-    console.print(_table("Proved: no one does better who", proved, told["target"]))
-    console.print(_table("Binds no one who looks for whole counts", surrogates, told["target"]))
-    through = [f"noise of {told['noise']:g}"] if told["noise"] is not None else []
-    through += [f"{told['bits']} bit(s) an entry"] if told["bits"] is not None else []
-    console.print(f"Decoders{', through ' if through else ''}{' and '.join(through)}")
-    for name, interval in found.items():
-        console.print(f"  {NAMES[name]:34} {number(interval.mean)}  {bar(interval.mean or 0.0)}")
+    for title, proved in (("Proved: no one does better who", True), ("Binds no one who looks for whole counts", False)):
+        echo(_table(title, [limit for limit in result["bounds"] if limit["proved"] == proved], target))
+    through = [f"noise of {noise:g}"] if noise is not None else []
+    through += [f"{bits} bit(s) an entry"] if bits is not None else []
+    echo(f"Decoders{', through ' if through else ''}{' and '.join(through)}")
+    for name in NAMES:
+        if name in result:
+            mean = result[name]["mean"]
+            echo(f"  {NAMES[name]:34} {number(mean)}  {bar(mean or 0.0)}")
 
 
 def _table(title: str, bounds: list[dict[str, Any]], target: float) -> Table:
-    """Whom each bound holds, what they can know and name here, and the N they need."""
-    table = Table(box=box.SIMPLE, title=title, title_justify="left")
-    table.add_column("")
-    for head in ("nats", "names at most", f"N for {target:g}"):
-        table.add_column(head, justify="right")
+    """Whom each bound holds for, what they can know and name here, and the N they need."""
+    rows = []
     for limit in bounds:
         nats, samples = limit["nats"], limit["samples"]
-        table.add_row(
-            limit["what"],
-            "–" if nats is None else f"{nats:,.3g}" if nats < 100 else f"{nats:,.0f}",
-            number(limit["accuracy"]),
-            "never" if samples is None else f"{math.ceil(samples):,}",
-        )
-    return table
+        known = "–" if nats is None else f"{nats:,.3g}" if nats < 100 else f"{nats:,.0f}"
+        needed = "never" if samples is None else f"{math.ceil(samples):,}"
+        rows.append((limit["what"], known, number(limit["accuracy"]), needed))
+    return table(("", "nats", "names at most", f"N for {target:g}"), rows, left=("",), title=title)

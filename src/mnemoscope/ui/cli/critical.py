@@ -1,15 +1,17 @@
 """`mnemoscope critical`: where accuracy along one axis crosses a target."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from rich.console import Console
+from cyclopts import Parameter
 
 from mnemoscope.experiments.critical import Along, Critical, range_about
-from mnemoscope.experiments.critical import critical as find
-from mnemoscope.experiments.forecast import Forecast, of_crossings
+from mnemoscope.experiments.critical import critical as find_critical
+from mnemoscope.experiments.forecast import Ahead, of_crossings
 from mnemoscope.spec import LETTERS, Retrieval
 from mnemoscope.ui.cli import options
-from mnemoscope.ui.cli.output import number, print_json
+from mnemoscope.ui.cli.output import deliver, echo, number
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.cli.sweeping import open_tools
 
@@ -21,77 +23,84 @@ WORDS = {
 }
 
 
+@dataclass(frozen=True)
+class Search:
+    """How to search for a crossing: what crosses which target, where, and how closely."""
+
+    target: options.Target = 0.5
+    measure: options.MeasureName = "accuracy"
+    range_: Annotated[
+        options.Ends, options.range_option("where to search [default: a factor of 8 about theory's guess]")
+    ] = None
+    tolerance: options.Tolerance = 0.1
+    seeds: options.MostSeeds = 32
+    seed: options.FirstSeed = 0
+
+    def ends(self, spec: Retrieval, along: Along) -> tuple[int, int]:
+        """The range to search for one setting."""
+        return self.range_ or range_about(spec, along, self.target, self.measure)
+
+    def ahead(self, specs: Sequence[Retrieval], along: Along, ranges: Sequence[tuple[int, int]]) -> Ahead:
+        """The forecast of a search for each setting."""
+        crossing = {"target": self.target, "measure": self.measure, "most_seeds": self.seeds}
+        return lambda left, platform: of_crossings(specs, along, ranges, **crossing, platform=platform)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The search as the arguments of `critical` and `fit`."""
+        return {
+            "target": self.target,
+            "measure": self.measure,
+            "tolerance": self.tolerance,
+            "most_seeds": self.seeds,
+            "first_seed": self.seed,
+        }
+
+
+SearchOptions = Annotated[Search, Parameter(name="*")]
+DEFAULT_SEARCH = Search()
+
+
 @takes(Retrieval, file=True)
 def critical(
     setting: Setting[Retrieval],
     *,
     along: Annotated[Along, options.choice(Along, "the axis")] = "samples",
-    target: options.Target = 0.5,
-    measure: options.MeasureName = "accuracy",
-    range_: Annotated[
-        options.Ends, options.range_option("where to search [default: a factor of 8 about theory's guess]")
-    ] = None,
-    tolerance: options.Tolerance = 0.1,
-    seeds: options.MostSeeds = 32,
-    seed: options.FirstSeed = 0,
-    device: options.DeviceName = "auto",
-    cluster: options.ClusterName = None,
-    store: options.StoreFile = None,
-    yes: options.Yes = False,
+    search: SearchOptions = DEFAULT_SEARCH,
+    work: options.WorkOptions = options.DEFAULT_WORK,
     json: options.Json = False,
 ) -> int:
     """Find where accuracy along one axis crosses a target, with an interval.
 
-    Trials are kept in the store: a search that was stopped goes on where it was. Example:
+    Trials are kept in the store: a search that was stopped continues where it was. Example:
 
     `mnemoscope critical --vocab 256 --dim 100 --length 32 --along samples`
     """
-    # The axis itself need not be given: it is what is searched for.
+    # The axis needs no value: the search finds it.
     spec = Retrieval.read({along: 2, **setting.given()})
-    low, high = range_ or range_about(spec, along, target, measure)
-
-    def ahead(left: object, platform: str) -> Forecast:
-        return of_crossings(
-            [spec], along, [(low, high)], target=target, measure=measure, most_seeds=seeds, platform=platform
-        )
-
-    with open_tools(cluster, device, store, ahead, agreed=yes) as tools:
-        found = find(
-            spec,
-            along,
-            target=target,
-            measure=measure,
-            low=low,
-            high=high,
-            tolerance=tolerance,
-            most_seeds=seeds,
-            first_seed=seed,
-            tools=tools,
-        )
-    if json:
-        print_json(found.as_dict())
-    else:
-        show(found)
+    low, high = search.ends(spec, along)
+    with open_tools(work, search.ahead([spec], along, [(low, high)])) as tools:
+        crossing = find_critical(spec, along, low=low, high=high, **search.settings, tools=tools)
+    deliver(crossing, json, show)
     return tools.progress.status()
 
 
-def show(found: Critical) -> None:
+def show(crossing: Critical) -> None:
     """The estimate for people."""
-    console = Console(highlight=False)
-    spec = found.spec
+    spec = crossing.spec
     fixed = " ".join(
         f"{letter}={getattr(spec, name):,}"
         for name, letter in LETTERS.items()
-        if name != found.axis and (name != "width" or spec.width)
+        if name != crossing.axis and (name != "width" or spec.width)
     )
-    console.print(f"{fixed}, {found.measure} {found.target:g} along {found.axis}", style="bold")
-    lost = found.status == "unresolved" and found.estimate is None
-    words = "all trials at a place it needed crashed" if lost else WORDS[found.status]
-    console.print(f"status     {found.status}: {words}")
-    if found.estimate is not None:
-        ends = " to ".join(number(end, 1) for end in (found.low, found.high))
-        console.print(f"estimate   [bold]{found.estimate:,.1f}[/bold]  95 % interval {ends}")
-    if found.predicted is not None:
-        ratio = f", {found.predicted / found.estimate:.2f} of it" if found.estimate else ""
-        console.print(f"predicted  {found.predicted:,.0f}{ratio}")
-    console.print(f"trials     {len(found.trials)}, {found.tokens:,} tokens")
+    echo(f"{fixed}, {crossing.measure} {crossing.target:g} along {crossing.axis}", style="bold")
+    lost = crossing.status == "unresolved" and crossing.estimate is None
+    words = "all trials at a place it needed crashed" if lost else WORDS[crossing.status]
+    echo(f"status     {crossing.status}: {words}")
+    if crossing.estimate is not None:
+        ends = " to ".join(number(end, 1) for end in (crossing.low, crossing.high))
+        echo(f"estimate   [bold]{crossing.estimate:,.1f}[/bold]  95 % interval {ends}")
+    if crossing.predicted is not None:
+        ratio = f", {crossing.predicted / crossing.estimate:.2f} of it" if crossing.estimate else ""
+        echo(f"predicted  {crossing.predicted:,.0f}{ratio}")
+    echo(f"trials     {len(crossing.trials)}, {crossing.tokens:,} tokens")

@@ -2,19 +2,15 @@
 
 from typing import Annotated
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
 from mnemoscope.engine.device import find_device, numerics
 from mnemoscope.experiments.dynamics import Dynamics
-from mnemoscope.experiments.dynamics import dynamics as run
+from mnemoscope.experiments.dynamics import dynamics as follow
 from mnemoscope.experiments.forecast import of_flow
 from mnemoscope.spec import Flow
 from mnemoscope.training.flow import check_memory
 from mnemoscope.ui.cli.asking import ask_first
 from mnemoscope.ui.cli.options import DeviceName, Json, Picture, Yes, count
-from mnemoscope.ui.cli.output import deliver, number
+from mnemoscope.ui.cli.output import deliver, echo, number, table
 from mnemoscope.ui.cli.progress import Watch
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.figures.canvas import check_form
@@ -33,42 +29,37 @@ def dynamics(
 ) -> int:
     """Follow paper B's gradient flow through its stages, hallucination among them.
 
-    Linear attention with orthogonal embeddings learns facts from a small start: first it guesses,
-    then it names an answer of the right relation whatever the subject, then it recalls. Without
-    options, the setting of the paper's Fig. 5 with the exact gradient. Example:
+    Linear attention with orthogonal embeddings learns facts from a small initialisation: first it guesses, then it
+    names an answer of the right relation whatever the subject, then it recalls. Without options: the setting of the
+    paper's Fig. 5 with the exact gradient. Example:
 
     `mnemoscope dynamics --batch 1024 --out stages.png`
     """
     spec = setting.read()
-    if out is not None:
-        check_form(out)
+    check_form(out)
     place = find_device(device)
     check_memory(spec)
     ask_first(of_flow(spec, place.platform), place.platform, yes)
     with Watch("steps", spec.steps) as watch, numerics("float32", place):
-        made = run(spec, seed, watch.advance)
-    deliver(made, out, json, draw_dynamics, show)
+        course = follow(spec, seed, watch.advance)
+    deliver(course, json, show, out, draw_dynamics)
     return 0
 
 
-def show(made: Dynamics) -> None:
+def show(dynamics: Dynamics) -> None:
     """The stages as a table."""
-    console = Console(highlight=False)
-    course = made.course
+    course = dynamics.course
     spec = course.spec
     how = f"{spec.batch:,} fresh sequences a step" if spec.batch else "the population's gradient"
-    console.print(f"S={spec.subjects} R={spec.relations} D={spec.answers}, {how}, lr {spec.lr:g}", style="bold")
-    table = Table(box=box.SIMPLE)
-    for name in ("stage", "level", "from step", "to step", "steps"):
-        table.add_column(name, justify="left" if name == "stage" else "right")
-    for stage in made.stages:
+    echo(f"S={spec.subjects} R={spec.relations} D={spec.answers}, {how}, lr {spec.lr:g}", style="bold")
+    rows = []
+    for stage in dynamics.stages:
         ends = ["–" if end is None else f"{end:,}" for end in (stage.first, stage.last)]
-        table.add_row(stage.name, number(stage.level), *ends, f"{stage.steps:,}")
-    console.print(table)
-    if made.status == "diverged":
-        console.print("diverged: the numbers overflowed; take a smaller --lr")
-    console.print(
-        f"relation right on the plateau  {number(made.plateau_relation_accuracy)}\n"
-        f"at the end                     loss {course.loss[-1]:.4f}, "
-        f"accuracy {course.accuracy[-1]:.3f}"
+        rows.append((stage.name, number(stage.level), *ends, f"{stage.steps:,}"))
+    echo(table(("stage", "level", "from step", "to step", "steps"), rows, left=("stage",)))
+    if dynamics.status == "diverged":
+        echo("diverged: the numbers overflowed; take a smaller --lr")
+    echo(
+        f"relation right on the plateau  {number(dynamics.plateau_relation_accuracy)}",
+        f"at the end                     loss {course.loss[-1]:.4f}, accuracy {course.accuracy[-1]:.3f}",
     )

@@ -34,8 +34,8 @@ def explore(
 ) -> int:
     """Open the explorer: a phase diagram under sliders, and a planner, in a browser.
 
-    Predictions are theory's and come at once. What you measure there is kept in the same store as
-    what the commands measure. Ctrl-C stops it. Example:
+    Predictions come from theory, at once. Measurements go to the same store as those of the commands. Ctrl-C stops it.
+    Example:
 
     `mnemoscope explore`
     """
@@ -51,41 +51,40 @@ def explore(
 
 
 def _look_for_gpu() -> None:
-    """Refuse a GPU that is not there. Looked for here, it would be taken from who measures."""
+    """Refuse a missing GPU. A subprocess looks for it: this process would take it from the worker."""
     look = (
         "from mnemoscope.engine.device import find_device\n"
         "from mnemoscope.spec import SpecError\n"
         "try: find_device('gpu')\n"
         "except SpecError as error: print(error.message)"
     )
-    words = [sys.executable, "-c", look]
-    said = subprocess.run(words, capture_output=True, text=True, check=False)
-    if said.stdout:
-        raise SpecError("device", said.stdout.strip())
-    if said.returncode:
-        why = said.stderr.strip().splitlines()[-1:]
+    process = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=False)
+    if process.stdout:
+        raise SpecError("device", process.stdout.strip())
+    if process.returncode:
+        why = process.stderr.strip().splitlines()[-1:]
         raise SpecError("device", f"expected a GPU that JAX can use, got none: {' '.join(why)}")
 
 
 def listen(host: str, port: int | None) -> socket.socket:
-    """A socket there; without a port, the usual one or any that is free."""
+    """A listening socket; without a port, at the usual one or any that is free."""
     try:
         family = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][0]
     except (OSError, UnicodeError):  # unknown, or nothing that could be a name
         raise SpecError("host", f"expected an address of this machine, got {host!r}") from None
-    made = socket.socket(family, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((host, USUAL_PORT if port is None else port))
-        made.listen(256)  # who comes before the first page is ready waits
+        listener.bind((host, USUAL_PORT if port is None else port))
+        listener.listen(256)  # early visitors wait until the first page is ready
     except OSError as error:
-        made.close()
+        listener.close()
         if port is None and error.errno == errno.EADDRINUSE:
             return listen(host, 0)
         option = "host" if error.errno == errno.EADDRNOTAVAIL else "port"
         place = f"{host}:{port or USUAL_PORT}"
         raise SpecError(option, f"expected a free place to listen on, got {place} ({error.strerror})") from None
-    return made
+    return listener
 
 
 def serve(host: str, port: int | None, store: Path, device: Device, *, browser: bool) -> None:
@@ -122,8 +121,7 @@ def serve(host: str, port: int | None, store: Path, device: Device, *, browser: 
     console.print(f"Mnemoscope is at {address}\nCtrl-C stops it. Measurements go to {store}")
     if browser:
         threading.Timer(0.3, webbrowser.open, [address]).start()
-    # The server hands a signal on when it has stopped; to be ended politely is no reason to leave
-    # the worker behind.
+    # Turn SIGTERM into an exit, so that the worker is closed too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         uvicorn.Server(config).run(sockets=[ours])

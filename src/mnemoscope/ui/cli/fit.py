@@ -3,19 +3,17 @@
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from mnemoscope.experiments.axes import read_axis
-from mnemoscope.experiments.critical import Along, range_about
+from mnemoscope.experiments.critical import Along
 from mnemoscope.experiments.fit import Scaling, settings
-from mnemoscope.experiments.fit import fit as find
-from mnemoscope.experiments.forecast import GUESS, Forecast, of_crossings, of_theory
+from mnemoscope.experiments.fit import fit as fit_scaling
+from mnemoscope.experiments.forecast import GUESS, of_theory
 from mnemoscope.spec import LETTERS, Retrieval, SpecError
 from mnemoscope.ui.cli import options
 from mnemoscope.ui.cli.asking import ask_first
-from mnemoscope.ui.cli.output import deliver
+from mnemoscope.ui.cli.critical import DEFAULT_SEARCH, SearchOptions
+from mnemoscope.ui.cli.output import deliver, echo, table
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.cli.sweeping import open_tools
 from mnemoscope.ui.figures.canvas import check_form
@@ -33,107 +31,81 @@ def fit(
     *,
     axis: Annotated[list[str], Parameter(negative="", help="an axis of the grid, such as dim=64:128:3; give several")],
     along: Annotated[Along, options.choice(Along, "whose critical value")] = "samples",
-    target: options.Target = 0.5,
-    measure: options.MeasureName = "accuracy",
     log: Annotated[str | None, Parameter(help="divide the critical value by the logarithm of this axis first")] = None,
-    range_: Annotated[
-        options.Ends, options.range_option("where to search for all points [default: about theory's guesses]")
-    ] = None,
-    tolerance: Annotated[
-        float, options.number(0.001, 10, "search until a point's 95 % interval is +- this share")
-    ] = 0.1,
-    seeds: options.MostSeeds = 32,
-    seed: options.FirstSeed = 0,
+    search: SearchOptions = DEFAULT_SEARCH,
     out: options.Picture = None,
-    device: options.DeviceName = "auto",
-    cluster: options.ClusterName = None,
-    store: options.StoreFile = None,
-    yes: options.Yes = False,
+    work: options.WorkOptions = options.DEFAULT_WORK,
     json: options.Json = False,
 ) -> int:
     """Fit scaling exponents to critical points over several axes, beside theory's.
 
-    Every point of the grid is searched as `critical` does, a power law is fitted with weights from
-    the points' intervals, and held against a law whose axes add instead of multiply. Trials are
-    kept in the store: stop and go on at will. Example:
+    Searches every point of the grid as `critical` does, fits a power law weighted by the points' intervals, and
+    compares it with a law whose axes add instead of multiply. Trials are kept in the store: stop and continue at any
+    time. Example:
 
     `mnemoscope fit --length 32 --axis vocab=128,256 --axis dim=64,80,100 --out fit.png`
     """
     axes = [read_axis("axis", text) for text in axis]
-    if log is not None and log not in [one.field for one in axes]:
+    if log is not None and log not in [grid_axis.field for grid_axis in axes]:
         raise SpecError("log", f"expected one of the axes, got {log!r}")
     base = setting.given()
     specs = settings(base, axes, along)
-    # Before theory is asked where each point's crossing lies, which takes a moment each.
-    ask_first(of_theory(GUESS * len(specs)), "cpu", yes, aloud=False)
-    ranges = [range_ or range_about(spec, along, target, measure) for spec in specs]
-    if out is not None:
-        check_form(out)
-
-    def ahead(left: object, platform: str) -> Forecast:
-        return of_crossings(specs, along, ranges, target=target, measure=measure, most_seeds=seeds, platform=platform)
-
-    with open_tools(cluster, device, store, ahead, agreed=yes) as tools:
-        made = find(
-            base,
-            axes,
-            along,
-            target=target,
-            measure=measure,
-            log_of=log,
-            ranges=ranges,
-            tolerance=tolerance,
-            most_seeds=seeds,
-            first_seed=seed,
-            tools=tools,
-        )
-    deliver(made, out, json, draw_scaling, show)
+    # Theory's guess of a crossing takes a moment for every point.
+    ask_first(of_theory(GUESS * len(specs)), "cpu", work.yes, aloud=False)
+    ranges = [search.ends(spec, along) for spec in specs]
+    check_form(out)
+    with open_tools(work, search.ahead(specs, along, ranges)) as tools:
+        scaling = fit_scaling(base, axes, along, log_of=log, ranges=ranges, **search.settings, tools=tools)
+    deliver(scaling, json, show, out, draw_scaling)
     return tools.progress.status()
 
 
-def show(made: Scaling) -> None:
+def show(scaling: Scaling) -> None:
     """The fit for people."""
-    console = Console(highlight=False)
-    letter = LETTERS[made.along]
-    over = f" / ln {LETTERS[made.log_of]}" if made.log_of else ""
-    console.print(f"critical {letter}{over} at {made.measure} {made.target:g}, {len(made.found)} points", style="bold")
-    if made.status != "found":
-        console.print(f"no exponents: {WORDS[made.status]}")
-        show_left_out(console, made)
+    over = f" / ln {LETTERS[scaling.log_of]}" if scaling.log_of else ""
+    echo(
+        f"critical {LETTERS[scaling.along]}{over} at {scaling.measure} {scaling.target:g}, {len(scaling.found)} points",
+        style="bold",
+    )
+    if scaling.status != "found":
+        echo(f"no exponents: {WORDS[scaling.status]}")
+        show_left_out(scaling)
         return
-    table = Table(box=box.SIMPLE)
-    for name in ("axis", "exponent", "95 % interval", "theory, same points", "leading order"):
-        table.add_column(name, justify="left" if name == "axis" else "right")
-    for at, one in enumerate(made.law.exponents):
-        theory = f"{made.predicted.exponents[at].value:.2f}" if made.predicted else "–"
-        leading = f"{made.leading[one.axis]:.2f}" if made.leading else "–"
-        table.add_row(
-            f"{one.axis} ({LETTERS[one.axis]})", f"{one.value:.3f}", f"{one.low:.3f} to {one.high:.3f}", theory, leading
+    columns = ("axis", "exponent", "95 % interval", "theory, same points", "leading order")
+    rows = [
+        (
+            f"{exponent.axis} ({LETTERS[exponent.axis]})",
+            f"{exponent.value:.3f}",
+            f"{exponent.low:.3f} to {exponent.high:.3f}",
+            f"{scaling.predicted.exponents[at].value:.2f}" if scaling.predicted else "–",
+            f"{scaling.leading[exponent.axis]:.2f}" if scaling.leading else "–",
         )
-    console.print(table)
-    console.print(f"binding at most points   {made.leading_name.replace('_', ' ')}")
-    console.print(f"scatter about the law    {made.law.scatter:.1%} beyond the points' own errors")
-    console.print(f"condition number         {made.law.condition:.2f}")
-    if made.rivals is None:
-        console.print("multiply or add?         too few points to ask")
+        for at, exponent in enumerate(scaling.law.exponents)
+    ]
+    echo(table(columns, rows, left=("axis",)))
+    echo(f"binding at most points   {scaling.leading_name.replace('_', ' ')}")
+    echo(f"scatter about the law    {scaling.law.scatter:.1%} beyond the points' own errors")
+    echo(f"condition number         {scaling.law.condition:.2f}")
+    if scaling.rivals is None:
+        echo("multiply or add?         too few points to ask")
     else:
-        factor = made.rivals.left_out
-        console.print(
-            f"multiply or add?         {made.rivals.verdict}: Akaike's criterion differs by "
-            f"{made.rivals.criterion:+.1f}; a point left out is missed by a factor of "
+        factor = scaling.rivals.left_out
+        echo(
+            f"multiply or add?         {scaling.rivals.verdict}: Akaike's criterion differs by "
+            f"{scaling.rivals.criterion:+.1f}; a point left out is missed by a factor of "
             f"{factor['multiplicative']:.3f} (multiply), {factor['additive']:.3f} (add)"
         )
-    for one in made.beyond:
-        forms = ", ".join(f"{factor:.3f} ({form})" for form, factor in one.missed.items())
-        console.print(f"beyond {one.axis} < {one.value:g}: {one.points} points missed by a factor of {forms}")
-    wide = sum(one.status == "unresolved" for one in made.found)
+    for beyond in scaling.beyond:
+        forms = ", ".join(f"{factor:.3f} ({form})" for form, factor in beyond.missed.items())
+        echo(f"beyond {beyond.axis} < {beyond.value:g}: {beyond.points} points missed by a factor of {forms}")
+    wide = sum(point.status == "unresolved" for point in scaling.found)
     if wide:
-        console.print(f"{wide} points have intervals wider than asked for, and weigh less")
-    show_left_out(console, made)
+        echo(f"{wide} points have intervals wider than asked for, and weigh less")
+    show_left_out(scaling)
 
 
-def show_left_out(console: Console, made: Scaling) -> None:
-    """The points that had no crossing to fit, each with why."""
-    for one in made.left_out:
-        where = " ".join(f"{LETTERS[axis]}={getattr(one.spec, axis):,}" for axis in made.points.axes)
-        console.print(f"left out: {where}, {one.status}")
+def show_left_out(scaling: Scaling) -> None:
+    """The points without a crossing to fit, each with the reason."""
+    for point in scaling.left_out:
+        where = " ".join(f"{LETTERS[axis]}={getattr(point.spec, axis):,}" for axis in scaling.points.axes)
+        echo(f"left out: {where}, {point.status}")

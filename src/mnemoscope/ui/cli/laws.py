@@ -4,14 +4,11 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from mnemoscope.spec import Trigger
 from mnemoscope.theory.laws import OVERLAP, regime_map
 from mnemoscope.ui.cli.options import Json, choice, count, number
-from mnemoscope.ui.cli.output import print_json
+from mnemoscope.ui.cli.output import echo, print_json, table
 from mnemoscope.ui.figures.regimes import draw_regimes
 
 
@@ -28,14 +25,14 @@ def laws(
 ) -> int:
     """Show the scaling laws, and the map of which one binds.
 
-    The map's plane is (log_V d, log_V N) for sequences of length V^c: leading powers alone, no
-    constants and no logarithms. `predict` has those. Example:
+    The map's plane is (log_V d, log_V N) for sequences of length V^c: leading powers only, without constants and
+    logarithms. `predict` has those. Example:
 
     `mnemoscope laws --length-power 0.75`
     """
     c, w = length_power, width_power
-    made = regime_map(c, trigger=trigger, width=w, order=order)
-    known = (*made.laws, OVERLAP)
+    regimes = regime_map(c, trigger=trigger, width=w, order=order)
+    known = (*regimes.laws, OVERLAP)
     if out is not None:
         fine = regime_map(c, trigger=trigger, width=w, order=order, columns=801, rows=601)
         draw_regimes(fine, out)
@@ -54,24 +51,22 @@ def laws(
                 ],
                 "length_power": c,
                 "width_power": w,
-                "dim": made.dim.tolist(),
-                "samples": made.samples.tolist(),
-                "binding": [["recall" if at < 0 else made.laws[at].name for at in row] for row in made.binding],
+                "dim": regimes.dim.tolist(),
+                "samples": regimes.samples.tolist(),
+                "binding": [["recall" if at < 0 else regimes.laws[at].name for at in row] for row in regimes.binding],
                 "path": None if out is None else str(out),
             }
         )
         return 0
-    console = Console(highlight=False)
-    table = Table(title="Noise over signal", box=box.SIMPLE, title_justify="left")
-    for name in ("law", "on the map", "V", "d", "L", "N", "m", "recall needs"):
-        table.add_column(name, justify="left" if name in ("law", "recall needs") else "right")
+    axes = {"V": "vocab", "d": "dim", "L": "length", "N": "samples", "m": "width"}
+    rows = []
     for law in known:
-        axes = ("vocab", "dim", "length", "samples", "width")
-        powers = (f"{law.powers[axis]:g}" if axis in law.powers else "" for axis in axes)
-        table.add_row(law.name, law.letter if law in made.laws else "", *powers, law.words)
-    console.print(table)
+        powers = (f"{law.powers[axis]:g}" if axis in law.powers else "" for axis in axes.values())
+        rows.append((law.name, law.letter if law in regimes.laws else "", *powers, law.words))
+    columns = ("law", "on the map", *axes, "recall needs")
+    echo(table(columns, rows, left=("law", "recall needs"), title="Noise over signal"))
     model = "" if w is None else f", m = V^{w:g}"
-    console.print(f"Which one binds, L = V^{c:g}{model} (a dot: none, recall)\n\n{made.text()}")
+    echo(f"Which one binds, L = V^{c:g}{model} (a dot: none, recall)\n\n{regimes.text()}")
     if out is not None:
-        console.print(f"\ndrawn: {out}")
+        echo(f"\ndrawn: {out}")
     return 0

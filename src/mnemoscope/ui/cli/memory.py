@@ -4,9 +4,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from mnemoscope.experiments.axes import read_axis
 from mnemoscope.experiments.capacity import Capacities, Capacity, capacity_many, criterion_name, memory_questions
@@ -14,7 +11,7 @@ from mnemoscope.experiments.forecast import Forecast, of_limits
 from mnemoscope.spec import Memory, SpecError
 from mnemoscope.spec.validators import between
 from mnemoscope.ui.cli import options
-from mnemoscope.ui.cli.output import deliver, number
+from mnemoscope.ui.cli.output import deliver, echo, number, table
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.cli.sweeping import open_tools
 from mnemoscope.ui.figures.canvas import check_form
@@ -30,7 +27,7 @@ WORDS = {
 
 
 def read_criterion(text: str) -> float:
-    """`all`, which is a share of one, or a share."""
+    """A share of the items; `all` is 1."""
     return 1.0 if text == "all" else between(0.01, 1.0, "'all' or ")(text)
 
 
@@ -52,17 +49,14 @@ def memory(
     tolerance: options.Tolerance = 0.1,
     seeds: Annotated[int, options.count(2, 10**4, "the most seeds, each with a limit of its own")] = 16,
     seed: options.FirstSeed = 0,
-    device: options.DeviceName = "auto",
-    cluster: options.ClusterName = None,
-    store: options.StoreFile = None,
-    yes: options.Yes = False,
+    work: options.WorkOptions = options.DEFAULT_WORK,
     out: Annotated[Path | None, Parameter(help="draw items against weights into this .png, .svg or .pdf")] = None,
     json: options.Json = False,
 ) -> int:
     """Find how many items an associative memory holds, with an interval over seeds.
 
-    Linear memories are one d x d matrix, MLPs have m hidden units. `hebbian` writes the weights
-    down, `trained` learns them by full-batch AdamW. Example:
+    A linear memory is one d x d matrix, an MLP has m hidden units. `hebbian` constructs the weights, `trained` learns
+    them by full-batch AdamW. Example:
 
     `mnemoscope memory --dim 128 --method hebbian --criterion all`
     """
@@ -72,42 +66,40 @@ def memory(
     if kind == "linear" and width:
         raise SpecError("width", f"expected none for a linear memory, got {width}")
     specs = [setting.read(items=2, dim=value) for value in read_axis("dim", f"dim={dim}").values]
-    if out is not None:
-        check_form(out)
+    check_form(out)
     how = {"tolerance": tolerance, "resolution": min(0.03, tolerance / 2), "most_seeds": seeds, "seeds": min(4, seeds)}
 
     def ahead(left: object, platform: str) -> Forecast:
         questions = [question for _, question in memory_questions(specs, criterion, range_)]
         return of_limits(questions, **how, platform=platform)
 
-    with open_tools(cluster, device, store, ahead, agreed=yes) as tools:
-        found = capacity_many(specs, criterion, ends=range_, first_seed=seed, **how, tools=tools)
-    deliver(found, out, json, draw_capacity, show)
+    with open_tools(work, ahead) as tools:
+        capacities = capacity_many(specs, criterion, ends=range_, first_seed=seed, **how, tools=tools)
+    deliver(capacities, json, show, out, draw_capacity)
     return tools.progress.status()
 
 
-def show(made: Capacities) -> None:
+def show(capacities: Capacities) -> None:
     """The capacities for people."""
-    if len(made.points) == 1:
-        show_one(made.points[0])
+    points = capacities.points
+    if len(points) == 1:
+        show_capacity(points[0])
         return
-    spec, criterion = made.points[0].spec, made.points[0].criterion
-    console = Console(highlight=False)
-    console.print(f"{spec.form} memory, {spec.method}, {right_words(criterion)}", style="bold")
-    table = Table(box=box.SIMPLE)
-    for name in ("d", "parameters", "items", "95 % interval", "per parameter", "status"):
-        table.add_column(name, justify="left" if name == "status" else "right")
-    for one in made.points:
-        found = one.limits
-        table.add_row(
-            f"{one.spec.dim:,}",
-            f"{one.spec.parameters:,}",
-            number(found.estimate, 1),
-            f"{number(found.low, 1)} to {number(found.high, 1)}",
-            number(found.estimate and found.estimate / one.spec.parameters, 4),
-            one.status,
+    spec = points[0].spec
+    echo(f"{spec.form} memory, {spec.method}, {right_words(points[0].criterion)}", style="bold")
+    columns = ("d", "parameters", "items", "95 % interval", "per parameter", "status")
+    rows = [
+        (
+            f"{point.spec.dim:,}",
+            f"{point.spec.parameters:,}",
+            number(point.limits.estimate, 1),
+            f"{number(point.limits.low, 1)} to {number(point.limits.high, 1)}",
+            number(point.limits.estimate and point.limits.estimate / point.spec.parameters, 4),
+            point.status,
         )
-    console.print(table)
+        for point in points
+    ]
+    echo(table(columns, rows, left=("status",)))
 
 
 def right_words(criterion: float) -> str:
@@ -116,28 +108,26 @@ def right_words(criterion: float) -> str:
     return "all items right" if name == "all" else f"a share of {name} right"
 
 
-def show_one(found: Capacity) -> None:
-    """One capacity, with what it is to be compared with."""
-    console = Console(highlight=False)
-    spec, limits = found.spec, found.limits
+def show_capacity(capacity: Capacity) -> None:
+    """One capacity, with the laws to compare it with."""
+    spec, limits = capacity.spec, capacity.limits
     size = f" m={spec.width:,} {spec.activation}" if spec.width else ""
     size += f" rank {spec.rank:,}" if spec.rank else ""
     size += f", {spec.outputs:,} answers" if spec.outputs else ", an answer for each item"
-    console.print(f"{spec.form} memory, {spec.method}, d={spec.dim:,}{size}", style="bold")
-    console.print(f"criterion   {right_words(found.criterion)}")
-    console.print(f"status      {found.status}: {WORDS[found.status]}")
+    echo(f"{spec.form} memory, {spec.method}, d={spec.dim:,}{size}", style="bold")
+    echo(f"criterion   {right_words(capacity.criterion)}")
+    echo(f"status      {capacity.status}: {WORDS[capacity.status]}")
     if limits.estimate is not None:
         ends = " to ".join(number(end, 1) for end in (limits.low, limits.high))
         each = [limit for limit in limits.each if limit is not None]
-        console.print(
+        echo(
             f"capacity    [bold]{limits.estimate:,.1f}[/bold] items  95 % interval {ends}, "
             f"{len(each)} seeds from {min(each):,.0f} to {max(each):,.0f}"
         )
-        console.print(f"parameters  {spec.parameters:,}, {limits.estimate / spec.parameters:.4f} items each")
-    else:
-        console.print(f"parameters  {spec.parameters:,}")
+    ratio = "" if limits.estimate is None else f", {limits.estimate / spec.parameters:.4f} items each"
+    echo(f"parameters  {spec.parameters:,}{ratio}")
     if spec.method == "hebbian" and spec.full_rank and not spec.outputs:
-        console.print(f"predicted   {found.expected:,.0f}, (H2) for this criterion")
-    for law, items in found.laws.items():
-        console.print(f"law         {items:,.0f}, {law}")
-    console.print(f"trials      {len(found.trials)}")
+        echo(f"predicted   {capacity.expected:,.0f}, (H2) for this criterion")
+    for law, items in capacity.laws.items():
+        echo(f"law         {items:,.0f}, {law}")
+    echo(f"trials      {len(capacity.trials)}")

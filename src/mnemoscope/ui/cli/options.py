@@ -1,10 +1,10 @@
-"""The options that are no part of a spec, each declared once: its type, what reads it, and its help.
+"""The options that are not part of a spec, each declared once: its type, its reader and its help.
 
-A reader raises `ValueError` with one line that says what was expected and what came; `main` puts the option's name
-before it.
+A reader raises `ValueError` with one line, "expected ..., got ..."; `main` puts the option's name before it.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -15,12 +15,12 @@ from mnemoscope.spec.validators import Device, Measure, between, byte_count, one
 
 
 def option(read: Callable[[str], Any], help: str, **more: Any) -> Parameter:
-    """An option that takes one word, which `read` turns into its value."""
+    """An option with one value, parsed by `read`."""
     return Parameter(converter=lambda _, tokens: read(tokens[0].value), negative="", help=help, **more)
 
 
 def count(at_least: int, at_most: int, help: str) -> Parameter:
-    """A whole number, which may be written as 4096, 1e5 or 16_384."""
+    """A whole number, written as 4096, 1e5 or 16_384."""
     return option(whole(at_least, at_most), help)
 
 
@@ -30,7 +30,7 @@ def number(low: float, high: float, help: str) -> Parameter:
 
 
 def choice(names: Any, help: str) -> Parameter:
-    """One of a literal's names."""
+    """One of the names of a `Literal`."""
     return option(one_of(*get_args(names)), help)
 
 
@@ -56,13 +56,13 @@ def range_option(help: str) -> Parameter:
 
 
 def read_seeds(seeds: int, first: int) -> range:
-    """The seeds to run; the last must be one that can be stored."""
+    """The seeds to run; the last must fit into the store."""
     if first + seeds > 2**63:
         raise SpecError("seed", f"expected at most {2**63 - seeds:,} with {seeds:,} seeds, got {str(first)!r}")
     return range(first, first + seeds)
 
 
-YES = flag("go ahead with what is asked about otherwise: work that may take more than an hour, or removing trials")
+YES = flag("confirm work that may take more than an hour, or the removal of trials")
 STORE = Parameter(help="the store's file, `none` to keep nothing [default: in the user's data directory]")
 
 Json = Annotated[bool, flag("print one JSON object instead of tables")]
@@ -101,3 +101,17 @@ MeasureName = Annotated[
     ),
 ]
 Picture = Annotated[Path | None, Parameter(help="also draw it into this file (.png, .svg or .pdf)")]
+
+
+@dataclass(frozen=True)
+class Work:
+    """Where a command runs its trials and where it keeps them."""
+
+    device: DeviceName = "auto"
+    cluster: ClusterName = None
+    store: StoreFile = None
+    yes: Yes = False
+
+
+WorkOptions = Annotated[Work, Parameter(name="*")]
+DEFAULT_WORK = Work()

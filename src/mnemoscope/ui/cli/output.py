@@ -1,51 +1,56 @@
-"""What every command prints with: tables for people, one JSON object for programs, one-line errors.
+"""How every command prints: tables for people, one JSON object for programs, one-line errors.
 
 Results go to standard output, everything else to standard error.
 """
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from rich.console import Console
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Table
 
 BAR = "█"
 PARTS = " ▏▎▍▌▋▊▉"
-# A longer complaint is cut in its middle: what came may be a whole file's text.
+# Longer error messages are cut in the middle: the value they quote may be a whole file.
 MOST_LETTERS = 1000
 
 
 @runtime_checkable
-class Made(Protocol):
-    """A result that can be told as plain data."""
+class Result(Protocol):
+    """A result that converts to plain data."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         ...
 
 
+R = TypeVar("R", bound=Result | dict[str, Any])
+
+
 def complain(line: str) -> int:
-    """Say in one line what is wrong with the request; the exit status for that."""
+    """Print a one-line error and return the exit status for a wrong request."""
     print(f"mnemoscope: {as_line(line)}", file=sys.stderr)
     return 2
 
 
 def as_line(text: str) -> str:
-    """Text in one line that a terminal shows as it is: letters that it would obey are spelt out."""
+    """Text on one line, with control characters escaped."""
     if len(text) > MOST_LETTERS:
         text = f"{text[: MOST_LETTERS // 2]} … {text[-MOST_LETTERS // 2 :]}"
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """Exactly one JSON object on standard output."""
+    """Print exactly one JSON object on standard output."""
     print(json.dumps(value, allow_nan=False))
 
 
 def bar(share: float, width: int = 12) -> str:
-    """A share of one as a bar, in eighths of a character."""
+    """A share between 0 and 1 as a bar, in eighths of a character."""
     eighths = round(max(0.0, min(1.0, share)) * width * 8)
     drawn = BAR * (eighths // 8) + (PARTS[eighths % 8] if eighths % 8 else "")
     return drawn.ljust(width)
@@ -56,15 +61,42 @@ def number(value: float | None, digits: int = 3) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 
+def echo(*parts: RenderableType, style: str | None = None) -> None:
+    """Print lines and tables, without rich's colours for numbers."""
+    Console(highlight=False).print(*parts, sep="\n", style=style)
+
+
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    left: Collection[str],
+    title: str | None = None,
+    no_wrap: bool = False,
+) -> Table:
+    """A table of text; columns are right-aligned unless their names are in `left`."""
+    grid = Table(box=box.SIMPLE, title=title, title_justify="left", caption_justify="left")
+    for name in columns:
+        grid.add_column(name, justify="left" if name in left else "right", no_wrap=no_wrap)
+    for row in rows:
+        grid.add_row(*row)
+    return grid
+
+
 def deliver(
-    made: Made, out: Path | None, as_json: bool, draw: Callable[[Any, Path], None], show: Callable[[Any], None]
+    result: R,
+    as_json: bool,
+    show: Callable[[R], None],
+    out: Path | None = None,
+    draw: Callable[[R, Path], None] | None = None,
 ) -> None:
-    """A result as a picture where one was asked for, and as one JSON object or for people."""
-    if out is not None:
-        draw(made, out)
+    """Print a result as JSON, or for people with `show`. A command with `draw` also writes the figure asked for."""
+    if draw is not None and out is not None:
+        draw(result, out)
     if as_json:
-        print_json({**made.as_dict(), "path": None if out is None else str(out)})
+        data = result if isinstance(result, dict) else result.as_dict()
+        print_json(data if draw is None else {**data, "path": out and str(out)})
         return
-    show(made)
+    show(result)
     if out is not None:
-        Console(highlight=False).print(f"\ndrawn: {out}")
+        echo(f"\ndrawn: {out}")

@@ -4,16 +4,14 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.console import Console
-from rich.text import Text
 
 from mnemoscope.experiments.axes import grid, read_axis
 from mnemoscope.experiments.forecast import jobs_ahead, of_theory
 from mnemoscope.experiments.phase import PhaseDiagram, ordered, phase_diagram, predicted_diagram, usual_share
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.ui.cli.asking import ask_first
-from mnemoscope.ui.cli.options import ClusterName, DeviceName, Json, StoreFile, Yes, count, flag, number
-from mnemoscope.ui.cli.output import deliver
+from mnemoscope.ui.cli.options import DEFAULT_WORK, Json, WorkOptions, count, flag, number
+from mnemoscope.ui.cli.output import deliver, echo
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.cli.sweeping import open_tools
 from mnemoscope.ui.figures.canvas import check_form
@@ -36,58 +34,42 @@ def phase(
     adaptive: Annotated[bool, flag("run only what the contour needs")] = False,
     theory: Annotated[bool, flag("predict only: run nothing, keep nothing")] = False,
     out: Annotated[Path | None, Parameter(help="also draw it into this file (.png, .svg, .pdf or .html)")] = None,
-    device: DeviceName = "auto",
-    cluster: ClusterName = None,
-    store: StoreFile = None,
-    yes: Yes = False,
+    work: WorkOptions = DEFAULT_WORK,
     json: Json = False,
 ) -> int:
     """Measure a phase diagram over two axes, with theory's contour on it.
 
-    Trials are kept in the store as they finish: stop it at any moment, start it again, and it goes
-    on where it was. Example:
+    Trials are kept in the store as they finish: stop at any time, start again, and it continues where it was. Example:
 
     `mnemoscope phase --vocab 256 --length 32 --x dim=32:128:7 --y samples=300:10000:8 --out d.png`
     """
     across, up = ordered("x", read_axis("x", x)), ordered("y", read_axis("y", y))
     base = setting.given()
-    # Before the settings are made, of which there may be more than memory holds.
-    ask_first(of_theory(len(across.values) * len(up.values)), "cpu", yes, aloud=theory)
+    # Before the specs exist: there may be more of them than memory holds.
+    ask_first(of_theory(len(across.values) * len(up.values)), "cpu", work.yes, aloud=theory)
     specs = grid(base, [up, across])
-    if out is not None:
-        check_form(out, (".html",))
+    check_form(out, (".html",))
     if theory:
-        deliver(predicted_diagram(base, across, up, target=target), out, json, draw_phase, show)
+        deliver(predicted_diagram(base, across, up, target=target), json, show, out, draw_phase)
         return 0
     if len(specs) * seeds > MOST_TRIALS:
         raise SpecError("seeds", f"expected at most {MOST_TRIALS:,} trials in all, got {len(specs) * seeds:,}")
     jobs = [(spec, seed) for spec in specs for seed in range(seeds)]
-    if adaptive:
-        few = min(1.0, usual_share(len(up.values), seeds))
-        ahead = jobs_ahead(jobs, all_of_them=True, usual=few)
-    else:
-        ahead = jobs_ahead(jobs)
-    with open_tools(cluster, device, store, ahead, agreed=yes) as tools:
-        made = phase_diagram(base, across, up, seeds=seeds, target=target, adaptive=adaptive, tools=tools)
-    deliver(made, out, json, draw_phase, show)
+    share = min(1.0, usual_share(len(up.values), seeds)) if adaptive else 1.0
+    with open_tools(work, jobs_ahead(jobs, all_of_them=adaptive, usual=share)) as tools:
+        diagram = phase_diagram(base, across, up, seeds=seeds, target=target, adaptive=adaptive, tools=tools)
+    deliver(diagram, json, show, out, draw_phase)
     return tools.progress.status()
 
 
-def show(made: PhaseDiagram) -> None:
-    """The diagram in letters: shades for accuracy, and theory beside it."""
-    console = Console(highlight=False)
-    ran = f"{len(made.trials)} trials, {made.failed} failed" if made.trials else "nothing was run"
-    console.print(f"measured accuracy, {made.y.field} upwards, {made.x.field} to the right ({ran})", style="bold")
-    for r in range(len(made.y.values) - 1, -1, -1):
-        line = Text(f"{made.y.values[r]:>12,.6g}  ")
-        for value in made.accuracy[r]:
-            line.append(_cell(value))
-        line.append("    theory  ")
-        for value in made.predicted[r]:
-            line.append(_cell(value))
-        console.print(line)
-    ends = f"{made.x.values[0]:,.6g} … {made.x.values[-1]:,.6g}"
-    console.print(f"{'':14}{ends}   (a dot: not run, or no theory)")
+def show(diagram: PhaseDiagram) -> None:
+    """The diagram in characters: shades for accuracy, theory beside it."""
+    ran = f"{len(diagram.trials)} trials, {diagram.failed} failed" if diagram.trials else "nothing was run"
+    echo(f"measured accuracy, {diagram.y.field} upwards, {diagram.x.field} to the right ({ran})", style="bold")
+    for y, accuracy, predicted in [*zip(diagram.y.values, diagram.accuracy, diagram.predicted, strict=True)][::-1]:
+        echo(f"{y:>12,.6g}  {''.join(map(_cell, accuracy))}    theory  {''.join(map(_cell, predicted))}")
+    ends = f"{diagram.x.values[0]:,.6g} … {diagram.x.values[-1]:,.6g}"
+    echo(f"{'':14}{ends}   (a dot: not run, or no theory)")
 
 
 def _cell(value: float) -> str:

@@ -6,10 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich import box
-from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 
 from mnemoscope.experiments.plan import Option, Plan, plan_budget, plan_job
 from mnemoscope.spec import SpecError
@@ -18,7 +15,7 @@ from mnemoscope.store.trials import Store
 from mnemoscope.theory.predict import REGIMES
 from mnemoscope.ui.cli.options import Json, count
 from mnemoscope.ui.cli.options import number as number_option
-from mnemoscope.ui.cli.output import number, print_json
+from mnemoscope.ui.cli.output import echo, number, print_json, table
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.trade_off import draw_trade_off
 
@@ -38,32 +35,31 @@ def plan(
 ) -> int:
     """Say what d, m and N a job needs, or how much a budget can recall.
 
-    From theory, in a moment. What the store has measured is shown instead and called so, and a way
-    that was measured below the target is left out. Examples:
+    Answers from theory, in a moment. Where the store has a measurement, it is shown instead and marked as such; an
+    option that was measured below the target is left out. Examples:
 
     `mnemoscope plan --facts 10000 --length 64 --target 0.95`
 
     `mnemoscope plan --parameters 1e6 --tokens 1e7 --length 64`
     """
-    if out is not None:
-        check_form(out)
-        if facts is None:
-            raise SpecError("out", "expected --facts, since a budget leaves no trade-off to draw")
+    check_form(out)
+    if out is not None and facts is None:
+        raise SpecError("out", "expected --facts, since a budget leaves no trade-off to draw")
     with open_known(store) as known:
         if facts is None:
-            made = plan_budget(length, target, parameters=parameters, tokens=tokens, store=known)
+            answer = plan_budget(length, target, parameters=parameters, tokens=tokens, store=known)
         else:
-            made = plan_job(facts, length, target, parameters=parameters, tokens=tokens, store=known)
-    if made.recommended is None and not made.alternatives:
-        out = None  # there is no way to do it, and none to draw
+            answer = plan_job(facts, length, target, parameters=parameters, tokens=tokens, store=known)
+    if answer.recommended is None and not answer.alternatives:
+        out = None  # nothing does the job, so there is nothing to draw
     if out is not None:
-        draw_trade_off(made, out)
+        draw_trade_off(answer, out)
     if json:
-        print_json({**made.as_dict(), "path": None if out is None else str(out)})
+        print_json({**answer.as_dict(), "path": None if out is None else str(out)})
     else:
-        show(made, target)
+        show(answer, target)
         if out is not None:
-            Console(highlight=False).print(f"drawn: {out}")
+            echo(f"drawn: {out}")
     return 0
 
 
@@ -78,77 +74,63 @@ def open_known(path: Path | None) -> Iterator[Store | None]:
         yield store
 
 
-def show(made: Plan, aim: float) -> None:
+def show(plan: Plan, aim: float) -> None:
     """The plan for people."""
-    console = Console(highlight=False)
-    best = made.recommended
+    best = plan.recommended
     if best is not None:
-        told = best.as_dict()
-        console.print(
-            f"[bold]{told['facts']:,} facts among {told['length']:,} tokens, accuracy "
-            f"{aim:g}[/bold]\n"
-            f"take       {_sizes(best)}\n"
-            f"that is    {best.parameters:,} parameters, {told['bits_per_parameter']:.2f} bits in "
-            f"each; {best.tokens:,} training tokens\n"
-            f"accuracy   {_accuracy(best)}\n"
-            f"binding    {best.binding}: {REGIMES[best.binding]}\n"
-            f"bounds     any learner needs N = {told['coverage_bound']:,.0f}"
-            f"{_from_first_gradient(told['first_gradient_bound'])}"
+        data = best.as_dict()
+        from_gradient = data["first_gradient_bound"]
+        gradient = "" if from_gradient is None else f"; from the first gradient alone N = {from_gradient:,.0f}"
+        echo(
+            f"[bold]{data['facts']:,} facts among {data['length']:,} tokens, accuracy {aim:g}[/bold]",
+            f"take       {_sizes(best)}",
+            f"that is    {best.parameters:,} parameters, {data['bits_per_parameter']:.2f} bits in each; "
+            f"{best.tokens:,} training tokens",
+            f"accuracy   {_accuracy(best)}",
+            f"binding    {best.binding}: {REGIMES[best.binding]}",
+            f"bounds     any learner needs N = {data['coverage_bound']:,.0f}{gradient}",
         )
-    for note in made.notes:
-        console.print(Padding(note, (0, 0, 0, 11)))
-    if not made.alternatives:
+    for note in plan.notes:
+        echo(Padding(note, (0, 0, 0, 11)))
+    options = plan.alternatives
+    if not options:
         return
-    ways = made.alternatives
-    bases = {one.basis for one in ways}
-    title = "Alternatives" + (f" ({bases.pop()})" if len(bases) == 1 else "")
+    bases = {option.basis for option in options}
+    facts = {option.spec.vocab for option in (best, *options) if option}  # a budget's options differ in them
     columns = {
-        "facts": [short(one.spec.vocab) for one in ways] if facts_differ(made) else [],
-        "d": [f"{one.spec.dim:,}" for one in ways],
-        "m": [f"{one.spec.width:,}" if one.spec.width else "–" for one in ways],
-        "N": [short(one.spec.samples) for one in ways],
-        "params": [short(one.parameters) for one in ways],
-        "tokens": [short(one.tokens) for one in ways],
-        "bits each": [f"{one.as_dict()['bits_per_parameter']:.2f}" for one in ways],
-        "basis": [one.basis for one in ways] if len(bases) > 1 else [],
-        "binding": [one.binding for one in ways],
+        "facts": [short(option.spec.vocab) for option in options] if len(facts) > 1 else [],
+        "d": [f"{option.spec.dim:,}" for option in options],
+        "m": [f"{option.spec.width:,}" if option.spec.width else "–" for option in options],
+        "N": [short(option.spec.samples) for option in options],
+        "params": [short(option.parameters) for option in options],
+        "tokens": [short(option.tokens) for option in options],
+        "bits each": [f"{option.as_dict()['bits_per_parameter']:.2f}" for option in options],
+        "basis": [option.basis for option in options] if len(bases) > 1 else [],
+        "binding": [option.binding for option in options],
     }
     shown = {name: cells for name, cells in columns.items() if cells}
-    table = Table(box=box.SIMPLE, title=title, title_justify="left")
-    for name in shown:
-        table.add_column(name, justify="left" if name in ("basis", "binding") else "right")
-    for row in zip(*shown.values(), strict=True):
-        table.add_row(*row)
-    console.print(table)
-
-
-def facts_differ(made: Plan) -> bool:
-    """Whether the ways recall different numbers of facts, as those of a budget do."""
-    return len({one.spec.vocab for one in (made.recommended, *made.alternatives) if one}) > 1
+    title = "Alternatives" + (f" ({bases.pop()})" if len(bases) == 1 else "")
+    echo(table([*shown], zip(*shown.values(), strict=True), left=("basis", "binding"), title=title))
 
 
 def short(value: float) -> str:
     """A count in three digits: `176k`, `11.2M`."""
     for unit in ("", "k", "M", "G"):
-        if value < 999.5:  # which three digits would write as 1e+03
+        if value < 999.5:  # above, three digits would print as 1e+03
             return f"{value:.3g}{unit}"
         value /= 1000
     return f"{value:,.3g}T"
 
 
-def _sizes(one: Option) -> str:
-    spec = one.spec
+def _sizes(option: Option) -> str:
+    spec = option.spec
     mlp = f", an MLP of m = {spec.width:,} ({spec.activation})" if spec.width else ""
     return f"d = {spec.dim:,}{mlp}, N = {spec.samples:,} samples"
 
 
-def _accuracy(one: Option) -> str:
-    told = one.measured
-    if told is not None:
-        return f"{number(told.mean)} [{number(told.low)}, {number(told.high)}], measured"
-    low, high = number(one.told.low), number(one.told.high)
-    return f"{number(one.told.accuracy)} \\[{low}, {high}] over seeds, {one.basis}"
-
-
-def _from_first_gradient(samples: float | None) -> str:
-    return "" if samples is None else f"; from the first gradient alone N = {samples:,.0f}"
+def _accuracy(option: Option) -> str:
+    measured, predicted = option.measured, option.told
+    if measured is not None:
+        return f"{number(measured.mean)} [{number(measured.low)}, {number(measured.high)}], measured"
+    ends = f"\\[{number(predicted.low)}, {number(predicted.high)}]"
+    return f"{number(predicted.accuracy)} {ends} over seeds, {option.basis}"

@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-from rich.console import Console
 from rich.table import Table
 
 from mnemoscope.spec import Retrieval
@@ -12,7 +11,7 @@ from mnemoscope.theory.predict import REGIMES, Prediction
 from mnemoscope.theory.predict import predict as predict_spec
 from mnemoscope.ui.cli.options import Json, flag
 from mnemoscope.ui.cli.options import number as number_option
-from mnemoscope.ui.cli.output import bar, number, print_json
+from mnemoscope.ui.cli.output import bar, echo, number, print_json
 from mnemoscope.ui.cli.setting import Setting, takes
 
 WORDS = {
@@ -30,16 +29,16 @@ def predict(
     domain: Annotated[
         bool,
         flag(
-            "print where each law was held against simulation; options of the setting, as many as are given, choose "
-            "the laws that are valid there"
+            "list where each law was tested against simulation; with options of a setting, only the laws that are "
+            "valid there"
         ),
     ] = False,
     json: Json = False,
 ) -> int:
     """Predict one setting's accuracy from theory, without simulating it.
 
-    No number in it is fitted. It also says which noise limits recall, and which N, d or L would
-    reach a target accuracy with everything else held. Example:
+    No constant is fitted. Also shows which noise limits recall, and which N, d or L would reach a target accuracy with
+    everything else fixed. Example:
 
     `mnemoscope predict --vocab 512 --dim 128 --length 16 --samples 16000`
     """
@@ -56,14 +55,14 @@ def predict(
     return 0
 
 
-# Sizes of a setting that a question about domains leaves open.
+# Sizes that `--domain` assumes where none are given.
 OPEN = {"vocab": 512, "dim": 512, "length": 16, "samples": 16_000}
 
 
 def show_domains(setting: Setting[Retrieval], as_json: bool) -> int:
-    """The laws whose domains hold what is given of a setting; all where nothing is."""
+    """List the laws that are valid for the options given; all laws without any."""
     given = setting.given()
-    # An orthonormal law asks for as many dimensions as tokens, whichever of them is given.
+    # Orthonormal embeddings need as many dimensions as tokens, whichever of the two is given.
     size = given.get("vocab", given.get("dim", OPEN["vocab"]))
     spec = Retrieval.read({**OPEN, "vocab": size, "dim": size, **given})
     rows = domains_with(spec, given)
@@ -74,30 +73,29 @@ def show_domains(setting: Setting[Retrieval], as_json: bool) -> int:
     for row in rows:
         where = row.doubt or ", ".join(map(str, row.limits))
         table.add_row(row.law, row.measure, f"nowhere: {where}" if row.doubt else where, row.validated or "–")
-    Console(highlight=False).print(table)
+    echo(table)
     return 0
 
 
 def show(prediction: Prediction, aim: float, critical: dict[Axis, int | None]) -> None:
     """The prediction for people."""
-    console = Console(highlight=False)
     spec = prediction.spec
-    console.print(f"V={spec.vocab:,} d={spec.dim:,} L={spec.length:,} N={spec.samples:,}, theory", style="bold")
+    echo(f"V={spec.vocab:,} d={spec.dim:,} L={spec.length:,} N={spec.samples:,}, theory", style="bold")
     for note in prediction.notes:
-        console.print(f"outside the derivation: {note}")
+        echo(f"outside the derivation: {note}")
     if prediction.accuracy is None:
         return
-    console.print(
+    echo(
         f"accuracy            [bold]{number(prediction.accuracy)}[/bold] "
         f"\\[{number(prediction.low)}, {number(prediction.high)}]  95 % of seeds\n"
         f"attention accuracy  {number(prediction.attention_accuracy)}\n"
         f"regime              {prediction.regime}: {REGIMES[prediction.regime]}"
     )
-    console.print("\nNoise over signal")
+    echo("\nNoise over signal")
     for name, size in sorted(prediction.terms.items(), key=lambda item: -item[1]):
-        console.print(f"  {name:16} {number(size):>7}  {bar(min(1.0, size))}")
-    console.print(f"\nFor accuracy {aim:g}, all else held")
+        echo(f"  {name:16} {number(size):>7}  {bar(min(1.0, size))}")
+    echo(f"\nFor accuracy {aim:g}, all else held")
     for axis, value in critical.items():
         here = f"{getattr(spec, axis):,}"
-        found = f"{value:,}" if value is not None else "none does"
-        console.print(f"  {axis:8} {found:>14}  (here {here}): {WORDS[axis]}")
+        reached = f"{value:,}" if value is not None else "none does"
+        echo(f"  {axis:8} {reached:>14}  (here {here}): {WORDS[axis]}")

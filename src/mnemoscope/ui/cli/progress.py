@@ -4,7 +4,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import NamedTuple
 
 from rich.console import Console
@@ -20,7 +19,7 @@ SECONDS_BETWEEN_LINES, SECONDS_BETWEEN_DRAWINGS = 30.0, 0.5
 
 
 class Standing(NamedTuple):
-    """How work stands: what it is, which share is done, and the rest in words."""
+    """The state of the work: what it is, the share done, and a text."""
 
     what: str
     share: float
@@ -28,10 +27,10 @@ class Standing(NamedTuple):
 
 
 class Watch:
-    """How work stands, which moves by `advance`, or by sweeps that call the watch with their tally.
+    """Progress of work, moved by `advance` or by sweeps that call the watch with their tally.
 
-    A thread of its own looks at it, so that something is said while a long call is under way, too. Nothing is shown for
-    work that is over within a second. `permit` hears of the first trials that have to be run, before they are.
+    A thread displays it, so that it also moves during a long call. Work of less than a second shows nothing. `permit`
+    is called with the first trials to run, before they start.
     """
 
     def __init__(
@@ -51,9 +50,7 @@ class Watch:
         self._display.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._over.set()
         self._display.join()
 
@@ -62,7 +59,7 @@ class Watch:
         self.done += amount
 
     def __call__(self, tally: Tally, what: str = "trials") -> None:
-        """Hear how a sweep stands."""
+        """Take in the state of a sweep."""
         if self.permit is not None and tally.left:
             permit, self.permit = self.permit, None
             permit(tally.left)
@@ -85,7 +82,7 @@ class Watch:
         return 1 if self.crashed else 0
 
     def stands(self) -> Standing | None:
-        """The sweep that was heard of last, or the share of the total; None before there is anything to say."""
+        """The state of the latest sweep, or the share of the total; None before there is either."""
         if self.tally is not None:
             share = self.tally.worked / self.tally.work if self.tally.work else 1.0
             return Standing(self.what, min(1.0, share), self.tally.said)
@@ -109,7 +106,7 @@ class Watch:
         if self._over.wait(1.0):
             return
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"))
-        # Standard output is for results, which no bar may take along to standard error.
+        # Standard output is for results: rich must not redirect it to standard error.
         with Progress(*columns, console=self.console, transient=True, redirect_stdout=False) as live:
             task = live.add_task("", total=1.0, text="")
             while True:

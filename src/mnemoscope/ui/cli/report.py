@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
-from rich.console import Console
 
 from mnemoscope.engine.extras import need
 from mnemoscope.engine.files import check_folder, check_place
@@ -14,7 +13,7 @@ from mnemoscope.spec import SpecError
 from mnemoscope.studies.catalogue import load_all
 from mnemoscope.studies.ledger import Claim, Ledger
 from mnemoscope.ui.cli.options import Json, choice
-from mnemoscope.ui.cli.output import print_json
+from mnemoscope.ui.cli.output import deliver, echo
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.study import both_forms, draw_study
 from mnemoscope.ui.pages.report import Exhibit, write_page
@@ -32,8 +31,8 @@ def report(
 ) -> int:
     """Show what `reproduce` found: one HTML file that needs no network.
 
-    Verdicts first, then each claim with its figure, numbers, rule, command, and trials to download.
-    Nothing is run. With --figures only the figures are written. Example:
+    Verdicts first, then each claim with its figure, numbers, rule, command, and trials to download. Runs nothing. With
+    --figures, writes only the figures. Example:
 
     `mnemoscope reproduce --quick && mnemoscope report --out claims.html`
     """
@@ -44,12 +43,9 @@ def report(
         raise SpecError("ledger", f"expected a ledger that is there, got {str(ledger)!r}")
     book = Ledger(ledger)
     claims = book.claims(studies)
-    console = Console(highlight=False)
     if not claims:
-        if json:
-            print_json({"path": None, "bytes": 0, "claims": [], "files": []})
-        else:
-            console.print("nothing to show: `mnemoscope reproduce` has not run any of these yet")
+        words = "nothing to show: `mnemoscope reproduce` has not run any of these yet"
+        deliver({"path": None, "bytes": 0, "claims": [], "files": []}, json, lambda _: echo(words))
         return 0
     if figures is not None:
         check_folder(figures, "figures")
@@ -59,39 +55,28 @@ def report(
         for claim in claims:
             with _of_the_study(claim):
                 draw_study(claim.study.draw, claim.entries[0].numbers, files[claim.study.id])
-        if json:
-            print_json({"path": str(figures), "files": [str(path) for path in files.values()]})
-        else:
-            console.print(f"{len(files)} figures in {figures}")
+        content = {"path": str(figures), "files": [str(path) for path in files.values()]}
+        deliver(content, json, lambda _: echo(f"{len(files)} figures in {figures}"))
         return 0
     if out.suffix != ".html":
         raise SpecError("out", f"expected a file ending in .html, got {str(out)!r}")
     check_form(out, (".html",))
-    need("figures")  # the page holds pictures of both kinds
+    need("figures")  # the page holds SVG images too
     exhibits, left_out = show_all(claims)
     size = write_page(exhibits, out, left_out)
-    if json:
-        print_json(
-            {
-                "path": str(out),
-                "bytes": size,
-                "left_out": left_out,
-                "claims": [
-                    {"id": exhibit.claim["id"], "verdict": exhibit.claim["verdict"], "stale": exhibit.stale}
-                    for exhibit in exhibits
-                ],
-            }
-        )
-    else:
-        console.print(f"{len(exhibits)} claims in {out} ({size / 1e6:.1f} MB)")
-        for name in left_out:
-            console.print(f"{name} is not on it: the study has changed since it was run")
+    verdicts = [
+        {"id": exhibit.claim["id"], "verdict": exhibit.claim["verdict"], "stale": exhibit.stale} for exhibit in exhibits
+    ]
+    lines = [f"{len(exhibits)} claims in {out} ({size / 1e6:.1f} MB)"]
+    lines += [f"{name} is not on it: the study has changed since it was run" for name in left_out]
+    content = {"path": str(out), "bytes": size, "left_out": left_out, "claims": verdicts}
+    deliver(content, json, lambda _: echo(*lines))
     return 0
 
 
 @contextmanager
 def _of_the_study(claim: Claim) -> Iterator[None]:
-    """Say so where a study cannot make anything of numbers that an older one left."""
+    """Explain when a study cannot read the numbers of an older version of itself."""
     try:
         yield
     except SpecError:
@@ -105,9 +90,9 @@ def _of_the_study(claim: Claim) -> Iterator[None]:
 
 
 def show_all(claims: Sequence[Claim]) -> tuple[list[Exhibit], list[str]]:
-    """What can be shown, and studies that changed so much that their old numbers say nothing.
+    """The exhibits, and the studies that have changed too much to show their old numbers.
 
-    Where nothing can be shown, the first of them says why.
+    Raises the first study's error if none can be shown.
     """
     exhibits, left_out = [], {}
     for claim in claims:
@@ -123,9 +108,9 @@ def show_all(claims: Sequence[Claim]) -> tuple[list[Exhibit], list[str]]:
 
 
 def show(claim: Claim) -> Exhibit:
-    """A claim with its figure in both forms and the records it rests on.
+    """A claim with its figure in both forms and the records behind it.
 
-    What was run for a rule that has been replaced is shown as that rule had it.
+    A result that was judged by an earlier rule is shown with that rule.
     """
     study, earlier = claim.study, claim.earlier
     svg, plotly = None, {}
@@ -136,6 +121,6 @@ def show(claim: Claim) -> Exhibit:
         if earlier is None:
             raise
     with _of_the_study(claim):
-        told = claim.as_dict() if earlier is None else claim.as_earlier(earlier)
+        content = claim.as_dict() if earlier is None else claim.as_earlier(earlier)
     records = {"study": study.id, "entries": [entry.as_dict() for entry in claim.entries]}
-    return Exhibit(told, svg, plotly, records, claim.stale)
+    return Exhibit(content, svg, plotly, records, claim.stale)

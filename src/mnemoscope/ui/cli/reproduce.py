@@ -4,10 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich import box
-from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 
 from mnemoscope.engine.files import check_folder
 from mnemoscope.experiments.sweep import Tally
@@ -22,8 +19,8 @@ from mnemoscope.studies.parallel import minutes_of, of_pieces, on_gpu, pieces_le
 from mnemoscope.studies.power import ENOUGH
 from mnemoscope.studies.sources import PAPERS
 from mnemoscope.ui.cli.asking import ask_first, say
-from mnemoscope.ui.cli.options import ClusterName, DeviceName, Json, StoreFile, Yes, count, flag, option
-from mnemoscope.ui.cli.output import print_json
+from mnemoscope.ui.cli.options import DEFAULT_WORK, Json, WorkOptions, count, flag, option
+from mnemoscope.ui.cli.output import deliver, echo, print_json, table
 from mnemoscope.ui.cli.progress import Watch
 from mnemoscope.ui.cli.sweeping import check_store, open_tools
 from mnemoscope.ui.figures.canvas import check_form
@@ -53,16 +50,13 @@ def reproduce(
             name=("--jobs", "--at-once"),
         ),
     ] = None,
-    device: DeviceName = "auto",
-    cluster: ClusterName = None,
-    store: StoreFile = None,
-    yes: Yes = False,
+    work: WorkOptions = DEFAULT_WORK,
     json: Json = False,
 ) -> int:
     """Run the claims of the papers and judge each by a rule written beforehand.
 
-    What was run is kept: stop at any moment and go on later. A refuted claim is a result, and the
-    exit status is 0 whatever the verdicts are. Example:
+    Results are kept: stop at any time and continue later. A refuted claim is a result: the exit status is 0 whatever
+    the verdicts are. Example:
 
     `mnemoscope reproduce b-fig5 --quick --out stages.svg`
     """
@@ -73,41 +67,42 @@ def reproduce(
     if list_ and power:
         raise SpecError("power", "expected one of --list and --power, got both")
     if list_:
-        if json:
-            print_json({"claims": [about(study) for study in studies], "papers": {p.name: p.citation for p in PAPERS}})
-        else:
-            show_catalogue(studies)
+        catalogue = {"claims": [about(study) for study in studies], "papers": {p.name: p.citation for p in PAPERS}}
+        deliver(catalogue, json, lambda _: show_catalogue(studies))
         return 0
     if power:
-        tell_power(studies, size, json=json)
+        powers = compute_power(studies, size)
+        claims = [{"id": name, "power": power and power.as_dict()} for name, power in powers.items()]
+        deliver({"size": size, "enough": ENOUGH, "claims": claims}, json, lambda _: show_power(powers, size))
         return 0
     several = BASES[size] if bases is None else bases
     files = figure_files(studies, out)
-    if cluster is not None and jobs is not None:
+    far = work.cluster is not None
+    if far and jobs is not None:
         raise SpecError("jobs", "expected it without --cluster, got both")
-    check_cluster(cluster)
+    check_cluster(work.cluster)
     book = Ledger(ledger)
     book.check_place()
-    gpu = cluster is None and on_gpu(device)
+    gpu = not far and on_gpu(work.device)
     pieces = pieces_left(studies, size, several, book, side_by_side=gpu)
-    many = 1 if cluster is not None else min(len(pieces), jobs or usual_number(gpu))
-    platform = "gpu" if gpu or device == "gpu" else "cpu"
-    check_store(store)
-    ask_first(of_pieces(pieces, many, platform), platform, yes, far=cluster is not None)
+    many = 1 if far else min(len(pieces), jobs or usual_number(gpu))
+    platform = "gpu" if gpu or work.device == "gpu" else "cpu"
+    check_store(work.store)
+    ask_first(of_pieces(pieces, many, platform), platform, work.yes, far=far)
     book.check_place()
-    if many > 1 or any(len(some) > 1 for _, _, some in pieces):
+    if many > 1 or any(len(base_seeds) > 1 for _, _, base_seeds in pieces):
         say(f"{len(pieces)} to run, {many} at once, each kept when it is done")
         with Watch("studies", sum(minutes_of(piece, platform) for piece in pieces)) as watch:
-            done = run_parallel(pieces, many, device, store or default_path(), book.path)
+            done = run_parallel(pieces, many, work.device, work.store or default_path(), book.path)
             for number, (piece, seconds) in enumerate(done, 1):
-                name, _, some = piece
-                seeds = "base seed" + "s" * (len(some) > 1) + " " + ", ".join(map(str, some))
+                name, _, base_seeds = piece
+                seeds = "base seed" + "s" * (len(base_seeds) > 1) + " " + ", ".join(map(str, base_seeds))
                 say(f"{number} of {len(pieces)} done: {name}, {seeds}, {seconds:.0f} s")
                 watch.advance(minutes_of(piece, platform))
         book.read()
         claims = book.claims_for(studies, size, several)
     else:
-        with open_tools(cluster, device, store) as tools:
+        with open_tools(work) as tools:
 
             def bench(study: Study, seed: int) -> Bench:
                 def progress(tally: Tally, what: str) -> None:
@@ -125,12 +120,12 @@ def reproduce(
     else:
         show(claims)
         for path in files.values():
-            Console(highlight=False).print(f"drawn: {path}")
+            echo(f"drawn: {path}")
     return 0
 
 
 def figure_files(studies: list[Study], out: Path | None) -> dict[str, Path]:
-    """Where each study's figure goes: the file itself, or an .svg in the folder."""
+    """The figure file of each study: `out` itself, or an .svg in that folder."""
     if out is None:
         return {}
     if out.suffix:
@@ -158,75 +153,54 @@ def about(study: Study) -> dict[str, object]:
 
 def show_catalogue(studies: list[Study]) -> None:
     """The catalogue for people."""
-    console = Console(highlight=False)
     for study in studies:
         cost = "quick {:g} min, full {:g} min".format(*MINUTES[study.id])
-        console.print(f"[bold]{study.id}[/bold]  {study.origin}  ({cost})")
-        console.print(Padding(study.statement, (0, 0, 0, 4)))
-    console.print("\n" + "\n".join(f"{paper.name}: {paper.citation}" for paper in PAPERS))
-    console.print("\nMinutes: quick, one base seed on two CPU cores; full, three on one H200.")
+        echo(f"[bold]{study.id}[/bold]  {study.origin}  ({cost})", Padding(study.statement, (0, 0, 0, 4)))
+    echo("", *(f"{paper.name}: {paper.citation}" for paper in PAPERS))
+    echo("\nMinutes: quick, one base seed on two CPU cores; full, three on one H200.")
 
 
 def show(claims: list[Claim]) -> None:
     """Each claim with what was measured, then the verdicts in one table."""
-    console = Console(highlight=False)
+    rows = []
     for claim in claims:
-        study = claim.study
-        console.print(f"[bold]{study.id}[/bold]  {study.origin}")
+        study, pooled, judgements = claim.study, claim.pooled, claim.judgements
+        echo(f"[bold]{study.id}[/bold]  {study.origin}")
         lines = [("claim", study.statement), ("expected", study.expected)]
-        pooled, own = claim.pooled, claim.judgements
-        if pooled is not None and len(own) > 1:
+        if pooled is not None and len(judgements) > 1:
             lines.append(("pooled", pooled.measured))
-        lines += [("measured", judgement.measured) for judgement in own]
+        lines += [("measured", judgement.measured) for judgement in judgements]
         for name, text in lines:
-            console.print(Padding(f"{name:<10}{text}", (0, 0, 0, 4)))
-    table = Table(box=box.SIMPLE)
-    for name in ("study", "verdict", "base seeds"):
-        table.add_column(name, no_wrap=True)
-    for claim in claims:
-        verdict = claim.verdict
-        own = ", ".join(judgement.verdict for judgement in claim.judgements)
-        if claim.pooled is not None:
-            own += " (pooled)"
-        table.add_row(claim.study.id, f"[{STYLE[verdict]}]{verdict}[/]", own)
-    console.print(table)
+            echo(Padding(f"{name:<10}{text}", (0, 0, 0, 4)))
+        verdicts = ", ".join(judgement.verdict for judgement in judgements)
+        verdict = f"[{STYLE[claim.verdict]}]{claim.verdict}[/]"
+        rows.append((study.id, verdict, verdicts if pooled is None else f"{verdicts} (pooled)"))
+    columns = ("study", "verdict", "base seeds")
+    echo(table(columns, rows, left=columns, no_wrap=True))
 
 
-def tell_power(studies: list[Study], size: Size, *, json: bool) -> None:
-    """What each rule would say if its claim were right, and if a rival were, before any run."""
-    found: dict[str, Power | None] = {}
+def compute_power(studies: list[Study], size: Size) -> dict[str, Power | None]:
+    """How often each rule would support its claim if the claim were right, or a rival, before any run."""
+    powers: dict[str, Power | None] = {}
     for study in studies:
         if study.power is not None:
             say(f"{study.id}: drawing what it would measure")
-        found[study.id] = None if study.power is None else study.power(size)
-    if json:
-        print_json(
-            {
-                "size": size,
-                "enough": ENOUGH,
-                "claims": [
-                    {"id": name, "power": None if power is None else power.as_dict()} for name, power in found.items()
-                ],
-            }
-        )
-        return
-    table = Table(box=box.SIMPLE)
-    for name in ("study", "power", "largest share of a rival", "draws"):
-        table.add_column(name, no_wrap=True)
-    notes = []
-    for name, power in found.items():
+        powers[study.id] = None if study.power is None else study.power(size)
+    return powers
+
+
+def show_power(powers: dict[str, Power | None], size: Size) -> None:
+    """The power of each rule as a table, with its notes."""
+    rows, notes = [], []
+    for name, power in powers.items():
         if power is None:
-            table.add_row(name, "none computed", "", "")
+            rows.append((name, "none computed", "", ""))
             continue
-        share, worst = max(((share, name) for name, share in power.rivals.items()), default=(0, ""))
-        rival = f"{share:.2f} ({worst})" if worst else ""
+        share, worst = max(((share, rival) for rival, share in power.rivals.items()), default=(0, ""))
         style = "green" if power.supported >= ENOUGH else "yellow"
-        table.add_row(name, f"[{style}]{power.supported:.2f}[/]", rival, f"{power.draws}")
-        notes.append((name, power.note))
-    console = Console(highlight=False)
-    console.print(table)
-    for name, note in notes:
-        console.print(Padding(f"[bold]{name}[/bold]  {note}", (0, 0, 0, 2)))
-    console.print(
-        f"\nPower at the {size} size: the share of draws that the rule calls supported if the claim is right."
-    )
+        supported = f"[{style}]{power.supported:.2f}[/]"
+        rows.append((name, supported, f"{share:.2f} ({worst})" if worst else "", f"{power.draws}"))
+        notes.append(Padding(f"[bold]{name}[/bold]  {power.note}", (0, 0, 0, 2)))
+    columns = ("study", "power", "largest share of a rival", "draws")
+    echo(table(columns, rows, left=columns, no_wrap=True), *notes)
+    echo(f"\nPower at the {size} size: the share of draws that the rule calls supported if the claim is right.")

@@ -2,27 +2,24 @@
 
 import statistics
 import sys
-from collections.abc import Callable
 
-from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from mnemoscope.engine.device import find_device
 from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
-from mnemoscope.engine.record import Step, Trial
+from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.forecast import jobs_ahead
 from mnemoscope.experiments.run import Run, kept_run
 from mnemoscope.experiments.sweep import OneByOne, sweep
 from mnemoscope.models.activations import hermite_parts
 from mnemoscope.spec import Retrieval
 from mnemoscope.training.three_step.evaluation import UNIFORM_SAMPLES
-from mnemoscope.ui.cli.options import AnySeed, Budget, DeviceName, Json, Seeds, StoreFile, Yes, read_seeds
-from mnemoscope.ui.cli.output import bar, number, print_json
+from mnemoscope.ui.cli.options import AnySeed, Budget, DeviceName, Json, Seeds, StoreFile, Work, Yes, read_seeds
+from mnemoscope.ui.cli.output import bar, deliver, echo, number, table
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.cli.sweeping import open_tools
 
-# Ties in fewer of the test sequences than this are not worth a line.
+# Ties in a smaller share of the test sequences are not reported.
 MENTIONED = 0.001
 MEANING = {
     "start": "before training",
@@ -48,19 +45,18 @@ def run(
 ) -> int:
     """Simulate one setting over several seeds.
 
-    A one-layer transformer with random embeddings learns, in three gradient steps, to find the
-    informative token of a sequence and to name its label. Trials are kept in the store: a seed
-    that was run is not run again. Example:
+    A one-layer transformer with random embeddings learns, in three gradient steps, to find the informative token of a
+    sequence and to name its label. Trials are kept in the store: no seed is run twice. Example:
 
     `mnemoscope run --vocab 512 --dim 128 --length 16 --samples 16000`
     """
     spec = setting.read()
     numbers = read_seeds(seeds, seed)
     jobs = [(spec, number) for number in numbers]
-    # What cannot fit is refused before a store is made, and before the question how long it takes.
+    # Refuse a setting that does not fit in memory before a store is created or a forecast made.
     plan_memory(spec, "float32", MemoryBudget.of(find_device(device), memory))
     stopped = False
-    with open_tools(None, device, store, jobs_ahead(jobs), agreed=yes) as tools:
+    with open_tools(Work(device, None, store, yes), jobs_ahead(jobs)) as tools:
         kept, progress = tools.store, tools.progress
         before = kept.finished([spec])
         known = sum((spec.id, number) in before for _, number in jobs)
@@ -70,12 +66,9 @@ def run(
             stopped = True
         done = kept_run(spec, numbers, kept)
     trials = done.trials
-    if json:
-        print_json(as_json(done))
-    else:
-        show(done)
-        if known:
-            print(f"{known} of {seeds} seeds were in the store")
+    deliver(done, json, show)
+    if known and not json:
+        print(f"{known} of {seeds} seeds were in the store")
     if stopped:
         print(f"stopped: {len(trials)} of {seeds} seeds are done", file=sys.stderr)
     for trial in trials:
@@ -84,51 +77,35 @@ def run(
     return 1 if stopped or any(trial.status == "crashed" for trial in trials) else 0
 
 
-def as_json(done: Run) -> dict[str, object]:
-    """The run as plain data."""
-    return {
-        "spec": done.spec.model_dump(),
-        "id": done.spec.id,
-        "trials": [trial.as_dict() for trial in done.trials],
-        "accuracy": done.interval("accuracy").as_dict(),
-        "attention_accuracy": done.interval("attention_accuracy").as_dict(),
-        "recall": done.interval("recall").as_dict(),
-    }
-
-
-def show(done: Run) -> None:
+def show(run: Run) -> None:
     """The run as tables."""
-    console = Console()
-    spec, finished = done.spec, done.finished
-    console.print(_headline(spec), style="bold", highlight=False)
+    spec, finished = run.spec, run.finished
+    echo(_headline(spec), style="bold")
     if finished:
-        console.print(_step_table(spec, finished))
-    if 1 < len(done.trials) <= MOST_SEEDS_LISTED or not finished:
-        console.print(_seed_table(done.trials))
+        echo(_step_table(spec, finished))
+    if 1 < len(run.trials) <= MOST_SEEDS_LISTED or not finished:
+        echo(_seed_table(run.trials))
     if finished:
         over = f"95 % interval over {len(finished)} seeds" if len(finished) > 1 else "one seed"
-        console.print(
-            f"accuracy            [bold]{done.interval('accuracy')}[/bold]  {over}\n"
-            f"attention accuracy  {done.interval('attention_accuracy')}\n"
-            f"recall              {done.interval('recall')}\n"
+        echo(
+            f"accuracy            [bold]{run.interval('accuracy')}[/bold]  {over}",
+            f"attention accuracy  {run.interval('attention_accuracy')}",
+            f"recall              {run.interval('recall')}",
             f"chance              {1 / spec.vocab:.4f}",
-            highlight=False,
         )
-        told = _ties(spec, finished)
-        if told:
-            console.print(f"ties                {told}", highlight=False)
+        ties = _ties(spec, finished)
+        if ties:
+            shares = ", ".join(f"{share:.1%} after {step}" for step, share in ties.items())
+            echo(f"ties                {shares} of the test sequences, decided by rule: not by rounding")
 
 
-def _ties(spec: Retrieval, finished: list[Trial]) -> str:
-    """How often labels or tokens tie, where that is often enough to matter; else nothing."""
-    often = []
+def _ties(spec: Retrieval, finished: list[Trial]) -> dict[str, float]:
+    """The share of test sequences in which labels or tokens tie, after each step where it is worth a line."""
+    shares = {}
     for at, step in enumerate(finished[0].steps):
-        share = (_mean([one.steps[at] for one in finished], lambda one: one.tied) or 0.0) / (
-            spec.test_samples if step.name != "V1" else min(spec.test_samples, UNIFORM_SAMPLES)
-        )
-        often += [f"{share:.1%} after {step.name}"] if share >= MENTIONED else []
-    said = " of the test sequences, decided by rule: not by rounding"
-    return ", ".join(often) + said if often else ""
+        draws = spec.test_samples if step.name != "V1" else min(spec.test_samples, UNIFORM_SAMPLES)
+        shares[step.name] = (_mean(finished, at, "tied") or 0.0) / draws
+    return {name: share for name, share in shares.items() if share >= MENTIONED}
 
 
 def _headline(spec: Retrieval) -> str:
@@ -152,53 +129,44 @@ def _headline(spec: Retrieval) -> str:
 
 def _step_table(spec: Retrieval, finished: list[Trial]) -> Table:
     title = f"Step by step (mean of {len(finished)} seeds)" if len(finished) > 1 else "Step by step"
-    first = finished[0].steps
-    table = Table(title=title, box=box.SIMPLE, title_justify="left", caption_justify="left")
-    table.caption = "\n".join(
-        [f"{step.name}: {MEANING[step.name]}" for step in first if step.name in MEANING]
+    steps = finished[0].steps
+    columns = ["after", "accuracy", "", "attention", "recall", "map", "lift"]
+    fields = [("attention_accuracy", 3), ("recall", 3), ("map_accuracy", 3), ("ratio", 1)]
+    if spec.then != "none":
+        columns.append("loss")
+        fields.append(("loss", 3))
+    rows = []
+    for at, step in enumerate(steps):
+        accuracy = _mean(finished, at, "accuracy") or 0.0
+        means = (number(_mean(finished, at, field), digits) for field, digits in fields)
+        rows.append((step.name, number(accuracy), bar(accuracy), *means))
+    grid = table(columns, rows, left=("after", ""), title=title)
+    grid.caption = "\n".join(
+        [f"{step.name}: {MEANING[step.name]}" for step in steps if step.name in MEANING]
         + [
             "recall: accuracy where attention is right",
             "map: share of tokens named right under perfect attention",
             "lift: the trigger's score over the spread of the tokens' scores",
         ]
     )
-    for name in ("after", "accuracy", "", "attention", "recall", "map", "lift"):
-        table.add_column(name, justify="left" if name in ("after", "") else "right")
-    with_loss = spec.then != "none"
-    if with_loss:
-        table.add_column("loss", justify="right")
-    for at, step in enumerate(first):
-        same = [trial.steps[at] for trial in finished]
-        accuracy = _mean(same, lambda one: one.accuracy) or 0.0
-        cells = [
-            step.name,
-            number(accuracy),
-            bar(accuracy),
-            number(_mean(same, lambda one: one.attention_accuracy)),
-            number(_mean(same, lambda one: one.recall)),
-            number(_mean(same, lambda one: one.map_accuracy)),
-            number(_mean(same, lambda one: one.ratio), 1),
-        ]
-        table.add_row(*cells, *([number(_mean(same, lambda one: one.loss))] if with_loss else []))
-    return table
+    return grid
 
 
 def _seed_table(trials: tuple[Trial, ...]) -> Table:
-    table = Table(title="Seeds", box=box.SIMPLE, title_justify="left")
-    for name in ("seed", "status", "accuracy", "attention", "recall", "seconds"):
-        table.add_column(name, justify="left" if name == "status" else "right")
-    for trial in trials:
-        table.add_row(
+    rows = [
+        (
             str(trial.seed),
             trial.status,
-            number(trial.accuracy),
-            number(trial.attention_accuracy),
-            number(trial.recall),
+            *(number(value) for value in (trial.accuracy, trial.attention_accuracy, trial.recall)),
             number(trial.seconds, 2),
         )
-    return table
+        for trial in trials
+    ]
+    columns = ("seed", "status", "accuracy", "attention", "recall", "seconds")
+    return table(columns, rows, left=("status",), title="Seeds")
 
 
-def _mean(steps: list[Step], get: Callable[[Step], float | None]) -> float | None:
-    values = [value for step in steps if (value := get(step)) is not None]
+def _mean(trials: list[Trial], step: int, field: str) -> float | None:
+    """The mean over trials of a field of one step; None where no trial has it."""
+    values = [value for trial in trials if (value := getattr(trial.steps[step], field)) is not None]
     return statistics.fmean(values) if values else None

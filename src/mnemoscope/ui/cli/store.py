@@ -4,68 +4,66 @@ import json as json_module
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import cyclopts
 from cyclopts import Parameter
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from mnemoscope.spec import LETTERS
 from mnemoscope.store.maintenance import Repair, export, prune, repair, verify
 from mnemoscope.store.query import list_settings
 from mnemoscope.store.schema import NOWHERE, default_path
 from mnemoscope.store.trials import Store
-from mnemoscope.ui.cli.asking import YES
-from mnemoscope.ui.cli.options import count
-from mnemoscope.ui.cli.output import number, print_json
-from mnemoscope.ui.cli.sweeping import STORE
+from mnemoscope.ui.cli.options import STORE, Yes, count
+from mnemoscope.ui.cli.output import deliver, echo, number, table
 
 store = cyclopts.App(
     name="store",
     help="Look at what was kept, take it elsewhere, check it, mend it, clear it out.",
     help_flags=["--help", "-h"],
 )
-WHERE = Parameter(
-    help="only trials that meet a condition such as vocab=512, kind=facts or status=crashed; may be repeated",
-    negative="",
-)
-JSON = Parameter(negative="", help="print one JSON object instead of a table")
+Where = Annotated[
+    list[str] | None,
+    Parameter(
+        help="only trials that meet a condition such as vocab=512, kind=facts or status=crashed; may be repeated",
+        negative="",
+    ),
+]
+StoreOption = Annotated[Path | None, Parameter(name="--store", help=STORE.help)]
+Json = Annotated[bool, Parameter(negative="", help="print one JSON object instead of a table")]
 
 
-def is_made(path: Path | None) -> bool:
-    """Whether there is a store to look at; one that is named has to be there."""
+def exists(path: Path | None) -> bool:
+    """Whether there is a store to open; a path that the user names has to exist."""
     return path is not None or default_path().exists()
 
 
 @contextmanager
-def open_kept(path: Path | None, *, writing: bool = False) -> Iterator[Store]:
-    """The store that is named, or the user's own: an empty one where none was made yet."""
-    with Store(path, writing=writing) if is_made(path) else Store(NOWHERE) as kept:
-        yield kept
+def open_store(path: Path | None, *, writing: bool = False) -> Iterator[Store]:
+    """The store at `path`, or the user's own; an empty one if that does not exist yet."""
+    with Store(path, writing=writing) if exists(path) else Store(NOWHERE) as opened:
+        yield opened
 
 
 @store.command(name="list")
 def list_(
     *,
-    where: Annotated[list[str] | None, WHERE] = None,
+    where: Where = None,
     most: Annotated[int, count(1, 10**9, "how many settings to show")] = 50,
-    path: Annotated[Path | None, Parameter(name="--store", help=STORE.help)] = None,
-    json: Annotated[bool, JSON] = False,
+    path: StoreOption = None,
+    json: Json = False,
 ) -> int:
     """List the settings that have trials, with their mean accuracy."""
-    with open_kept(path) as kept:
-        total = kept.rows()
-        rows = list_settings(kept, where or [], most)
-    if json:
-        print_json({"settings": rows, "trials": total})
-        return 0
-    table = Table(box=box.SIMPLE)
-    for name in ("id", "setting", "trials", "crashed", "accuracy", "seconds"):
-        table.add_column(name, justify="left" if name in ("id", "setting") else "right")
-    for row in rows:
-        table.add_row(
+    with open_store(path) as opened:
+        content = {"settings": list_settings(opened, where or [], most), "trials": opened.rows()}
+    deliver(content, json, show_settings)
+    return 0
+
+
+def show_settings(content: dict[str, Any]) -> None:
+    """The settings as a table."""
+    rows = [
+        (
             row["id"],
             _short(row["canonical"]),
             f"{row['trials']}",
@@ -73,17 +71,17 @@ def list_(
             number(row["accuracy"]),
             f"{row['seconds']:.1f}",
         )
-    console = Console(highlight=False)
-    console.print(table)
-    console.print(f"{total:,} trials in all, {len(rows)} settings shown")
-    return 0
+        for row in content["settings"]
+    ]
+    echo(table(("id", "setting", "trials", "crashed", "accuracy", "seconds"), rows, left=("id", "setting")))
+    echo(f"{content['trials']:,} trials in all, {len(rows)} settings shown")
 
 
 def _short(canonical: str) -> str:
-    """A setting in a few letters: V=64 d=40 L=4 N=87, then what is not at its default."""
-    told = json_module.loads(canonical)
-    sizes = [f"{letter}={told[name]}" for name, letter in LETTERS.items() if name in told]
-    others = [f"{name}={value}" for name, value in told.items() if name not in LETTERS and name != "kind"]
+    """A setting in short: V=64 d=40 L=4 N=87, then the fields that are not at their defaults."""
+    fields = json_module.loads(canonical)
+    sizes = [f"{letter}={fields[name]}" for name, letter in LETTERS.items() if name in fields]
+    others = [f"{name}={value}" for name, value in fields.items() if name not in LETTERS and name != "kind"]
     return " ".join(sizes + others)
 
 
@@ -91,76 +89,56 @@ def _short(canonical: str) -> str:
 def export_(
     out: Annotated[Path, Parameter(help="the file to write, .parquet or .csv")],
     *,
-    where: Annotated[list[str] | None, WHERE] = None,
-    path: Annotated[Path | None, Parameter(name="--store", help=STORE.help)] = None,
-    json: Annotated[bool, JSON] = False,
+    where: Where = None,
+    path: StoreOption = None,
+    json: Json = False,
 ) -> int:
     """Write one row a trial, with its whole setting, into a Parquet or CSV file."""
-    with open_kept(path) as kept:
-        count = export(kept, out, where or [])
-    if json:
-        print_json({"path": str(out), "trials": count})
-    else:
-        print(f"{count:,} trials: {out}")
+    with open_store(path) as opened:
+        trials = export(opened, out, where or [])
+    deliver({"path": str(out), "trials": trials}, json, lambda _: print(f"{trials:,} trials: {out}"))
     return 0
 
 
 @store.command(name="verify")
-def verify_(
-    *,
-    path: Annotated[Path | None, Parameter(name="--store", help=STORE.help)] = None,
-    json: Annotated[bool, JSON] = False,
-) -> int:
-    """Check the file, and that every record says what its key says. Exit status 1 if not."""
-    with open_kept(path) as kept:
-        count, faults = verify(kept)
-    if json:
-        print_json({"trials": count, "faults": faults})
-    else:
-        print(f"{count:,} trials, {len(faults)} faults")
-        for fault in faults[:20]:
-            print(f"  {fault}")
+def verify_(*, path: StoreOption = None, json: Json = False) -> int:
+    """Check the file, and that every record matches its key. Exit status 1 if not."""
+    with open_store(path) as opened:
+        trials, faults = verify(opened)
+    lines = [f"{trials:,} trials, {len(faults)} faults", *(f"  {fault}" for fault in faults[:20])]
+    deliver({"trials": trials, "faults": faults}, json, lambda _: print("\n".join(lines)))
     return 1 if faults else 0
 
 
 @store.command(name="repair")
-def repair_(
-    *,
-    path: Annotated[Path | None, Parameter(name="--store", help=STORE.help)] = None,
-    json: Annotated[bool, JSON] = False,
-) -> int:
-    """Move damaged rows aside, and say what they were. What is sound stays, and nothing is lost.
+def repair_(*, path: StoreOption = None, json: Json = False) -> int:
+    """Move damaged rows aside, and list them. Sound rows stay, and nothing is lost.
 
-    Rows go to a table of the store's own; a file that SQLite cannot read any more is kept beside
-    the store under another name, and everything that is sound in it takes its place.
+    Damaged rows go to a table of their own in the store. A file that SQLite can no longer read is kept beside the store
+    under another name, and its sound rows take its place.
     """
-    done = repair(path or default_path()) if is_made(path) else Repair(0, [], None)
-    if json:
-        moved = None if done.moved is None else str(done.moved)
-        print_json({"trials": done.trials, "faults": done.faults, "moved": moved})
-        return 0
-    print(f"{done.trials:,} sound trials, {len(done.faults)} faults moved aside")
-    for fault in done.faults:
-        print(f"  {fault}")
-    if done.moved is not None:
-        print(f"the damaged file: {done.moved}")
+    done = repair(path or default_path()) if exists(path) else Repair(0, [], None)
+    moved = None if done.moved is None else str(done.moved)
+    lines = [f"{done.trials:,} sound trials, {len(done.faults)} faults moved aside"]
+    lines += [f"  {fault}" for fault in done.faults]
+    lines += [] if moved is None else [f"the damaged file: {moved}"]
+    data = {"trials": done.trials, "faults": done.faults, "moved": moved}
+    deliver(data, json, lambda _: print("\n".join(lines)))
     return 0
 
 
 @store.command(name="prune")
 def prune_(
     *,
-    where: Annotated[list[str] | None, WHERE] = None,
-    old: Annotated[bool, Parameter(negative="", help="what an earlier version of the numerics computed")] = False,
-    yes: Annotated[bool, YES] = False,
-    path: Annotated[Path | None, Parameter(name="--store", help=STORE.help)] = None,
-    json: Annotated[bool, JSON] = False,
+    where: Where = None,
+    old: Annotated[bool, Parameter(negative="", help="trials computed by an earlier version of the numerics")] = False,
+    yes: Yes = False,
+    path: StoreOption = None,
+    json: Json = False,
 ) -> int:
     """Remove trials that meet all conditions, or those of an earlier numerics version."""
-    with open_kept(path, writing=True) as kept:
-        count = prune(kept, where or [], old=old, really=yes)
-    if json:
-        print_json({"trials": count, "removed": yes})
-    else:
-        print(f"{count:,} trials {'removed' if yes else 'would be removed; do it with --yes'}")
+    with open_store(path, writing=True) as opened:
+        trials = prune(opened, where or [], old=old, really=yes)
+    outcome = "removed" if yes else "would be removed; do it with --yes"
+    deliver({"trials": trials, "removed": yes}, json, lambda _: print(f"{trials:,} trials {outcome}"))
     return 0

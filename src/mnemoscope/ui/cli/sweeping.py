@@ -1,4 +1,4 @@
-"""What commands that run many trials share: a store, workers and progress."""
+"""Store, workers and progress for the commands that run many trials."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -12,11 +12,10 @@ from mnemoscope.engine.record import AnyJob
 from mnemoscope.experiments.forecast import Ahead
 from mnemoscope.experiments.tools import Tools
 from mnemoscope.experiments.workers.cluster import check_cluster, open_workers
-from mnemoscope.spec.validators import Device
 from mnemoscope.store.schema import NOWHERE, DamagedStore, default_path
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli.asking import ask_first, say
-from mnemoscope.ui.cli.options import STORE as STORE
+from mnemoscope.ui.cli.options import Work
 from mnemoscope.ui.cli.progress import Watch
 
 
@@ -28,14 +27,14 @@ class WatchedTools(Tools):
 
 
 def check_store(path: Path | None) -> bool:
-    """Refuse a store that could be neither opened nor made; whether it would be a new one."""
+    """Refuse a store that can be neither opened nor created. True if it would be new."""
     place = path or default_path()
     if place == NOWHERE:
         return True
     check_place(place, "store")
     if place.exists():
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DamagedStore)  # said when it is opened for good
+            warnings.simplefilter("ignore", DamagedStore)  # reported when the command opens it
             Store(place, writing=False).close()
         return False
     check_target(place, "store", make_folders=True)
@@ -43,27 +42,26 @@ def check_store(path: Path | None) -> bool:
 
 
 @contextmanager
-def open_tools(
-    cluster: str | None, device: Device, path: Path | None, ahead: Ahead | None = None, *, agreed: bool = False
-) -> Iterator[WatchedTools]:
-    """Store, workers and progress. `ahead` says how long the work takes, before any is begun.
+def open_tools(work: Work, ahead: Ahead | None = None) -> Iterator[WatchedTools]:
+    """Store, workers and progress. `ahead` forecasts how long the work takes.
 
-    What the store has is not run again. So where there is one, the question waits for the first
-    trial that is missing; where there is none, it comes before one is made.
+    Trials in the store are not run again. So with an existing store the forecast waits for the first missing trial;
+    with a new one it comes before the file is created.
     """
+    cluster, device = work.cluster, work.device
     check_cluster(cluster)
     on_gpu = device == "gpu" or (cluster is None and find_device(device).platform != "cpu")
     platform = "gpu" if on_gpu else "cpu"
 
     def permit(left: Sequence[AnyJob] | None) -> None:
         if ahead is not None:
-            ask_first(ahead(left, platform), platform, agreed, far=cluster is not None)
+            ask_first(ahead(left, platform), platform, work.yes, far=cluster is not None)
 
-    new = check_store(path)
+    new = check_store(work.store)
     if new:
         permit(None)
     with (
-        Store(path) as store,
+        Store(work.store) as store,
         open_workers(cluster, device, say=say) as workers,
         Watch(permit=None if new else permit) as watch,
     ):

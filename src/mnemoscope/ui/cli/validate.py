@@ -7,36 +7,20 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from cyclopts import Parameter
-from rich.console import Console
 from rich.markdown import Markdown
 
 from mnemoscope.engine.device import find_device
 from mnemoscope.engine.files import check_target, whole_file
+from mnemoscope.experiments import forecast
 from mnemoscope.experiments.estimate.agreement import Agreement, Compared, judge
-from mnemoscope.experiments.forecast import (
-    Forecast,
-    of_filtering,
-    of_open_crossings,
-    of_open_decoding,
-    of_settings,
-    of_terms,
-    of_theory,
-)
-from mnemoscope.experiments.validation import drawn_settings
-from mnemoscope.experiments.validation.validate import (
-    compare_accuracy,
-    compare_bound,
-    compare_critical,
-    compare_matched,
-    compare_spread,
-    compare_terms,
-    matched_seeds,
-)
+from mnemoscope.experiments.forecast import Forecast
+from mnemoscope.experiments.validation import drawn_settings as drawn
+from mnemoscope.experiments.validation import validate as comparisons
 from mnemoscope.spec import Retrieval, read_option
 from mnemoscope.spec.validators import Device, one_of
 from mnemoscope.ui.cli.asking import ask_first
 from mnemoscope.ui.cli.options import DeviceName, Json, Yes, count, flag
-from mnemoscope.ui.cli.output import print_json
+from mnemoscope.ui.cli.output import echo, print_json
 from mnemoscope.ui.cli.progress import Watch
 from mnemoscope.ui.figures.validation import page, section
 
@@ -45,10 +29,10 @@ Compare = Callable[[Sequence[Retrieval], int, Device, Callable[[float], None]], 
 
 
 class Part(NamedTuple):
-    """One comparison: its settings, how many in full and in the quick size, and how to make it.
+    """One comparison: its settings, how many of them in full and in quick size, how to run it and what it takes.
 
-    `times` is how many seeds it takes for each that is asked for: a variance needs more. `draws`
-    are the settings that theory is asked about before some are taken.
+    `times` multiplies the number of seeds: a variance needs more. `draws` counts the settings that theory predicts
+    before some are chosen.
     """
 
     settings: Callable[[int], list[Retrieval]]
@@ -59,38 +43,28 @@ class Part(NamedTuple):
     times: int = 1
     draws: int = 0
 
-    def size(self, quick: bool) -> int:
-        """How many settings."""
-        return self.quick if quick else self.full
-
 
 def _of_matched(specs: Sequence[Retrieval], seeds: int, platform: str) -> Forecast:
-    return of_filtering(specs, [matched_seeds(spec, seeds) for spec in specs], platform)
+    return forecast.of_filtering(specs, [comparisons.matched_seeds(spec, seeds) for spec in specs], platform)
 
 
 PARTS = {
-    "terms": Part(drawn_settings.for_terms, 48, 4, compare_terms, of_terms, times=4),
-    "accuracy": Part(drawn_settings.for_accuracy, 210, 12, compare_accuracy, of_settings, draws=drawn_settings.DRAWS),
-    "mlp": Part(drawn_settings.for_mlp, 120, 6, compare_accuracy, of_settings),
-    "critical": Part(drawn_settings.for_critical, 44, 4, compare_critical, of_open_crossings),
-    "bound": Part(drawn_settings.for_bound, 40, 3, compare_bound, of_open_decoding),
-    "matched": Part(
-        drawn_settings.for_matched, 84, 4, compare_matched, _of_matched, draws=drawn_settings.MATCHED_DRAWS
+    "terms": Part(drawn.for_terms, 48, 4, comparisons.compare_terms, forecast.of_terms, times=4),
+    "accuracy": Part(
+        drawn.for_accuracy, 210, 12, comparisons.compare_accuracy, forecast.of_settings, draws=drawn.DRAWS
     ),
-    "spread": Part(drawn_settings.for_spread, 78, 13, compare_spread, of_settings, times=2),
+    "mlp": Part(drawn.for_mlp, 120, 6, comparisons.compare_accuracy, forecast.of_settings),
+    "critical": Part(drawn.for_critical, 44, 4, comparisons.compare_critical, forecast.of_open_crossings),
+    "bound": Part(drawn.for_bound, 40, 3, comparisons.compare_bound, forecast.of_open_decoding),
+    "matched": Part(drawn.for_matched, 84, 4, comparisons.compare_matched, _of_matched, draws=drawn.MATCHED_DRAWS),
+    "spread": Part(drawn.for_spread, 78, 13, comparisons.compare_spread, forecast.of_settings, times=2),
 }
 
 
 def validate(
     *parts: Annotated[str, Parameter(help=f"which of {', '.join(PARTS)} [default: all]")],
     seeds: Annotated[
-        int,
-        count(
-            2,
-            10**6,
-            "how many seeds to run; `terms` takes four times as many, `spread` twice as many, `matched` more where "
-            "the vocabulary is small",
-        ),
+        int, count(2, 10**6, "how many seeds to run (`terms` 4 x, `spread` 2 x, `matched` more for a small vocabulary)")
     ] = 16,
     quick: Annotated[bool, flag("a few settings instead of all")] = False,
     device: DeviceName = "auto",
@@ -100,10 +74,10 @@ def validate(
 ) -> int:
     """Hold theory against simulation, on settings drawn before any was run.
 
-    Nothing is fitted and no setting is left out. `terms` compares attention's signal and each
-    noise, `accuracy` the attention-only model, `mlp` the attention-MLP model, `critical` the N at
-    accuracy 0.5, `bound` the Gaussian surrogate of the first gradient with decoders of the gradient
-    itself, `matched` what the matched filter names, `spread` the interval over seeds. Example:
+    Nothing is fitted and no setting is left out. `terms` compares attention's signal and each noise, `accuracy` the
+    attention-only model, `mlp` the attention-MLP model, `critical` the N at accuracy 0.5, `bound` the Gaussian
+    surrogate of the first gradient with decoders of the gradient itself, `matched` the share that the matched filter
+    names, `spread` the interval over seeds. Example:
 
     `mnemoscope validate accuracy --quick`
     """
@@ -112,40 +86,33 @@ def validate(
         check_target(out)
     words = " ".join(["mnemoscope validate", *parts, *(["--quick"] if quick else [])])
     place = find_device(device)
-    kind = place.device_kind
-    looked_at = sum(PARTS[name].draws for name in names)
-    ask_first(replace(of_theory(looked_at), what="settings to draw"), "cpu", yes)
-    chosen = {name: PARTS[name].settings(PARTS[name].size(quick)) for name in names}
+    draws = sum(PARTS[name].draws for name in names)
+    ask_first(replace(forecast.of_theory(draws), what="settings to draw"), "cpu", yes)
+    chosen = {name: PARTS[name].settings(PARTS[name].quick if quick else PARTS[name].full) for name in names}
     longest = [PARTS[name].foresee(specs, PARTS[name].times * seeds, place.platform) for name, specs in chosen.items()]
     ask_first(sum(longest[1:], longest[0]), place.platform, yes)
-    head = f"`{words} --seeds {seeds} --out FILE`, {datetime.date.today()}, {kind}"
-    told: dict[str, tuple[Agreement, list[Compared]]] = {}
+    head = f"`{words} --seeds {seeds} --out FILE`, {datetime.date.today()}, {place.device_kind}"
+    results: dict[str, tuple[Agreement, list[Compared]]] = {}
     for name in names:
         part, specs = PARTS[name], chosen[name]
         with Watch(name, len(specs)) as watch:
-            found = list(part.compare(specs, part.times * seeds, device, watch.advance))
-        told[name] = (judge(name, found), found)
-        if out is not None:  # after every part, so that none is lost with a later one
-            with whole_file(out) as part_of_it:
-                part_of_it.write_text(page(head, told), encoding="utf-8")
+            rows = list(part.compare(specs, part.times * seeds, device, watch.advance))
+        agreement = judge(name, rows)
+        results[name] = (agreement, rows)
+        if out is not None:  # after every part: a later one may be stopped
+            with whole_file(out) as file:
+                file.write_text(page(head, results), encoding="utf-8")
         if not json:
-            agreement, _ = told[name]
-            Console(highlight=False).print(Markdown(section(name, agreement, found, rows=12)))
+            echo(Markdown(section(name, agreement, rows, rows=12)))
     if json:
-        print_json({"seeds": seeds, "parts": {name: _plain(*one) for name, one in told.items()}})
+        print_json({"seeds": seeds, "parts": {name: _plain(*result) for name, result in results.items()}})
     return 0
 
 
-def _plain(agreement: Agreement, found: Sequence[Compared]) -> dict[str, Any]:
+def _plain(agreement: Agreement, compared: Sequence[Compared]) -> dict[str, Any]:
+    names = ("name", "predicted", "observed", "error", "note")
     rows = [
-        {
-            "spec": one.spec.model_dump(exclude_defaults=True),
-            "name": one.name,
-            "predicted": one.predicted,
-            "observed": one.observed,
-            "error": one.error,
-            "note": one.note,
-        }
-        for one in found
+        {"spec": row.spec.model_dump(exclude_defaults=True), **{name: getattr(row, name) for name in names}}
+        for row in compared
     ]
     return {"summary": agreement.figures, "aims": agreement.aims, "rows": rows}

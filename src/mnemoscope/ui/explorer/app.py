@@ -24,8 +24,7 @@ from mnemoscope.spec.validators import Device, one_of, whole
 from mnemoscope.ui.explorer import diagram, fragments, pages, planner
 from mnemoscope.ui.explorer.guard import Guard
 from mnemoscope.ui.explorer.measured import measured_points
-from mnemoscope.ui.explorer.measurements import Measurements
-from mnemoscope.ui.explorer.orders import make_order
+from mnemoscope.ui.explorer.measurements import Measurements, make_order
 from mnemoscope.ui.explorer.state import State, read_state
 
 KINDS = {".js": "text/javascript", ".css": "text/css"}
@@ -39,8 +38,8 @@ class Explorer:
         self.store = store
         self.measurements = Measurements(store, device)
         self.assets = _read_assets()
-        # Work of a tenth of a second or more runs beside the event loop, one task at a time in one
-        # thread: each of several threads would keep the memory of its largest arrays.
+        # Work of a tenth of a second or more runs beside the event loop in one thread: each of several threads would
+        # keep the memory of its largest arrays.
         self.worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="theory")
 
     def app(self, host: str, port: int) -> Guard:
@@ -113,7 +112,7 @@ class Explorer:
         return measured_points(spec, self.store)
 
     async def jobs(self, request: Request) -> Response:
-        """The measurements; to a page that knows which there are, only how far they are."""
+        """The measurements; a page that knows the list gets only their progress."""
         known = request.query_params.get("known") == self.measurements.version
         return self._jobs(known=known, headers={"HX-Reswap": "none"} if known else {})
 
@@ -122,7 +121,7 @@ class Explorer:
         return HTMLResponse(text, headers=headers)
 
     async def measure(self, request: Request) -> Response:
-        """Order a measurement; what is wrong with the order is said above the list."""
+        """Order a measurement; an error appears above the list."""
         form = dict(parse_qsl((await request.body()).decode("utf-8", "replace")))
         try:
             seeds = read_option("seeds", whole(1, pages.MOST_SEEDS), form.get("seeds", "8"))
@@ -190,7 +189,7 @@ def _refuse(request: Request, error: Exception) -> Response:
 
 
 def _leave(request: Request, error: Exception) -> Response:
-    """A client that left in the middle of a request is no error of ours."""
+    """A client that disconnects during a request is not an error."""
     return Response(status_code=400)
 
 

@@ -1,4 +1,4 @@
-"""What stands between the network and the pages.
+"""Checks on every request before it reaches the pages.
 
 - The Host header must name this server: a foreign name that was made to point here is refused, so
   a page elsewhere cannot read ours through it.
@@ -111,9 +111,7 @@ class Guard:
                 return None
             return 403, "expected a request from this server's own page"
         origin = headers.get("origin")
-        if origin is not None and not self.is_own(origin):
-            return 403, "expected a request from this server's own page"
-        if site != "same-origin":
+        if site != "same-origin" or (origin is not None and not self.is_own(origin)):
             return 403, "expected a request from this server's own page"
         if not hmac.compare_digest(headers.get(TOKEN_HEADER, "").encode(), self.token.encode()):
             return 403, "expected this page's token: load the page again"

@@ -1,4 +1,4 @@
-"""What the store knows of the setting on a page: the points that go on its curve."""
+"""What the store knows of the setting on a page: the points of its curve."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -17,7 +17,7 @@ def measured_points(spec: Retrieval, path: Path) -> list[dict[str, Any]]:
     """Mean accuracy at every N that was measured, with its interval over seeds."""
     if path == NOWHERE or not path.exists():
         return []
-    found: dict[tuple[int, int], list[float]] = defaultdict(list)
+    accuracies: dict[tuple[int, int], list[float]] = defaultdict(list)
     where = " AND ".join(f"{name} = ?" for name in SIZES)
     with Store(path, writing=False) as store:
         known: dict[tuple[int, int], str] = {}
@@ -32,8 +32,8 @@ def measured_points(spec: Retrieval, path: Path) -> list[dict[str, Any]]:
                 known[at] = spec.replace(samples=samples, test_samples=draws).id
             # Other laws of embeddings, triggers or step sizes are other curves.
             if name == known[at]:
-                found[at].append(accuracy)
+                accuracies[at].append(accuracy)
     return [
         {"samples": samples, "seeds": len(values), **mean_interval(values, float(draws)).as_dict()}
-        for (samples, draws), values in sorted(found.items())
+        for (samples, draws), values in sorted(accuracies.items())
     ]

@@ -1,4 +1,4 @@
-"""Measurements that pages order: one runs, others wait, any can be cancelled, none is lost.
+"""Measurements that pages order: one runs, the others wait, any can be cancelled, and finished trials are kept.
 
 A thread sends orders to the worker process and records its progress, which pages show.
 """
@@ -15,18 +15,40 @@ from typing import Literal
 from mnemoscope.experiments.estimate.intervals import Interval
 from mnemoscope.spec import SpecError
 from mnemoscope.spec.validators import Device
+from mnemoscope.ui.explorer import diagram
 from mnemoscope.ui.explorer.measured import measured_points
+from mnemoscope.ui.explorer.state import RANGES, State
 from mnemoscope.ui.explorer.worker import Order, serve
 
 Stage = Literal["waiting", "running", "done", "cancelled", "failed"]
-# How many may wait, and how many that are over are still shown.
+# How many may wait, and how many finished ones are still shown.
 MOST_WAITING, SHOWN = 20, 8
 SECONDS_BETWEEN_POLLS = 0.1
+# Numbers of samples on a measured curve, and how far it reaches to both sides of the crossing.
+CURVE_POINTS, REACH = 7, 6.0
+
+
+def make_order(state: State, what: str, seeds: int) -> tuple[str, Order]:
+    """The order in words, and the order: one setting, or seven N around where theory crosses the target."""
+    spec = state.spec
+    setting = f"V={spec.vocab:,} d={spec.dim:,} L={spec.length:,}"
+    if spec.width:
+        setting += f" m={spec.width:,} {spec.activation}"
+    how_many = f"{seeds} seed" + "s" * (seeds > 1)
+    if what == "point":
+        return f"{setting} N={spec.samples:,}, {how_many}", Order((spec,), seeds)
+    predicted = diagram.draw(state, moving=False)
+    middle = diagram.crossing(predicted.samples, predicted.accuracy, state.target) or spec.samples
+    least, most = RANGES["samples"]
+    low, high = max(least, middle / REACH), min(most, middle * REACH)
+    samples = [round(low * (high / low) ** (k / (CURVE_POINTS - 1))) for k in range(CURVE_POINTS)]
+    specs = tuple(spec.replace(samples=count) for count in samples)
+    return f"{setting} N={samples[0]:,} to {samples[-1]:,}, {how_many} each", Order(specs, seeds)
 
 
 @dataclass
 class Measurement:
-    """One order, and how it stands."""
+    """One order and its progress."""
 
     number: int
     words: str
@@ -43,12 +65,12 @@ class Measurement:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will come of it."""
+        """Whether it has ended."""
         return self.stage not in ("waiting", "running")
 
     @property
     def status(self) -> str:
-        """How it stands, in words."""
+        """Its progress in words."""
         trials = f"{int(self.done)} of {self.order.trials} trials"
         return {
             "waiting": "waiting",
@@ -73,7 +95,7 @@ class Measurements:
         self._thread.start()
 
     def add(self, words: str, order: Order) -> Measurement:
-        """Take an order on, or refuse one too many. The worker refuses what would take too long."""
+        """Queue an order; refuse it if the queue is full. The worker refuses orders that would take too long."""
         with self._changed:
             if sum(each.stage == "waiting" for each in self._all) >= MOST_WAITING:
                 raise SpecError("", f"expected at most {MOST_WAITING} waiting: cancel some first")
@@ -86,7 +108,7 @@ class Measurements:
         return measurement
 
     def cancel(self, number: int) -> None:
-        """Stop one; what it has finished is kept."""
+        """Stop one; its finished trials are kept."""
         with self._changed:
             for measurement in self._all:
                 if measurement.number == number and not measurement.over:
@@ -102,13 +124,13 @@ class Measurements:
 
     @property
     def version(self) -> str:
-        """Another word whenever one comes, goes, or changes its stage."""
+        """A text that changes whenever one is added, dropped, or changes its stage."""
         with self._changed:
             return "-".join(f"{each.number}.{each.stage}" for each in self._all)
 
     @property
     def finished(self) -> int:
-        """How many trials the store has got by now; another number when there is more to show."""
+        """How many trials have finished; it changes when there is more to show."""
         with self._changed:
             return sum(int(each.done) for each in self._all)
 
@@ -148,7 +170,7 @@ class Measurements:
         line.send(now.order)
         while True:
             if now.stop.is_set():
-                # At once: a long trial would not hear of it. What it had finished is kept.
+                # End the process: a long trial would not stop for a message. Finished trials are kept.
                 self._end_worker()
                 now.stage = "cancelled"
                 return
@@ -167,7 +189,7 @@ class Measurements:
                 return
 
     def _result(self, order: Order) -> str:
-        """What a single setting came to."""
+        """The outcome in words."""
         spec = order.specs[0]
         if len(order.specs) > 1:
             return f"{order.trials} trials on the curve, kept in the store"

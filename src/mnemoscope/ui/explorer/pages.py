@@ -5,13 +5,7 @@ from mnemoscope.ui.explorer.state import ACROSS, CHOICES, RANGES, State
 from mnemoscope.ui.pages.render import render
 
 MOST_SEEDS = 32
-TITLES = {
-    "vocab": "tokens",
-    "dim": "dimension",
-    "length": "sequence length",
-    "samples": "training samples",
-    "width": "MLP width",
-}
+TITLES = dict(vocab="tokens", dim="dimension", length="sequence length", samples="training samples", width="MLP width")
 SIZES = [
     {
         "name": name,

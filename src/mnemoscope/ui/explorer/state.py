@@ -1,4 +1,4 @@
-"""What a page shows, as words in its address: bounded, checked, and the same after a reload."""
+"""The state of a page, read from its address: bounded, checked, and the same after a reload."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,16 +17,8 @@ CHOICES = {"activation": get_args(Activation), "embedding": get_args(Embedding),
 ACROSS = ("dim", "length", "vocab", "width")
 # What a first visit shows: a setting in which several regimes meet.
 FIRST: dict[str, Any] = {
-    "vocab": 512,
-    "dim": 128,
-    "length": 64,
-    "samples": 4000,
-    "width": 0,
-    "activation": "hermite3",
-    "embedding": "gaussian",
-    "trigger": "keys",
-    "target": 0.5,
-    "x": "dim",
+    **{"vocab": 512, "dim": 128, "length": 64, "samples": 4000, "width": 0},
+    **{"activation": "hermite3", "embedding": "gaussian", "trigger": "keys", "target": 0.5, "x": "dim"},
 }
 
 
@@ -40,7 +32,7 @@ class State:
 
     @cached_property
     def spec(self) -> Retrieval:
-        """The setting itself; refused where there can be none, as with d < V orthonormal ones."""
+        """The setting; an error where there is none, as with fewer orthonormal dimensions than tokens."""
         return Retrieval.read(dict(self.values))
 
     @property
@@ -86,7 +78,7 @@ class State:
 
 
 def read_state(words: Mapping[str, Any]) -> State:
-    """A page's state from its address; what is missing is as on a first visit."""
+    """A page's state from its address; missing values are those of a first visit."""
     given = {**FIRST, **{name: value for name, value in words.items() if name in FIRST}}
     values: dict[str, Any] = {}
     for name, (low, high) in RANGES.items():

@@ -1,7 +1,7 @@
-"""The process that measures: it takes one order at a time and says how far it is.
+"""The process that measures: it takes one order at a time and reports its progress.
 
-Apart from the server, so that pages answer while it computes, and so that an order can be stopped
-at once. Every trial is in the store as soon as it is done.
+Separate from the server, so that pages answer while it computes and an order can be stopped at once. Every trial is in
+the store as soon as it is done.
 """
 
 import multiprocessing
@@ -33,7 +33,7 @@ class Order:
 
 
 def serve(line: Connection, store: Path, device: Device) -> None:
-    """Work on the orders that come, until the line is closed or the server is gone."""
+    """Work on orders until the connection is closed or the server is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server hears it, and ends this process
     if hasattr(os, "nice"):
         os.nice(10)  # pages answer first
@@ -47,7 +47,7 @@ def serve(line: Connection, store: Path, device: Device) -> None:
 
 
 def _end_with_the_server() -> None:
-    """Also where it was killed: nobody would hear what comes of it. What is finished is kept."""
+    """End when the server does, even if it was killed. Finished trials are kept."""
     server = multiprocessing.parent_process()
     if server is not None:
         server.join()
@@ -64,12 +64,11 @@ def _answer(order: Order, line: Connection, store: Path, device: Device) -> tupl
 
 
 def work_on(order: Order, line: Connection, store: Path, device: Device) -> int:
-    """See to it that the store has every trial; how many crashed.
+    """Run every trial that the store lacks; return how many crashed.
 
-    Says `("at", done)` on the way, where a trial under way counts by its share.
+    Sends `("at", done)` on the way; a running trial counts by its share.
     """
-    # The simulator is loaded here and not above: the server starts this process, and has no use for
-    # it itself.
+    # The simulator is imported here: the server imports this module too, and does not need it.
     from mnemoscope.engine.device import find_device
     from mnemoscope.experiments.cost import estimate_seconds
     from mnemoscope.experiments.sweep import OneByOne, Tally, sweep

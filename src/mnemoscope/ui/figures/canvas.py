@@ -1,7 +1,7 @@
-"""Matplotlib, opened and closed in one place: it is an extra, and says so when it is absent."""
+"""Opening and saving Matplotlib figures. Matplotlib is an extra: an error names it where it is missing."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,8 +13,10 @@ FORMS = (".png", ".svg", ".pdf")
 ENOUGH_TICKS = 4
 
 
-def check_form(path: Path, more: tuple[str, ...] = (), option: str = "out") -> None:
-    """Refuse a file that could not be drawn, before any work goes into it."""
+def check_form(path: Path | None, more: tuple[str, ...] = (), option: str = "out") -> None:
+    """Refuse a file that cannot be drawn, before any work is done; no file is fine."""
+    if path is None:
+        return
     forms = (*FORMS, *more)
     if path.suffix not in forms:
         raise SpecError(option, f"expected a file ending in {', '.join(forms)}, got {str(path)!r}")
@@ -22,15 +24,8 @@ def check_form(path: Path, more: tuple[str, ...] = (), option: str = "out") -> N
     check_target(path, option)
 
 
-def open_canvas(
-    path: Path | None, *, width: float, height: float, columns: int = 1, share: bool = True
-) -> tuple[Any, Any]:
-    """A figure of this size in inches, and its axes; the path is looked at first.
-
-    With several columns the axes come as a row, which shares its vertical scale if asked to.
-    """
-    if path is not None:
-        check_form(path)
+def open_canvas(*, width: float, height: float, columns: int = 1, share: bool = True) -> tuple[Any, Any]:
+    """A figure of this size in inches, and its axes: a row of them with several columns, by default on one y scale."""
     need("figures")
     from matplotlib.figure import Figure
 
@@ -43,25 +38,21 @@ def open_canvas(
 def plain_log_ticks(axes: Any, name: Literal["x", "y"], low: float, high: float) -> None:
     """A logarithmic axis with few ticks, written as plain numbers.
 
-    They are at powers of ten where enough of these fit, else at 1 and 3 or at 1, 2 and 5, and on a
-    short axis at every digit.
+    Ticks are at powers of ten where enough of them fit, else at 1 and 3 or at 1, 2 and 5, and on a short axis at every
+    digit.
     """
-    getattr(axes, f"set_{name}scale")("log")
-    axis = getattr(axes, f"{name}axis")
     tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     marks: list[float] = []
-    for firsts in ((1,), (1, 3), (1, 2, 5), range(1, 10)):  # the fewest that are not too few
+    for firsts in ((1,), (1, 3), (1, 2, 5), range(1, 10)):  # the coarsest with enough ticks
         every = (first * 10.0**ten for ten in tens for first in firsts)
         marks = [mark for mark in every if low / 1.3 <= mark <= high * 1.3]
         if len(marks) >= ENOUGH_TICKS:
             break
-    axis.set_ticks(marks, minor=False)
-    axis.set_ticks([], minor=True)
-    axis.set_major_formatter(lambda value, _: plain(float(value)))
+    ticks_at(axes, name, marks)
 
 
 def ticks_at(axes: Any, name: Literal["x", "y"], values: Sequence[float]) -> None:
-    """A logarithmic axis with a tick at each of a few values that were chosen, and no other."""
+    """A logarithmic axis with ticks at these values only."""
     getattr(axes, f"set_{name}scale")("log")
     axis = getattr(axes, f"{name}axis")
     axis.set_ticks(sorted(set(values)), minor=False)
@@ -78,3 +69,13 @@ def save(figure: Any, path: Path) -> None:
     """Write the figure."""
     with whole_file(path) as part:
         figure.savefig(part, dpi=160)
+
+
+def saved(make: Callable[[Any], Any]) -> Callable[[Any, Path], None]:
+    """The function that writes what `make` draws into a .png, .svg or .pdf file."""
+
+    def draw(result: Any, path: Path) -> None:
+        check_form(path)
+        save(make(result), path)
+
+    return draw

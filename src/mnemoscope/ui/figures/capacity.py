@@ -1,26 +1,20 @@
-"""Capacities as a picture: items against parameters, with the laws beside the data."""
+"""Capacities: items against parameters, with the laws beside the data."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mnemoscope.experiments.capacity import Capacities, Capacity, criterion_name
 from mnemoscope.theory.associative import BEST_LINEAR, GUIDE_LINEAR, GUIDE_MLP, GUIDE_MLP_FEW, HEBBIAN_ALL, items_by_law
-from mnemoscope.ui.figures.canvas import open_canvas, plain_log_ticks, save
+from mnemoscope.ui.figures.canvas import open_canvas, plain_log_ticks, saved
 
 Law = tuple[str, float, str]
 
 
-def draw_capacity(capacities: Capacities, path: Path) -> None:
-    """Write the figure into a .png, .svg or .pdf file."""
-    save(make_figure(capacities, path), path)
-
-
-def make_figure(capacities: Capacities, path: Path | None = None) -> Any:
+def make_figure(capacities: Capacities) -> Any:
     """One series of capacities as a matplotlib figure."""
-    figure, axes = open_canvas(path, width=5.6, height=4.2)
+    figure, axes = open_canvas(width=5.6, height=4.2)
     spec = capacities.points[0].spec
     right = criterion_name(capacities.points[0].criterion)
     named = "all right" if right == "all" else f"{right} right"
@@ -31,15 +25,20 @@ def make_figure(capacities: Capacities, path: Path | None = None) -> Any:
     return figure
 
 
+draw_capacity = saved(make_figure)
+
+
 def draw_series(axes: Any, points: Sequence[Capacity], label: str, color: str) -> None:
     """Capacities with their intervals, against the number of weights of a layer."""
     known = [point for point in points if point.limits.estimate is not None]
     if not known:
         return
     x = [layer(point) for point in known]
-    y = np.array([point.limits.estimate for point in known], float)
-    low = np.array([point.limits.low or point.limits.estimate for point in known], float)
-    high = np.array([point.limits.high or point.limits.estimate for point in known], float)
+    limits = [point.limits for point in known]
+    y = np.array([limit.estimate for limit in limits], float)
+    low, high = (
+        np.array([getattr(limit, end) or limit.estimate for limit in limits], float) for end in ("low", "high")
+    )
     axes.errorbar(x, y, yerr=[y - low, high - y], fmt="o", markersize=4, capsize=2, label=label, color=color)
 
 
@@ -50,7 +49,7 @@ def layer(capacity: Capacity) -> int:
 
 
 def draw_laws(axes: Any, points: Sequence[Capacity]) -> None:
-    """The laws that speak of these memories, over the range of the points."""
+    """The laws for these memories, over the range of the points."""
     sizes = [layer(point) for point in points]
     x = np.geomspace(min(sizes) / 1.3, max(sizes) * 1.3, 60)
     spec = points[0].spec
@@ -71,5 +70,4 @@ def draw_laws(axes: Any, points: Sequence[Capacity]) -> None:
     drawn += [np.array([point.limits.estimate or np.nan for point in points], float)]
     plain_log_ticks(axes, "x", x[0], x[-1])
     plain_log_ticks(axes, "y", *(float(f(np.concatenate(drawn))) for f in (np.nanmin, np.nanmax)))
-    axes.set_xlabel(f"{name}, weights of a layer" if name != "d²" else "d², weights")
-    axes.set_ylabel("items stored, N")
+    axes.set(xlabel=f"{name}, weights of a layer" if name != "d²" else "d², weights", ylabel="items stored, N")

@@ -1,19 +1,19 @@
-"""The collapse as a picture: settings of many sizes on one curve."""
+"""The collapse: settings of many sizes on one curve."""
 
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Any
 
 from mnemoscope.experiments.collapse import Point
-from mnemoscope.ui.figures.canvas import open_canvas, save
+from mnemoscope.ui.figures.canvas import open_canvas, saved
 
 TITLES = {"matched_filter": "matched filter", "message_assignment": "message passing"}
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
 MARKS = ("o", "s", "^", "D", "v", "x")
 
 
-def draw_collapse(points: Sequence[Point], path: Path) -> None:
-    """Write the figure into a file; its suffix says in which form."""
-    figure, axes = open_canvas(path, width=8.4, height=3.6, columns=len(TITLES))
+def make_figure(points: Sequence[Point]) -> Any:
+    """One panel a decoder: the share of labels it names against the collapse's variable."""
+    figure, axes = open_canvas(width=8.4, height=3.6, columns=len(TITLES))
     shapes = list(dict.fromkeys((point.spec.vocab, point.spec.dim) for point in points))
     lengths = list(dict.fromkeys(point.spec.length for point in points))
     for panel, (name, title) in zip(axes, TITLES.items(), strict=True):
@@ -29,11 +29,12 @@ def draw_collapse(points: Sequence[Point], path: Path) -> None:
                     linewidth=0.8,
                     label=f"V={V} d={d} L={L}",
                 )
-        panel.set_xscale("log")
-        panel.set_ylim(-0.02, 1.02)
+        panel.set(xscale="log", ylim=(-0.02, 1.02), xlabel=r"$N d^2 / (L V^2 \ln V)$")
         panel.set_title(title, fontsize=10)
-        panel.set_xlabel(r"$N d^2 / (L V^2 \ln V)$")
         panel.grid(visible=True, linewidth=0.3)
     axes[0].set_ylabel("share of labels named")
     figure.legend(*axes[0].get_legend_handles_labels(), fontsize=7, loc="outside right upper")
-    save(figure, path)
+    return figure
+
+
+draw_collapse = saved(make_figure)

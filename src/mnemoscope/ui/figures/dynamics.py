@@ -1,20 +1,14 @@
-"""Gradient flow as a picture: the loss with its levels, and what is named right."""
+"""Gradient flow: the loss with its levels, and the probability of the right answers."""
 
-from pathlib import Path
 from typing import Any
 
 from mnemoscope.experiments.dynamics import Dynamics
-from mnemoscope.ui.figures.canvas import open_canvas, save
+from mnemoscope.ui.figures.canvas import open_canvas, saved
 
 
-def draw_dynamics(dynamics: Dynamics, path: Path) -> None:
-    """Write the figure into a .png, .svg or .pdf file."""
-    save(make_figure(dynamics, path), path)
-
-
-def make_figure(dynamics: Dynamics, path: Path | None = None) -> Any:
+def make_figure(dynamics: Dynamics) -> Any:
     """The run as a matplotlib figure."""
-    figure, (left, right) = open_canvas(path, width=9.0, height=3.8, columns=2, share=False)
+    figure, (left, right) = open_canvas(width=9.0, height=3.8, columns=2, share=False)
     course = dynamics.course
     left.plot(course.loss, linewidth=1.2)
     names = ("ln(RD)", "ln D", "0")
@@ -26,14 +20,15 @@ def make_figure(dynamics: Dynamics, path: Path | None = None) -> Any:
         if stage.first is not None and stage.last is not None:
             left.axvspan(stage.first, stage.last, alpha=0.12, color="C1")
             middle = (stage.first + stage.last) / 2
-            above = stage.level < 1  # the curve comes down: there is room over its end alone
+            above = stage.level < 1  # the curve falls: only its end has space above
             height = stage.level + (0.15 if above else -0.25)
             left.text(middle, height, stage.name, ha="center", fontsize=8)
-    left.set_xlabel("step")
-    left.set_ylabel("loss")
+    left.set(xlabel="step", ylabel="loss")
     right.plot(course.relation_mass, label="the relation's answers")
     right.plot(course.answer_mass, label="the answer")
-    right.set_xlabel("step")
-    right.set_ylabel("mean probability")
+    right.set(xlabel="step", ylabel="mean probability")
     right.legend(fontsize=8)
     return figure
+
+
+draw_dynamics = saved(make_figure)

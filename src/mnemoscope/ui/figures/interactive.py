@@ -1,7 +1,7 @@
-"""A Matplotlib figure turned into Plotly data, for the browser.
+"""A Matplotlib figure as Plotly data, for the browser.
 
-Studies draw once; the picture on paper and the interactive one both come from that. Only what
-they use is converted: lines, error bars, bars, one image to a panel, level lines, bands, and texts.
+Studies draw once; both the printed and the interactive figure come from that. Only what they use is converted: lines,
+error bars, bars, one image to a panel, level lines, bands, and texts.
 """
 
 from collections.abc import Iterator
@@ -33,17 +33,8 @@ def as_plotly(figure: Any) -> Data:
         layout["annotations"] += _texts(axes, number)
         layout["showlegend"] |= axes.get_legend() is not None
         if axes.get_title():
-            layout["annotations"].append(
-                {
-                    "text": axes.get_title(),
-                    "xref": f"x{number} domain",
-                    "x": 0.5,
-                    "yref": f"y{number} domain",
-                    "y": 1.0,
-                    "yanchor": "bottom",
-                    "showarrow": False,
-                }
-            )
+            place = {"xref": f"x{number} domain", "x": 0.5, "yref": f"y{number} domain", "y": 1.0, "yanchor": "bottom"}
+            layout["annotations"].append({"text": axes.get_title(), **place, "showarrow": False})
     return {"data": _named_once(traces), "layout": layout}
 
 
@@ -83,7 +74,7 @@ def _axis(axes: Any, name: str) -> Data:
 
 
 def _traces(axes: Any) -> Iterator[Data]:
-    """Everything that has data of its own."""
+    """Everything that has data."""
     from matplotlib.container import BarContainer, ErrorbarContainer
 
     for image in axes.images:
@@ -125,7 +116,7 @@ def _traces(axes: Any) -> Iterator[Data]:
 def _line(line: Any) -> Data:
     """A line, or points, or both."""
     lines, points = line.get_linestyle() in DASHES, line.get_marker() in SYMBOLS
-    color = _hex(line.get_color())
+    stroke = _stroke(line)
     symbol = SYMBOLS.get(line.get_marker(), "circle")
     if line.get_fillstyle() == "none":
         symbol += "-open"
@@ -134,14 +125,19 @@ def _line(line: Any) -> Data:
         "x": _plain(line.get_xdata()),
         "y": _plain(line.get_ydata()),
         "mode": "+".join(["lines"] * lines + ["markers"] * points) or "lines",
-        "line": {"color": color, "width": line.get_linewidth(), "dash": DASHES.get(line.get_linestyle(), "solid")},
+        "line": stroke,
         "marker": {
-            "color": color,
+            "color": stroke["color"],
             "symbol": symbol,
             "size": line.get_markersize() + 2,
-            "line": {"color": color, "width": 2},
+            "line": {"color": stroke["color"], "width": 2},
         },
     }
+
+
+def _stroke(line: Any) -> Data:
+    dash = DASHES.get(line.get_linestyle(), "solid")
+    return {"color": _hex(line.get_color()), "width": line.get_linewidth(), "dash": dash}
 
 
 def _errors(group: Any, middle: np.ndarray) -> Data:
@@ -170,16 +166,9 @@ def _shapes(axes: Any, number: str) -> Iterator[Data]:
             "type": "line",
             "xref": f"x{number}" + " domain" * (not along_x),
             "yref": f"y{number}" + " domain" * (not along_y),
-            "x0": x[0],
-            "x1": x[-1],
-            "y0": y[0],
-            "y1": y[-1],
+            **{"x0": x[0], "x1": x[-1], "y0": y[0], "y1": y[-1]},
             **_name(line.get_label()),
-            "line": {
-                "color": _hex(line.get_color()),
-                "width": line.get_linewidth(),
-                "dash": DASHES.get(line.get_linestyle(), "solid"),
-            },
+            "line": _stroke(line),
         }
     bars = {id(bar) for group in axes.containers for bar in getattr(group, "patches", ())}
     for patch in axes.patches:
@@ -189,10 +178,7 @@ def _shapes(axes: Any, number: str) -> Iterator[Data]:
                 "type": "rect",
                 "xref": f"x{number}",
                 "yref": f"y{number} domain",
-                "x0": x0,
-                "x1": x1,
-                "y0": 0,
-                "y1": 1,
+                **{"x0": x0, "x1": x1, "y0": 0, "y1": 1},
                 "line": {"width": 0},
                 "layer": "below",
                 "fillcolor": _hex(patch.get_facecolor()),
@@ -201,13 +187,13 @@ def _shapes(axes: Any, number: str) -> Iterator[Data]:
 
 
 def _texts(axes: Any, number: str) -> Iterator[Data]:
-    """Words beside a level. A map's numbers are the map's own."""
+    """Labels of levels. The heatmap itself prints the numbers in its cells."""
     if axes.images:
         return
     for text in axes.texts:
         x, y = getattr(text, "xy", text.get_position())
         beside = getattr(text, "xycoords", "data") != "data"
-        # On an axis in logarithms a place is a logarithm, unless it is a share of the panel.
+        # On a logarithmic axis a position is a logarithm, unless it is a share of the panel.
         across = float(x) if beside or axes.get_xscale() != "log" else float(np.log10(x))
         moved = getattr(text, "anncoords", "") == "offset points"
         right, up = text.get_position() if moved else (0.0, 0.0)
@@ -236,7 +222,7 @@ def _name(label: Any) -> Data:
 
 
 def _plain(values: Any) -> list[Any]:
-    """Numbers as JSON has them: what is not finite is nothing."""
+    """Numbers for JSON, None where they are not finite."""
     numbers = np.asarray(values, float)
     # Six digits are more than a screen shows.
     rounded = [None if not np.isfinite(number) else float(f"{number:.6g}") for number in numbers.ravel()]

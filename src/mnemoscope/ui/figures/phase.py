@@ -1,4 +1,4 @@
-"""A phase diagram as a picture: measured cells, both contours, and where regimes meet."""
+"""A phase diagram: measured cells, both contours, and the borders of regimes."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from mnemoscope.engine.extras import need
 from mnemoscope.engine.files import whole_file
 from mnemoscope.experiments.phase import PhaseDiagram
 from mnemoscope.spec import LETTERS
-from mnemoscope.ui.figures.canvas import open_canvas, plain, save
+from mnemoscope.ui.figures.canvas import open_canvas, plain, saved, ticks_at
 
 
 def draw_phase(diagram: PhaseDiagram, path: Path) -> None:
@@ -19,18 +19,16 @@ def draw_phase(diagram: PhaseDiagram, path: Path) -> None:
     if path.suffix == ".html":
         _draw_page(diagram, path)
     else:
-        save(make_figure(diagram, path), path)
+        saved(make_figure)(diagram, path)
 
 
-def make_figure(diagram: PhaseDiagram, path: Path | None = None) -> Any:
+def make_figure(diagram: PhaseDiagram) -> Any:
     """The diagram as a matplotlib figure."""
-    figure, axes = open_canvas(path, width=6.4, height=4.8)
+    figure, axes = open_canvas(width=6.4, height=4.8)
     x, y = _edges(diagram.x.values), _edges(diagram.y.values)
     shown, words = _shown(diagram)
     mesh = axes.pcolormesh(x, y, shown, vmin=0, vmax=1, cmap="viridis")
-    axes.set_facecolor("#dddddd")  # where nothing was run
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(facecolor="#dddddd", xscale="log", yscale="log")  # grey where nothing was run
     for values, style, name in ((diagram.accuracy, "-", "measured"), (diagram.predicted, "--", "predicted")):
         if not np.isnan(values).all():
             _contour(axes, diagram, values, style)
@@ -47,14 +45,10 @@ def make_figure(diagram: PhaseDiagram, path: Path | None = None) -> Any:
             fontsize=8,
             bbox={"facecolor": "white", "alpha": 0.6, "linewidth": 0, "pad": 1},
         )
-    axes.set_xlim(x[0], x[-1])
-    axes.set_ylim(y[0], y[-1])
-    for name, axis, field in (("x", axes.xaxis, diagram.x.field), ("y", axes.yaxis, diagram.y.field)):
-        getattr(axes, f"set_{name}label")(f"{field} ({LETTERS[field]})" if field in LETTERS else field)
-        values = diagram.x.values if name == "x" else diagram.y.values
-        axis.set_ticks(values[:: -(-len(values) // 8)], minor=False)
-        axis.set_ticks([], minor=True)
-        axis.set_major_formatter(lambda value, _: plain(float(value)))
+    ticks_at(axes, "x", _every(diagram.x.values, 8))
+    ticks_at(axes, "y", _every(diagram.y.values, 8))
+    labels = [f"{name} ({LETTERS[name]})" if name in LETTERS else name for name in (diagram.x.field, diagram.y.field)]
+    axes.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), xlabel=labels[0], ylabel=labels[1])
     legend = axes.legend(fontsize=8, facecolor="#555555", labelcolor="white", loc="lower left")
     legend.set_title(f"accuracy {diagram.target:g}", prop={"size": 8})
     legend.get_title().set_color("white")
@@ -63,7 +57,7 @@ def make_figure(diagram: PhaseDiagram, path: Path | None = None) -> Any:
 
 
 def _shown(diagram: PhaseDiagram) -> tuple[np.ndarray, str]:
-    """What the colours mean: what was measured, or theory where nothing was."""
+    """The values that the colours show, with their name: measured, or predicted where nothing was run."""
     if np.isnan(diagram.accuracy).all():
         return diagram.predicted, "predicted accuracy"
     return diagram.accuracy, "accuracy"
@@ -72,15 +66,8 @@ def _shown(diagram: PhaseDiagram) -> tuple[np.ndarray, str]:
 def _contour(axes: Any, diagram: PhaseDiagram, values: np.ndarray, style: str) -> None:
     """The contour at the target; along columns alone where cells were left out."""
     if min(values.shape) > 1 and not np.isnan(values).any():
-        axes.contour(
-            diagram.x.values,
-            diagram.y.values,
-            values,
-            [diagram.target],
-            colors="white",
-            linestyles=style,
-            linewidths=1.6,
-        )
+        grid = (diagram.x.values, diagram.y.values, values)
+        axes.contour(*grid, [diagram.target], colors="white", linestyles=style, linewidths=1.6)
         return
     line = replace(diagram, accuracy=values).contour()
     there = [(a, b) for a, b in zip(diagram.x.values, line, strict=True) if b is not None]
@@ -121,7 +108,7 @@ def regime_places(diagram: PhaseDiagram) -> dict[str, tuple[float, float]]:
 
 
 def _edges(values: Sequence[float]) -> list[float]:
-    """Borders of cells whose middles these are, even in the logarithm."""
+    """Borders of the cells around these values, half-way in the logarithm."""
     logs = np.log(np.asarray(values, float))
     if len(logs) == 1:
         return [float(values[0]) / 1.2, float(values[0]) * 1.2]
@@ -130,8 +117,13 @@ def _edges(values: Sequence[float]) -> list[float]:
     return np.exp([ends[0], *between, ends[1]]).tolist()
 
 
+def _every(values: Sequence[float], most: int) -> list[float]:
+    """At most so many of the values, evenly spaced from the first."""
+    return list(values[:: -(-len(values) // most)])
+
+
 def _draw_page(diagram: PhaseDiagram, path: Path) -> None:
-    """One self-contained page: nothing is fetched when it is opened."""
+    """One self-contained page, which loads nothing from the network."""
     need("pages")
     import plotly.graph_objects as go
 
@@ -140,28 +132,15 @@ def _draw_page(diagram: PhaseDiagram, path: Path) -> None:
     values, words = _shown(diagram)
     shown = [[None if np.isnan(value) else value for value in row] for row in values]
     heat = go.Heatmap(
-        x=x,
-        y=y,
-        z=shown,
-        zmin=0,
-        zmax=1,
-        colorscale="Viridis",
+        {"x": x, "y": y, "z": shown, "zmin": 0, "zmax": 1, "colorscale": "Viridis", "colorbar": {"title": words}},
         hovertext=texts,
         hoverinfo="text",
-        colorbar={"title": words},
     )
     figure: Any = go.Figure(heat)
-    for line, dash, name in (
-        (diagram.contour(), "solid", "measured"),
-        (predicted_contour(diagram), "dash", "predicted"),
-    ):
-        figure.add_scatter(
-            x=x,
-            y=line,
-            mode="lines",
-            name=f"{name}, accuracy {diagram.target:g}",
-            line={"dash": dash, "color": "white"},
-        )
+    contours = ((diagram.contour(), "solid", "measured"), (predicted_contour(diagram), "dash", "predicted"))
+    for contour, dash, name in contours:
+        label = f"{name}, accuracy {diagram.target:g}"
+        figure.add_scatter(x=x, y=contour, mode="lines", name=label, line={"dash": dash, "color": "white"})
     edges = regime_edges(diagram)
     figure.add_scatter(
         x=[value for (x0, _), (x1, _) in edges for value in (x0, x1, None)],
@@ -181,20 +160,11 @@ def _draw_page(diagram: PhaseDiagram, path: Path) -> None:
             bgcolor="rgba(255,255,255,0.6)",
             font={"size": 11},
         )
-    for name, axis in (("xaxis", diagram.x), ("yaxis", diagram.y)):
-        ticks = list(axis.values[:: -(-len(axis.values) // 10)])
-        edges = np.log10(_edges(axis.values))
-        figure.update_layout(
-            {
-                name: {
-                    "type": "log",
-                    "title": axis.field,
-                    "tickvals": ticks,
-                    "ticktext": [plain(value) for value in ticks],
-                    "range": [edges[0], edges[-1]],
-                }
-            }
-        )
+    for update, axis in ((figure.update_xaxes, diagram.x), (figure.update_yaxes, diagram.y)):
+        ticks = _every(axis.values, 10)
+        borders = np.log10(_edges(axis.values))
+        ends = [borders[0], borders[-1]]
+        update(type="log", title=axis.field, tickvals=ticks, ticktext=[*map(plain, ticks)], range=ends)
     figure.update_layout(
         legend={"bgcolor": "rgba(80,80,80,0.6)", "font": {"color": "white"}, "x": 0.01, "y": 0.01},
         title=_title(diagram),
@@ -206,7 +176,7 @@ def _draw_page(diagram: PhaseDiagram, path: Path) -> None:
 
 
 def _title(diagram: PhaseDiagram) -> str:
-    """What is held while the axes vary."""
+    """The sizes that do not vary."""
     if not diagram.trials:
         return "Recall"
     spec = diagram.trials[0].spec
@@ -219,7 +189,7 @@ def _title(diagram: PhaseDiagram) -> str:
 
 
 def _hover(diagram: PhaseDiagram, r: int, c: int) -> str:
-    """What a cell says of itself."""
+    """The text of a cell under the pointer."""
     return "<br>".join(
         (
             f"{diagram.x.field} {diagram.x.values[c]:,}",

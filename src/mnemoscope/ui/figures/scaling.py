@@ -1,23 +1,17 @@
-"""A scaling fit as a picture: the points beside the law, and the exponents beside theory's."""
+"""A scaling fit: the points against the law, and the exponents beside theory's."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mnemoscope.experiments.fit import Scaling
 from mnemoscope.spec import LETTERS
-from mnemoscope.ui.figures.canvas import open_canvas, plain_log_ticks, save
+from mnemoscope.ui.figures.canvas import open_canvas, plain_log_ticks, saved
 
 
-def draw_scaling(scaling: Scaling, path: Path) -> None:
-    """Write the figure into a .png, .svg or .pdf file."""
-    save(make_figure(scaling, path), path)
-
-
-def make_figure(scaling: Scaling, path: Path | None = None) -> Any:
+def make_figure(scaling: Scaling) -> Any:
     """The fit as a matplotlib figure."""
-    figure, (left, right) = open_canvas(path, width=9.0, height=4.2, columns=2, share=False)
+    figure, (left, right) = open_canvas(width=9.0, height=4.2, columns=2, share=False)
     if scaling.status != "found":
         for axes in (left, right):
             axes.set_axis_off()
@@ -29,28 +23,30 @@ def make_figure(scaling: Scaling, path: Path | None = None) -> Any:
     return figure
 
 
+draw_scaling = saved(make_figure)
+
+
 def _draw_points(axes: Any, scaling: Scaling) -> None:
     """Each critical value against the law's: on the diagonal, the law holds."""
     by_law = np.exp(scaling.law.log_value(scaling.points.x))
-    found = np.exp(scaling.points.log_y)
+    measured = np.exp(scaling.points.log_y)
     reach = 1.96 * scaling.points.error
-    bars = [found * (1 - np.exp(-reach)), found * (np.exp(reach) - 1)]
-    axes.errorbar(by_law, found, yerr=bars, fmt="o", markersize=4, capsize=2, label="measured")
+    bars = [measured * (1 - np.exp(-reach)), measured * (np.exp(reach) - 1)]
+    axes.errorbar(by_law, measured, yerr=bars, fmt="o", markersize=4, capsize=2, label="measured")
     if scaling.predicted is not None:
         divided = [
             (point.predicted or np.nan) * value / (point.estimate or np.nan)
-            for point, value in zip(scaling.found, found, strict=True)
+            for point, value in zip(scaling.found, measured, strict=True)
         ]
         axes.plot(by_law, divided, "x", color="C1", markersize=5, label="theory")
-    ends = [min(by_law.min(), found.min()), max(by_law.max(), found.max())]
+    ends = [min(by_law.min(), measured.min()), max(by_law.max(), measured.max())]
     axes.plot(ends, ends, color="black", linewidth=0.8)
     plain_log_ticks(axes, "x", *ends)
     plain_log_ticks(axes, "y", *ends)
     letter = LETTERS.get(scaling.along, scaling.along)
     over = f" / ln {LETTERS[scaling.log_of]}" if scaling.log_of else ""
     powers = " ".join(f"{LETTERS[e.axis]}^{e.value:.2f}" for e in scaling.law.exponents)
-    axes.set_xlabel(f"{np.exp(scaling.law.constant):.3g} {powers}")
-    axes.set_ylabel(f"critical {letter}{over}")
+    axes.set(xlabel=f"{np.exp(scaling.law.constant):.3g} {powers}", ylabel=f"critical {letter}{over}")
     axes.set_title(f"{scaling.measure.replace('_', ' ')} {scaling.target:g}", fontsize=10)
     axes.legend(fontsize=8, loc="best")
 

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from mnemoscope.engine.extras import need
-from mnemoscope.ui.figures.canvas import check_form, save
+from mnemoscope.ui.figures.canvas import saved
 from mnemoscope.ui.figures.interactive import as_plotly
 
 Draw = Callable[[dict[str, Any], Any], None]
 
 
 def make_figure(draw: Draw, numbers: dict[str, Any]) -> Any:
-    """The figure, of a size for one column and a half."""
+    """The figure, one and a half columns wide."""
     need("figures")
     from matplotlib.figure import Figure
 
@@ -24,8 +24,7 @@ def make_figure(draw: Draw, numbers: dict[str, Any]) -> Any:
 
 def draw_study(draw: Draw, numbers: dict[str, Any], path: Path) -> None:
     """Write it into a .png, .svg or .pdf file."""
-    check_form(path)
-    save(make_figure(draw, numbers), path)
+    saved(lambda numbers: make_figure(draw, numbers))(numbers, path)
 
 
 def both_forms(draw: Draw, numbers: dict[str, Any], name: str) -> tuple[str, dict[str, Any]]:
@@ -34,7 +33,7 @@ def both_forms(draw: Draw, numbers: dict[str, Any], name: str) -> tuple[str, dic
     from matplotlib import rc_context
 
     text = io.StringIO()
-    # Letters stay letters: a third of the size, and they can be searched.
+    # Text stays text: a third of the size, and it can be searched.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
         figure.savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue(), as_plotly(figure)
