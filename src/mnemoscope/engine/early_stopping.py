@@ -101,13 +101,13 @@ def train_until_target(
     while len(outcomes) < len(jobs):
         stop_if_asked(outcomes.values())
         clock = time.perf_counter()
-        rows, told = plan.advance(rows)
+        rows, measured = plan.advance(rows)
         taken += plan.check
         over: dict[int, tuple[Status, str]] = {}
         for row, number in enumerate(at):
             if number in outcomes:
                 continue
-            values = {name: float(part[row]) for name, part in told.items()}
+            values = {name: float(part[row]) for name, part in measured.items()}
             curves[number].append({"step": taken, **values})
             verdict = _judge(jobs[number], taken, values)
             if verdict is not None:

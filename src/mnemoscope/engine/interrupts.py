@@ -63,12 +63,12 @@ def stop_if_asked(finished: Iterable[Any] = ()) -> None:
 
 
 @contextmanager
-def keeping_partial(found: Mapping[Any, Any]) -> Iterator[None]:
+def keeping_partial(results: Mapping[Any, Any]) -> Iterator[None]:
     """An interrupt that comes by takes along what was found until then."""
     try:
         yield
     except Interrupted as stop:
-        stop.finished += found.values()
+        stop.finished += results.values()
         raise
 
 

@@ -120,15 +120,8 @@ class Trial(Generic[S]):
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON: numbers that are not finite become None."""
-        provenance = {
-            "seconds": self.seconds,
-            "message": self.message,
-            "precision": self.precision,
-            "device": self.device,
-            "versions": self.versions,
-            "code": self.code,
-            "spec_id": self.spec.id,
-        }
+        names = ("seconds", "message", "precision", "device", "versions", "code")
+        provenance = {**{name: getattr(self, name) for name in names}, "spec_id": self.spec.id}
         head = {"seed": self.seed, "status": self.status}
         if self.spec.history == "curve":
             return finite({**head, **self.metrics, **provenance, "curve": self.curve})

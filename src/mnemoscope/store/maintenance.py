@@ -91,10 +91,10 @@ def damaged_rows(store: Store) -> Iterator[tuple[str, tuple[Any, ...], str]]:
 
 def _setting_fault(name: str, canonical: str) -> str:
     try:
-        found = read_setting(canonical).id
+        own = read_setting(canonical).id
     except UNREADABLE as error:
         return f"cannot be read ({error})"
-    return "" if found == name else f"its id should be {found}"
+    return "" if own == name else f"its id should be {own}"
 
 
 def _trial_fault(accuracy: float | None, row: tuple[Any, ...]) -> str:

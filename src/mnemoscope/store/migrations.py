@@ -136,8 +136,8 @@ def migrate(connection: sqlite3.Connection) -> None:
     for target, step in STEPS.items():
         with transaction(connection):
             # Asked within the transaction: another driver may have been faster.
-            found = int(connection.execute("SELECT value FROM about WHERE key = 'format'").fetchone()[0])
-            if found < target:
+            current = int(connection.execute("SELECT value FROM about WHERE key = 'format'").fetchone()[0])
+            if current < target:
                 step(connection)
                 connection.execute("UPDATE about SET value = ? WHERE key = 'format'", (str(target),))
                 connection.execute(f"PRAGMA user_version = {target}")

@@ -103,20 +103,20 @@ def _address(path: Path, writing: bool) -> str:
 def _open(connection: Connection, path: Path, writing: bool) -> Connection:
     connection.execute("PRAGMA foreign_keys = ON")
     _prepare(connection)
-    found = _read_format(connection, path)
-    if found is None and not writing:
+    stored_format = _read_format(connection, path)
+    if stored_format is None and not writing:
         raise SpecError("store", f"expected a store of mnemoscope's, got {str(path)!r}")
-    if found is not None and found > FORMAT:
+    if stored_format is not None and stored_format > FORMAT:
         raise SpecError(
             "store",
-            f"expected a store of format {FORMAT} or older, got format {found} in {str(path)!r}: "
+            f"expected a store of format {FORMAT} or older, got format {stored_format} in {str(path)!r}: "
             "it was written by a newer mnemoscope",
         )
     if writing:
         write_ahead(connection)
-        if found is None:
+        if stored_format is None:
             make_tables(connection)
-    if found is not None and found < FORMAT:
+    if stored_format is not None and stored_format < FORMAT:
         connection = _migrated(connection, path, writing)
     if describe(connection) != as_made():
         raise DamagedFileError(path, "tables that are not as they were made")

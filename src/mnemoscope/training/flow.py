@@ -75,8 +75,8 @@ def run_flow(spec: Flow, seed: int = 0, report: Callable[[int], None] | None = N
     for first in range(0, spec.steps, SEGMENT):
         count = min(SEGMENT, spec.steps - first)
         numbers = jnp.arange(first, first + SEGMENT, dtype=jnp.uint32)
-        weights, told = _segment(program, weights, key, numbers, jnp.asarray(spec.lr))
-        seen.append([np.asarray(part)[:count] for part in told])
+        weights, measured = _segment(program, weights, key, numbers, jnp.asarray(spec.lr))
+        seen.append([np.asarray(part)[:count] for part in measured])
         if report is not None:
             report(count)
     return Course(spec, *(np.concatenate(parts) for parts in zip(*seen, strict=True)))
@@ -185,9 +185,11 @@ def _segment(
 ) -> tuple[Weights, Any]:
     def step(weights: Weights, number: UInt32[Array, ""]) -> tuple[Weights, Any]:
         counts, subject, relation = _sequences(program, key, number) if program.batch else _population(program)
-        (loss, told), gradient = jax.value_and_grad(_loss, has_aux=True)(weights, program, counts, subject, relation)
+        (loss, measured), gradient = jax.value_and_grad(_loss, has_aux=True)(
+            weights, program, counts, subject, relation
+        )
         moved = jax.tree.map(lambda x, g: x - lr * g, weights, gradient)
-        return moved, (loss, *told)
+        return moved, (loss, *measured)
 
     return lax.scan(step, weights, numbers)
 
@@ -218,11 +220,11 @@ def _loss(
     D = program.answers
     answer = subject * D // program.subjects + D * relation
     logits = (counts * weights.w) @ weights.V.T
-    told = jax.nn.log_softmax(logits, axis=1)
+    log_p = jax.nn.log_softmax(logits, axis=1)
     named = jnp.argmax(logits, axis=1)
-    right = jnp.mean((named == answer).astype(told.dtype))
-    own = jnp.mean((named // D == relation).astype(told.dtype))
-    sure = jnp.take_along_axis(told, answer[:, None], axis=1)
+    right = jnp.mean((named == answer).astype(log_p.dtype))
+    own = jnp.mean((named // D == relation).astype(log_p.dtype))
+    sure = jnp.take_along_axis(log_p, answer[:, None], axis=1)
     at = jnp.arange(logits.shape[0])
-    mass = jnp.exp(told).reshape(len(at), program.relations, D)[at, relation].sum(axis=1)
+    mass = jnp.exp(log_p).reshape(len(at), program.relations, D)[at, relation].sum(axis=1)
     return -jnp.mean(sure), (right, own, jnp.mean(jnp.exp(sure)), jnp.mean(mass))

@@ -21,21 +21,21 @@ def take_steps(
 ) -> tuple[State, Float[Array, "n"]]:
     """So many steps of every training, and the last one's loss; all have a row for each."""
 
-    def one(world: World, state: State, lr: Float[Array, ""]) -> tuple[State, Float[Array, ""]]:
+    def steps_of_row(world: World, state: State, lr: Float[Array, ""]) -> tuple[State, Float[Array, ""]]:
         if count == 1:
             return step(world, state, lr)
         state, losses = jax.lax.scan(lambda state, _: step(world, state, lr), state, length=count)
         return state, losses[-1]
 
-    return over_rows(one, world, state, lr)
+    return over_rows(steps_of_row, world, state, lr)
 
 
-def over_rows(one: Callable[..., Any], *rows: Any) -> Any:
+def over_rows(run: Callable[..., Any], *rows: Any) -> Any:
     """`one` for every row of the arguments, inside a compiled program."""
     if _count(rows) > 1:
-        return jax.vmap(one)(*rows)
+        return jax.vmap(run)(*rows)
     alone = jax.tree.map(lambda part: part[0], rows)
-    return jax.tree.map(lambda part: part[None], one(*alone))
+    return jax.tree.map(lambda part: part[None], run(*alone))
 
 
 def _count(rows: Any) -> int:
