@@ -24,7 +24,7 @@ BY_SIZE = {
     "experiments/estimate/geometry.py",
     "experiments/decoders.py",
     "experiments/message_passing.py",
-    "matrices.py",
+    "models/matrices.py",
     "models/memory.py",
     "models/constructed.py",
 }
@@ -46,7 +46,7 @@ REFUSED: dict[str, Any] = {
     "experiments/estimate/geometry.py": lambda: look_at(np.eye(400)),
     "experiments/decoders.py": lambda: decode(seen()),
     "experiments/message_passing.py": lambda: decode(seen(), ("message_passing",)),
-    "matrices.py": lambda: read_matrices(np.eye(400), whiten=True),
+    "models/matrices.py": lambda: read_matrices(np.eye(400), whiten=True),
     "models/memory.py": lambda: MEMORY.run([(Memory(items=8, dim=64, method="least-squares"), 0)]),
     "models/constructed.py": lambda: FACTS.run(
         [(Facts(subjects=8, relations=2, answers=2, dim=128, heads=5, head_dim=2, batch=1, method="constructed"), 0)]

@@ -1,9 +1,9 @@
-"""Taking what is sound out of a damaged file.
+"""Salvage: the sound rows of a damaged file.
 
-    trials.db           damaged: left where it is, and not written to any more
-    trials.db.salvaged  what was sound in it, and everything that is computed from now on
+    trials.db           the damaged file, which is no longer written
+    trials.db.salvaged  its sound rows, and everything computed since
 
-Every command goes on with the second file, until `store repair` puts it in the place of the first.
+Every command uses the second file until `store repair` puts it in the place of the first.
 """
 
 import itertools
@@ -97,7 +97,7 @@ def _plain(value: Any) -> Any:
 
 
 def write_salvaged(connection: Connection, salvaged: Salvaged) -> None:
-    """Add rows to a store; those that it has already stay as they are."""
+    """Add rows to a store; existing rows stay as they are."""
     names = {
         name: [f'"{column}"' for column in (*columns, f"{name}_checksum")]
         for name, columns in (("setting", SETTING), ("trial", TRIAL))
@@ -108,7 +108,7 @@ def write_salvaged(connection: Connection, salvaged: Salvaged) -> None:
             f"INSERT OR IGNORE INTO settings ({', '.join(names['setting'])}) VALUES ({marks['setting']})",
             salvaged.settings,
         )
-        # A setting whose own row is lost is written anew when it is asked for again.
+        # A setting whose row is lost is rewritten when it is next queried.
         connection.executemany(
             "INSERT OR IGNORE INTO settings (id, kind, canonical) VALUES (?, '', '')",
             [(spec,) for spec in {row[0] for row in salvaged.trials}],
@@ -126,7 +126,7 @@ def salvaged_path(path: Path) -> Path:
 
 
 def open_salvaged(path: Path, damage: DamagedFileError, *, writing: bool) -> tuple[Path, Connection]:
-    """The sound part of a damaged store, to go on with; a file without any is refused."""
+    """Open the sound part of a damaged store; refuse a file without any."""
     try:
         place = recover(path, damage)
     except SpecError:
@@ -180,7 +180,7 @@ def move_aside(path: Path) -> Path:
 
 
 def move_log(path: Path, aside: Path) -> None:
-    """Take the log away from a file, which must not be applied to what comes in its place."""
+    """Move the log along with a file: SQLite must not apply it to the file's replacement."""
     for ending in ("-wal", "-shm"):
         with suppress(FileNotFoundError):
             path.with_name(path.name + ending).rename(aside.with_name(aside.name + ending))

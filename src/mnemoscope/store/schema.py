@@ -28,7 +28,7 @@ Key = tuple[Any, ...]
 
 
 class DamagedStore(UserWarning):
-    """Something in a store is not as it was written, and is not used."""
+    """Something in a store is damaged, and is not used."""
 
 
 class DamagedFileError(SpecError):
@@ -39,7 +39,7 @@ class DamagedFileError(SpecError):
         super().__init__("store", f"{why}, got {str(path)!r} ({self.fault})")
 
     def __reduce__(self) -> tuple[type[SpecError], tuple[str, str]]:
-        """In another process only its words matter."""
+        """Pickle as a plain `SpecError`: another process needs only the message."""
         return SpecError, (self.field, self.message)
 
 
@@ -52,7 +52,7 @@ class Connection(sqlite3.Connection):
         self.named: set[Key] = set()
 
 
-# In place of a file: kept in memory, and gone at the end.
+# In place of a file: a store in memory.
 NOWHERE = Path("none")
 
 
@@ -62,9 +62,9 @@ def default_path() -> Path:
 
 
 def connect(path: Path, *, writing: bool) -> Connection:
-    """An open store; made if it is not there and `writing`. Trouble becomes one clear line.
+    """Open a store, and create it if it is missing and `writing`.
 
-    A file whose pages are not sound raises `DamagedFileError`; nothing is written to it.
+    A file with damaged pages raises `DamagedFileError`, and is not written to.
     """
     shown = repr(str(path))
     check_place(path, "store")
@@ -234,7 +234,7 @@ def _damaged_name(connection: Connection, key: Key) -> str | None:
 
 
 def warn_of_damage(what: str) -> None:
-    """Name something that was damaged and is not used."""
+    """Warn of something that is damaged and not used."""
     warnings.warn(
         f"{what} is damaged and not used; `mnemoscope store repair` moves it aside", DamagedStore, stacklevel=2
     )

@@ -71,7 +71,7 @@ def run_flow(spec: Flow, seed: int = 0, report: Callable[[int], None] | None = N
     weights = _start(spec, seed)
     key = jnp.asarray(named_key(seed, "flow-train", tokens=spec.tokens, length=spec.length))
     seen: list[Any] = []
-    program = _program(spec)
+    program = FLOW.program(spec, "any")
     for first in range(0, spec.steps, SEGMENT):
         count = min(SEGMENT, spec.steps - first)
         numbers = jnp.arange(first, first + SEGMENT, dtype=jnp.uint32)
@@ -89,21 +89,16 @@ def check_memory(spec: Flow) -> None:
     check_fits(blame, f"{sizes[blame]:,}", FLOW.bytes_needed(spec), "its sequences")
 
 
-def _program(spec: Flow) -> Flow:
-    """What is compiled once: the number of steps, their size and the start are arguments."""
-    return spec.replace(steps=1, lr=0.1, start=1e-5)
-
-
 class FlowKind:
     """Gradient flow as a kind: one run for each seed, which matters in the stochastic mode alone."""
 
     def program(self, spec: Flow, platform: str) -> Flow:
-        """The setting whose compiled program serves this one."""
-        return _program(spec)
+        """The number of steps, the learning rate and the start are arguments of the compiled program."""
+        return spec.replace(steps=1, lr=0.1, start=1e-5)
 
     def program_id(self, spec: Flow, platform: str) -> str:
         """Equal for settings that share a compiled program."""
-        return _program(spec).canonical()
+        return self.program(spec, platform).canonical()
 
     def bytes_needed(self, program: Flow) -> int:
         """Counts and logits of all sequences with their gradients, and the weights with theirs."""

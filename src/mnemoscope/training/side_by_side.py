@@ -1,7 +1,7 @@
 """Trainings side by side in one compiled program.
 
-XLA's CPU compiler makes slow loops of matrix products that come in batches, even in a batch of one.
-So a training that is alone has its steps as plain products.
+XLA's CPU compiler turns batched matrix products into slow loops, even for a batch of one. So a
+single training runs without a batch axis.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ Step = Callable[[World, State, Float[Array, ""]], tuple[State, Float[Array, ""]]
 def take_steps(
     step: Step[World, State], count: int, world: World, state: State, lr: Float[Array, "n"]
 ) -> tuple[State, Float[Array, "n"]]:
-    """So many steps of every training, and the last one's loss; all have a row for each."""
+    """Take `count` steps of every training; the states and the last losses, a row for each."""
 
     def steps_of_row(world: World, state: State, lr: Float[Array, ""]) -> tuple[State, Float[Array, ""]]:
         if count == 1:
@@ -31,12 +31,8 @@ def take_steps(
 
 
 def over_rows(run: Callable[..., Any], *rows: Any) -> Any:
-    """`one` for every row of the arguments, inside a compiled program."""
-    if _count(rows) > 1:
+    """Apply `run` to every row of the arguments, inside a compiled program."""
+    if len(jax.tree.leaves(rows)[0]) > 1:
         return jax.vmap(run)(*rows)
     alone = jax.tree.map(lambda part: part[0], rows)
     return jax.tree.map(lambda part: part[None], run(*alone))
-
-
-def _count(rows: Any) -> int:
-    return len(jax.tree.leaves(rows)[0])
