@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from mnemoscope import Retrieval, Trial
-from mnemoscope.engine.record import AnyJob, Record
+from mnemoscope.engine.record import AnyJob
 
 
 class FakeWorkers:
@@ -18,7 +18,7 @@ class FakeWorkers:
         self.given += batch
         self._waiting.append(batch)
 
-    def collect(self) -> Iterator[tuple[list[AnyJob], list[Record]]]:
+    def collect(self) -> Iterator[tuple[list[AnyJob], list[Trial]]]:
         while self._waiting:
             batch = self._waiting.pop()
             yield (batch, [self.make(spec, seed) for spec, seed in batch if isinstance(spec, Retrieval)])

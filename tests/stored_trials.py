@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mnemoscope import Retrieval, Step, Trial
-from mnemoscope.engine.record import AnyJob, Record
+from mnemoscope.engine.record import AnyJob
 from mnemoscope.store.rows import TRIAL, as_checked
 from mnemoscope.store.sqlite import transaction
 from mnemoscope.store.trials import Store
@@ -48,7 +48,7 @@ class Recorded:
     def submit(self, batch: list[AnyJob]) -> None:
         self._batch = batch
 
-    def collect(self) -> Iterator[tuple[list[AnyJob], list[Record]]]:
+    def collect(self) -> Iterator[tuple[list[AnyJob], list[Trial]]]:
         batch, self._batch = self._batch, []
         self.asked += batch
         if batch:

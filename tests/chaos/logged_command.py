@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from mnemoscope.engine.record import AnyJob, Record
+from mnemoscope.engine.record import AnyJob, Trial
 from mnemoscope.experiments import run, sweep
 from mnemoscope.experiments.workers import batches, shared_batches
 from mnemoscope.training.three_step.simulation import simulate
@@ -22,7 +22,7 @@ def write(spec: Any, seed: int) -> None:
     os.write(LOG, f"{spec.id} {seed}\n".encode())
 
 
-def run_batch(jobs: Sequence[AnyJob], *more: Any) -> list[Record]:
+def run_batch(jobs: Sequence[AnyJob], *more: Any) -> list[Trial]:
     made = batches.run_batch(jobs, *more)
     for job in jobs:
         write(*job)

@@ -9,7 +9,7 @@ import patience
 import pytest
 
 from mnemoscope import Retrieval, SpecError, Trial
-from mnemoscope.engine.record import AnyJob, Record
+from mnemoscope.engine.record import AnyJob
 from mnemoscope.experiments.sweep import ThisProcess, Workers, sweep
 from mnemoscope.experiments.workers import shared_batches
 from mnemoscope.experiments.workers.batches import run_batch
@@ -52,7 +52,7 @@ def in_threads(work: Callable[[Client, int], None], shared: Broker) -> None:
 def test_drivers_share_batches_and_find_what_they_would_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     ran: list[list[int]] = []
 
-    def noted(batch: list[AnyJob], device: str) -> list[Record]:
+    def noted(batch: list[AnyJob], device: str) -> list[Trial]:
         ran.append(sorted(seed for _, seed in batch))
         return run_batch(batch, "cpu")
 
@@ -85,7 +85,7 @@ def test_drivers_out_of_step_find_together_again(tmp_path: Path, monkeypatch: py
         looked += 1
         begin()
 
-    def slow(batch: list[AnyJob], device: str) -> list[Record]:
+    def slow(batch: list[AnyJob], device: str) -> list[Trial]:
         nonlocal now
         ran.append(sorted((spec.dim, seed) for spec, seed in batch if isinstance(spec, Retrieval)))
         if batch[0][0] == long:
@@ -112,7 +112,7 @@ def test_drivers_out_of_step_find_together_again(tmp_path: Path, monkeypatch: py
 
 
 def test_what_is_ready_is_kept_before_an_error_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def sometimes(batch: list[AnyJob], device: str) -> list[Record]:
+    def sometimes(batch: list[AnyJob], device: str) -> list[Trial]:
         if batch[0][0] != TOKENS:
             raise SpecError("device", "expected another one, got this")
         return [Trial(spec, seed, "ok") for spec, seed in batch if isinstance(spec, Retrieval)]
@@ -129,7 +129,7 @@ def test_what_is_ready_is_kept_before_an_error_is_told(tmp_path: Path, monkeypat
 
 
 def test_an_error_reaches_everybody_who_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def refuse(batch: list[AnyJob], device: str) -> list[Record]:
+    def refuse(batch: list[AnyJob], device: str) -> list[Trial]:
         raise SpecError("device", "expected another one, got this")
 
     monkeypatch.setattr(shared_batches, "run_batch", refuse)
@@ -145,7 +145,7 @@ def test_an_error_reaches_everybody_who_waits_for_it(tmp_path: Path, monkeypatch
 
 
 def test_nobody_waits_for_ever_for_a_driver_that_waits_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def quick(batch: list[AnyJob], device: str) -> list[Record]:
+    def quick(batch: list[AnyJob], device: str) -> list[Trial]:
         return [Trial(spec, seed, "ok") for spec, seed in batch if isinstance(spec, Retrieval)]
 
     monkeypatch.setattr(shared_batches, "run_batch", quick)

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from mnemoscope.engine.record import AnyJob, Record
+from mnemoscope.engine.record import AnyJob, Trial
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.experiments.workers.batches import batches, run_batch
 from mnemoscope.experiments.workers.cluster import open_workers
@@ -60,12 +60,12 @@ def draw_setting(draw: random.Random, number: int) -> Retrieval | Memory | Facts
     )
 
 
-def numbers(record: Record) -> dict[str, Any]:
+def numbers(record: Trial) -> dict[str, Any]:
     """Everything that is reported, but how long it took."""
     return {name: value for name, value in record.as_dict().items() if name != "seconds"}
 
 
-def alone(job: AnyJob) -> Record:
+def alone(job: AnyJob) -> Trial:
     spec, seed = job
     if isinstance(spec, Retrieval):
         return simulate(spec, seed)
@@ -92,7 +92,7 @@ def compare(trials: int, folder: Path) -> None:
     with Store(folder / "s.db") as store, open_workers("local:2") as workers:
         tally = sweep(mixed, store, workers)
         assert (tally.done, tally.failed) == (len(one), 0)
-        kept: list[Record] = [*store.find()]
+        kept: list[Trial] = [*store.find()]
         kept += [record for spec in specs for record in store.outcomes(spec).values()]
     found = {(record.spec.id, record.seed): numbers(record) for record in kept}
     assert found == one

@@ -1,8 +1,8 @@
-"""Trainings side by side, until each has its outcome.
+"""Train a batch until every training has stopped.
 
-Each stops at the first check at which its accuracy reaches its target, or at its last step. When
-most of a batch is done, the rest goes on in a smaller one. On a CPU a batch is one training: side
-by side they would be done no sooner, and their last digits would depend on who is beside them.
+A training stops at the first check at which its accuracy reaches the target, or at its last step.
+When most of a batch has stopped, the rest continues in a smaller batch. On a CPU a batch is one
+training: more would be no faster, and their last digits would depend on their neighbours.
 """
 
 import math
@@ -55,14 +55,14 @@ class TrainingPlan:
     final: Callable[[Rows], np.ndarray]
     place: Place
     precision: Precision
-    # Rows that there is room for, and rows that there are at least on a GPU.
+    # The most rows that fit in memory, and the fewest rows on a GPU.
     most: int
     least: int = LEAST_ON_GPU
     compile_seconds: float = COMPILE_SECONDS
 
 
 def row_count(trainings: int, place: Place, most: int, least: int = LEAST_ON_GPU) -> int:
-    """How many rows to run for so many trainings, where there is room for `most`.
+    """How many rows to run for so many trainings, of which at most `most` fit in memory.
 
     A GPU gets 8, 12, 16, 24, 32, ..., so that batches of any size share a few compiled programs.
     """
@@ -91,7 +91,7 @@ def filled(jobs: Sequence[Any], place: Place, most: int, least: int = LEAST_ON_G
 def train_until_target(
     jobs: Sequence[TrainingJob], rows: Rows, plan: TrainingPlan, hear: Hear | None = None
 ) -> list[Trial]:
-    """Steps and checks in turn, from the first state on. Rows beyond the jobs are not heard."""
+    """Alternate steps and checks from the first state on. Rows beyond the jobs are padding."""
     outcomes: dict[int, Trial] = {}
     curves: list[list[dict[str, float]]] = [[] for _ in jobs]
     at = list(range(len(jobs)))
@@ -101,13 +101,13 @@ def train_until_target(
     while len(outcomes) < len(jobs):
         stop_if_asked(outcomes.values())
         clock = time.perf_counter()
-        rows, told = plan.advance(rows)
+        rows, measured = plan.advance(rows)
         taken += plan.check
         over: dict[int, tuple[Status, str]] = {}
         for row, number in enumerate(at):
             if number in outcomes:
                 continue
-            values = {name: float(part[row]) for name, part in told.items()}
+            values = {name: float(part[row]) for name, part in measured.items()}
             curves[number].append({"step": taken, **values})
             verdict = _judge(jobs[number], taken, values)
             if verdict is not None:
@@ -142,13 +142,10 @@ def train_until_target(
         fewer = row_count(len(left), plan.place, plan.most, plan.least)
         saved = each * (longest - taken) / plan.check * (1 - fewer / size)
         if left and 2 * fewer <= size and saved > plan.compile_seconds:
-            rows = _take(rows, jnp.asarray([*left, *left[-1:] * (fewer - len(left))]))
+            keep = jnp.asarray([*left, *left[-1:] * (fewer - len(left))])
+            rows = jax.tree.map(lambda part, keep=keep: part[keep], rows)
             at, size, each = [at[row] for row in left], fewer, math.inf
     return [outcomes[number] for number in range(len(jobs))]
-
-
-def _take(rows: Rows, keep: jax.Array) -> Rows:
-    return jax.tree.map(lambda part: part[keep], rows)
 
 
 def _judge(job: TrainingJob, taken: int, values: dict[str, float]) -> tuple[Status, str] | None:

@@ -1,8 +1,8 @@
 """Ctrl-C, answered between two calls of compiled programs.
 
-Python raises KeyboardInterrupt wherever it stands, inside JAX's own code too, which is not made for
-it: a process that was interrupted there may die of a segmentation fault, and what was finished is
-not told. So while trials run, an interrupt is only noted, and raised where nothing is under way.
+Python may raise KeyboardInterrupt inside JAX, which is not safe: the process may die of a
+segmentation fault and lose finished trials. So while trials run, an interrupt is only noted, and it
+is raised between two calls.
 """
 
 import math
@@ -55,7 +55,7 @@ def interrupts_held() -> Iterator[None]:
 
 
 def stop_if_asked(finished: Iterable[Any] = ()) -> None:
-    """Raise the interrupt that was noted, if there was one."""
+    """Raise a noted interrupt."""
     global _asked
     if _asked and threading.current_thread() is threading.main_thread():
         _asked = False
@@ -63,12 +63,12 @@ def stop_if_asked(finished: Iterable[Any] = ()) -> None:
 
 
 @contextmanager
-def keeping_partial(found: Mapping[Any, Any]) -> Iterator[None]:
-    """An interrupt that comes by takes along what was found until then."""
+def keeping_partial(results: Mapping[Any, Any]) -> Iterator[None]:
+    """Attach the results so far to an interrupt that passes through."""
     try:
         yield
     except Interrupted as stop:
-        stop.finished += found.values()
+        stop.finished += results.values()
         raise
 
 

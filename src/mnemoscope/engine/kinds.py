@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
-from mnemoscope.engine.record import Record
+from mnemoscope.engine.record import Trial
 from mnemoscope.spec import Spec
 from mnemoscope.spec.validators import Device, nearest
 
@@ -63,7 +63,7 @@ class Kind(Protocol):
         device: Device = "auto",
         budget: int | None = None,
         hear: Hear | None = None,
-    ) -> Sequence[Record]:
+    ) -> Sequence[Trial]:
         """One record for each (spec, seed), in the order asked for. `budget` is in bytes."""
         ...
 

@@ -56,16 +56,16 @@ class MemoryBudget(NamedTuple):
         return 2 ** int(math.log2(max(1, SHARE * self.free)))
 
 
-def plan_memory(spec: Retrieval, precision: Precision, room: MemoryBudget) -> Layout:
+def plan_memory(spec: Retrieval, precision: Precision, memory: MemoryBudget) -> Layout:
     """The layout for this trial; a setting that cannot fit is refused.
 
     With a budget the trial keeps within it. Without, it takes half of what is free, or more where
     only more will do.
     """
-    layout = choose_layout(spec, precision, room.platform, room.planned)
+    layout = choose_layout(spec, precision, memory.platform, memory.planned)
     needed = needed_bytes(spec, layout, precision)
     total = sum(needed.values())
-    for most_bytes, name in ((room.free, "free"), (room.budget, "of the memory budget")):
+    for most_bytes, name in ((memory.free, "free"), (memory.budget, "of the memory budget")):
         if most_bytes is not None and total > most_bytes:
             part, most = max(needed.items(), key=lambda item: item[1])
             blame = max(BLAME[part], key=lambda field: getattr(spec, field))

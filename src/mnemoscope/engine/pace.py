@@ -8,9 +8,9 @@ UNITS = {"second": (90.0, 1.0), "minute": (90 * 60.0, 60.0), "hour": (48 * 3600.
 
 def duration(seconds: float) -> str:
     """A time in two digits: `40 seconds`, `12 minutes`, `3.5 hours`, `5 days`."""
-    found = [(name, long) for name, (until, long) in UNITS.items() if seconds < until]
-    name, long = found[0] if found else ("day", 86400.0)
-    count = float(f"{seconds / long:.2g}")
+    fitting = ((name, size) for name, (until, size) in UNITS.items() if seconds < until)
+    name, size = next(fitting, ("day", 86400.0))
+    count = float(f"{seconds / size:.2g}")
     if name == "second":
         count = float(max(1, math.ceil(count)))
     return f"{count:,.10g} {name}" + "s" * (count != 1)

@@ -48,8 +48,8 @@ def stream(spec: Retrieval, seed: int, name: str) -> np.ndarray:
 
 def named_key(seed: int, name: str, **facts: int) -> np.ndarray:
     """The key of a stream by its name and what it depends on."""
-    told = [f"{field}={value}" for field, value in facts.items()]
-    text = "|".join(["mnemoscope", str(seed), name, *told])
+    parts = [f"{field}={value}" for field, value in facts.items()]
+    text = "|".join(["mnemoscope", str(seed), name, *parts])
     return np.frombuffer(hashlib.sha256(text.encode()).digest()[:8], dtype="<u4").copy()
 
 

@@ -1,6 +1,5 @@
 """What one trial leaves behind: its inputs, its outcome, and how it was computed."""
 
-import dataclasses
 import importlib.metadata
 import math
 import subprocess
@@ -69,7 +68,7 @@ class Trial(Generic[S]):
 
     def __post_init__(self) -> None:
         if self.steps:
-            last = dataclasses.asdict(self.steps[-1])
+            last = vars(self.steps[-1])
             known = {name: value for name, value in last.items() if name != "name" and value is not None}
             object.__setattr__(self, "metrics", known if self.status == "ok" else {})
 
@@ -121,29 +120,20 @@ class Trial(Generic[S]):
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON: numbers that are not finite become None."""
-        provenance = {
-            "seconds": self.seconds,
-            "message": self.message,
-            "precision": self.precision,
-            "device": self.device,
-            "versions": self.versions,
-            "code": self.code,
-            "spec_id": self.spec.id,
-        }
+        names = ("seconds", "message", "precision", "device", "versions", "code")
+        provenance = {**{name: getattr(self, name) for name in names}, "spec_id": self.spec.id}
         head = {"seed": self.seed, "status": self.status}
         if self.spec.history == "curve":
             return finite({**head, **self.metrics, **provenance, "curve": self.curve})
         metrics = {name: self.metrics.get(name) for name in _AT_THE_END}
         margin = {name: self.metrics.get(name) for name in ("signal", "std")}
         ratio = self.steps[-1].ratio if self.metrics else None
-        steps = [{**dataclasses.asdict(step), "ratio": step.ratio} for step in self.steps]
+        steps = [{**vars(step), "ratio": step.ratio} for step in self.steps]
         return finite({**head, **metrics, "margin": {**margin, "ratio": ratio}, "steps": steps, **provenance})
 
 
 # Metrics that a trial of a few steps always names in its JSON.
 _AT_THE_END = ("accuracy", "attention_accuracy", "recall", "map_accuracy")
-
-Record = Trial
 
 
 def crashed(

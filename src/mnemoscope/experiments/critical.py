@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, Unpack, get_args
 
-from mnemoscope.engine.record import Record, Trial
+from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.estimate.estimate import Estimated
 from mnemoscope.experiments.estimate.search import search_crossing
 from mnemoscope.experiments.searches import SearchInProgress, run_searches
@@ -109,7 +109,7 @@ def critical_many(
         ranges = [range_about(spec, axis, target, measure) for spec in specs]
     guesses = [guess_from_theory(spec, axis, target, measure) for spec in specs]
 
-    def read(records: Sequence[Record]) -> float | None:
+    def read(records: Sequence[Trial]) -> float | None:
         return records[0].measured(measure)
 
     def search(spec: Retrieval, low: int, high: int | None, guess: float | None) -> SearchInProgress:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from mnemoscope.engine.record import AnyJob, Record
+from mnemoscope.engine.record import AnyJob, Trial
 from mnemoscope.experiments.estimate.search import Place
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.experiments.tools import Tools
@@ -28,7 +28,7 @@ class Result(Generic[R]):
     """What a search ended with, and every trial it asked for, by place."""
 
     end: R
-    trials: dict[Place, tuple[Record, ...]] = field(repr=False)
+    trials: dict[Place, tuple[Trial, ...]] = field(repr=False)
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -43,11 +43,11 @@ class SearchInProgress(Generic[A, R]):
         self,
         search: Generator[list[Place], Mapping[Place, A], R],
         tries: Tries,
-        read: Callable[[Sequence[Record]], A],
+        read: Callable[[Sequence[Trial]], A],
         first_seed: int = 0,
     ) -> None:
         self.search, self.tries, self.read, self.first_seed = search, tries, read, first_seed
-        self.trials: dict[Place, tuple[Record, ...]] = {}
+        self.trials: dict[Place, tuple[Trial, ...]] = {}
         self.result: Result[R] | None = None
         self.places = next(search)
 
@@ -64,7 +64,7 @@ class SearchInProgress(Generic[A, R]):
         tries = self.tries(value)
         return [(spec, self.first_seed + seed) for spec in (tries[len(trials) :] if trials else tries[:1])]
 
-    def hear(self, records: Mapping[tuple[str, int], Record]) -> None:
+    def hear(self, records: Mapping[tuple[str, int], Trial]) -> None:
         """Take the trials that were run, and ask the search what it wants next."""
         for place in self.places:
             new = tuple(records[spec.id, seed] for spec, seed in self._jobs_at(place))
@@ -94,9 +94,9 @@ def run_searches(searches: Sequence[SearchInProgress[A, R]], along: str, tools: 
     return [search.result for search in searches if search.result is not None]
 
 
-def _records(store: Store, jobs: Sequence[AnyJob]) -> dict[tuple[str, int], Record]:
+def _records(store: Store, jobs: Sequence[AnyJob]) -> dict[tuple[str, int], Trial]:
     """What the store has of these settings."""
-    records: dict[tuple[str, int], Record] = {}
+    records: dict[tuple[str, int], Trial] = {}
     for spec in dict.fromkeys(spec for spec, _ in jobs):
         records |= {(spec.id, seed): record for seed, record in store.outcomes(spec).items()}
     return records

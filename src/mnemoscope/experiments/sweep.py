@@ -16,7 +16,7 @@ from mnemoscope.engine.device import find_device
 from mnemoscope.engine.interrupts import Interrupted, interrupts_held, stop_if_asked
 from mnemoscope.engine.kinds import Hear
 from mnemoscope.engine.pace import duration, time_left
-from mnemoscope.engine.record import AnyJob, Record
+from mnemoscope.engine.record import AnyJob, Trial
 from mnemoscope.experiments.cost import job_seconds, stops_early
 from mnemoscope.experiments.workers.batches import MOST_IN_A_BATCH, Report, batches, run_batch, run_trials
 from mnemoscope.spec import Retrieval, Spec
@@ -102,7 +102,7 @@ class Workers(Protocol):
         """Take on one batch."""
         ...
 
-    def collect(self) -> Iterator[tuple[list[AnyJob], list[Record]]]:
+    def collect(self) -> Iterator[tuple[list[AnyJob], list[Trial]]]:
         """What is ready, at least one batch if any is under way."""
         ...
 
@@ -124,7 +124,7 @@ class ThisProcess:
         """Take on one batch."""
         self._waiting.append(batch)
 
-    def collect(self) -> Iterator[tuple[list[AnyJob], list[Record]]]:
+    def collect(self) -> Iterator[tuple[list[AnyJob], list[Trial]]]:
         """Run what was taken on."""
         while self._waiting:
             batch = self._waiting.pop(0)
@@ -148,7 +148,7 @@ class OneByOne(ThisProcess):
         super().__init__(device, budget)
         self.together, self.report = 1, report
 
-    def collect(self) -> Iterator[tuple[list[AnyJob], list[Record]]]:
+    def collect(self) -> Iterator[tuple[list[AnyJob], list[Trial]]]:
         """Run what was taken on."""
         while self._waiting:
             ((any_spec, seed),) = batch = self._waiting.pop(0)
@@ -162,7 +162,7 @@ class OneByOne(ThisProcess):
 
             more = {"device": self.device, "budget": self.budget, "report": report}
             with interrupts_held():
-                trials: list[Record] = [*run_trials(spec, [seed], **more)]
+                trials: list[Trial] = [*run_trials(spec, [seed], **more)]
             yield batch, trials
             stop_if_asked()
 

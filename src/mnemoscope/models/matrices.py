@@ -44,15 +44,15 @@ class Matrices(NamedTuple):
         return f"file:{digest.hexdigest()[:16]}"
 
 
-def read_matrices(told: Any, *, dim: Any = None, centre: bool = False, whiten: bool = False) -> Matrices:
+def read_matrices(source: Any, *, dim: Any = None, centre: bool = False, whiten: bool = False) -> Matrices:
     """What `PATH` or `PATH#NAME,NAME` says, or an array or a pair of them, ready for use.
 
     Rows of zeros are left out. The scale is set so that squared norms are 1 on average. `centre`
     takes the mean away, `whiten` also makes all directions alike. `dim` says on which side tokens
     are where there are more columns than rows.
     """
-    parts = read_parts(told) if isinstance(told, str) else _arrays(told)
-    shown = repr(told) if isinstance(told, str) else "the array"
+    parts = read_parts(source) if isinstance(source, str) else _arrays(source)
+    shown = repr(source) if isinstance(source, str) else "the array"
     if len(parts) == 2 and parts[0].shape != parts[1].shape:
         raise SpecError("embedding", f"expected Z and U of one shape, got {parts[0].shape} and {parts[1].shape}")
     if _lies_on_its_side(parts[0].shape, dim, shown):
@@ -69,26 +69,27 @@ def read_matrices(told: Any, *, dim: Any = None, centre: bool = False, whiten: b
 
 def take_matrix(values: dict[str, Any]) -> dict[str, Any]:
     """With a matrix for an embedding, as `file:PATH` or as an array, its name and its sizes."""
-    told = values.get("embedding")
-    if told is None or is_name(told):
+    source = values.get("embedding")
+    if source is None or is_name(source):
         return values
-    found = read_matrices(told.removeprefix("file:") if isinstance(told, str) else told, dim=values.get("dim"))
-    rows, columns = found.Z.shape
-    return {"vocab": rows, "dim": columns, **values, "embedding": keep(found)}
+    matrices = read_matrices(source.removeprefix("file:") if isinstance(source, str) else source, dim=values.get("dim"))
+    rows, columns = matrices.Z.shape
+    return {"vocab": rows, "dim": columns, **values, "embedding": keep(matrices)}
 
 
-def _arrays(told: Any) -> list[np.ndarray]:
+def _arrays(source: Any) -> list[np.ndarray]:
     """Z, or Z and U, as a caller handed them over."""
-    pair = isinstance(told, tuple) and len(told) == 2
+    pair = isinstance(source, tuple) and len(source) == 2
     try:
-        found = [np.asarray(one) for one in (told if pair else (told,))]
+        arrays = [np.asarray(array) for array in (source if pair else (source,))]
     except Exception:  # whatever an object's own conversion raises
         raise SpecError(
-            "embedding", f"expected a matrix of real numbers, got an object of type {type(told).__name__} that is none"
+            "embedding",
+            f"expected a matrix of real numbers, got an object of type {type(source).__name__} that is none",
         ) from None
-    for part in found:
+    for part in arrays:
         check_shape(part.shape, "the array")
-    return [check_numbers(part, "the array") for part in found]
+    return [check_numbers(part, "the array") for part in arrays]
 
 
 def _lies_on_its_side(shape: tuple[int, ...], dim: Any, shown: str) -> bool:
@@ -115,26 +116,26 @@ def _there(part: np.ndarray) -> np.ndarray:
 
 
 def _ready(part: np.ndarray, centre: bool, whiten: bool) -> np.ndarray:
-    made = part.astype(np.float64)
+    matrix = part.astype(np.float64)
     if centre or whiten:
-        made = made - made.mean(axis=0)
-        if not np.abs(made).max() > FLAT * np.abs(part).max():
+        matrix = matrix - matrix.mean(axis=0)
+        if not np.abs(matrix).max() > FLAT * np.abs(part).max():
             raise SpecError("embedding", "expected rows that differ, got the same in all")
     if whiten:
-        made = _whitened(made)
-    size = math.sqrt(float(np.mean(np.sum(made**2, axis=1))))
-    return (made / (size or 1.0)).astype(np.float32)
+        matrix = _whitened(matrix)
+    size = math.sqrt(float(np.mean(np.sum(matrix**2, axis=1))))
+    return (matrix / (size or 1.0)).astype(np.float32)
 
 
-def _whitened(made: np.ndarray) -> np.ndarray:
+def _whitened(matrix: np.ndarray) -> np.ndarray:
     """The same variance in every direction that has some, from the smaller of the two Grams."""
-    rows, columns = made.shape
+    rows, columns = matrix.shape
     side = min(rows, columns)
     check_fits("embedding", f"{rows:,} x {columns:,}", 8 * EIGENVECTORS * side**2, "whitening it")
-    gram = made.T @ made if side == columns else made @ made.T
+    gram = matrix.T @ matrix if side == columns else matrix @ matrix.T
     values, vectors = np.linalg.eigh(gram / rows)
     scaled = vectors / np.sqrt(np.maximum(values, FLAT * values[-1]))
-    return made @ scaled @ vectors.T if side == columns else vectors @ (scaled.T @ made)
+    return matrix @ scaled @ vectors.T if side == columns else vectors @ (scaled.T @ matrix)
 
 
 def keep(matrices: Matrices) -> str:

@@ -85,19 +85,19 @@ def check_shape(shape: Shape, shown: str) -> None:
     check_fits("embedding", f"{shape[0]:,} x {shape[1]:,} in {shown}", needed, "reading it")
 
 
-def check_numbers(found: np.ndarray, shown: str) -> np.ndarray:
+def check_numbers(array: np.ndarray, shown: str) -> np.ndarray:
     """Real, finite numbers, as float32."""
-    if found.dtype.kind not in "fiu":
-        raise SpecError("embedding", f"expected real numbers, got {found.dtype} in {shown}")
+    if array.dtype.kind not in "fiu":
+        raise SpecError("embedding", f"expected real numbers, got {array.dtype} in {shown}")
     with np.errstate(over="ignore"):  # what is too large for float32 is not finite there
-        made = np.asarray(found, np.float32)
-    bad = np.flatnonzero(~np.isfinite(made).all(axis=1))
+        numbers = np.asarray(array, np.float32)
+    bad = np.flatnonzero(~np.isfinite(numbers).all(axis=1))
     if len(bad):
         raise SpecError(
             "embedding",
             f"expected finite numbers, got others in {len(bad):,} rows of {shown}, row {bad[0]:,} the first",
         )
-    return made
+    return numbers
 
 
 @contextmanager
@@ -120,7 +120,7 @@ def _shapes(path: Path) -> dict[str, Shape]:
             match path.suffix:
                 case ".safetensors":
                     contents, _ = _contents(file)
-                    return {name: _shape(one["shape"]) for name, one in contents.items()}
+                    return {name: _shape(entry["shape"]) for name, entry in contents.items()}
                 case ".npy":
                     return {"": _header(file).shape}
                 case _:
@@ -139,10 +139,10 @@ def _matrix(path: Path, name: str, shape: Shape) -> np.ndarray:
     check_shape(shape, shown)
     try:
         with _opened(path) as file:
-            found = _numbers(path.suffix, file, name, shape)
+            numbers = _numbers(path.suffix, file, name, shape)
     except Exception:
         raise SpecError("embedding", f"expected real numbers as its contents say, got {shown}") from None
-    return check_numbers(found, shown)
+    return check_numbers(numbers, shown)
 
 
 def _numbers(suffix: str, file: Any, name: str, shape: Shape) -> np.ndarray:
@@ -154,7 +154,7 @@ def _numbers(suffix: str, file: Any, name: str, shape: Shape) -> np.ndarray:
         _check_length(header, _size(file))
         return _laid_out(header, np.fromfile(file, header.dtype, math.prod(shape)))
     with zipfile.ZipFile(file) as kept:
-        entry = next(one for one in kept.infolist() if one.filename.removesuffix(".npy") == name)
+        entry = next(item for item in kept.infolist() if item.filename.removesuffix(".npy") == name)
         with kept.open(entry) as packed:
             header = _header(packed)
             _check_length(header, entry.file_size)
@@ -180,12 +180,12 @@ def _size(file: Any) -> int:
     return end
 
 
-def _shape(told: Any) -> Shape:
+def _shape(sizes: Any) -> Shape:
     """A shape whose sizes are sizes; one of very many is none that we could speak of."""
-    sizes_only = isinstance(told, list | tuple) and all(type(size) is int for size in told)
-    if not sizes_only or len(told) > 32 or not all(0 <= size < 2**63 for size in told):
+    sizes_only = isinstance(sizes, list | tuple) and all(type(size) is int for size in sizes)
+    if not sizes_only or len(sizes) > 32 or not all(0 <= size < 2**63 for size in sizes):
         raise ValueError
-    return tuple(told)
+    return tuple(sizes)
 
 
 def _header(file: Any) -> Header:
@@ -219,25 +219,25 @@ def _contents(file: Any) -> tuple[dict[str, Any], int]:
     size = int.from_bytes(file.read(8), "little")
     if not 2 <= size <= MOST_CONTENTS or size + 8 > _size(file):
         raise ValueError
-    told = json.loads(file.read(size), object_pairs_hook=_once)
-    if not isinstance(told, dict):
+    table = json.loads(file.read(size), object_pairs_hook=_once)
+    if not isinstance(table, dict):
         raise ValueError
-    return {name: one for name, one in told.items() if name != "__metadata__"}, 8 + size
+    return {name: entry for name, entry in table.items() if name != "__metadata__"}, 8 + size
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A table in which no name comes twice: which of the two would be meant?"""
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    table = dict(pairs)
+    if len(table) != len(pairs):
         raise ValueError
-    return made
+    return table
 
 
 def _tensor(file: Any, name: str, shape: Shape) -> np.ndarray:
     contents, begin = _contents(file)
     # All of them are looked at: where two overlap or one is cut off, the file is not what it says.
     before = 0
-    for first, last in sorted(_offsets(one) for one in contents.values()):
+    for first, last in sorted(_offsets(entry) for entry in contents.values()):
         if not before <= first <= last <= _size(file) - begin:
             raise ValueError
         before = last
@@ -246,12 +246,12 @@ def _tensor(file: Any, name: str, shape: Shape) -> np.ndarray:
     if last - first != math.prod(shape) * np.dtype(TYPES[kind]).itemsize:
         raise ValueError
     file.seek(begin + first)
-    found = np.fromfile(file, TYPES[kind], math.prod(shape)).reshape(shape)
-    return (found.astype(np.uint32) << 16).view(np.float32) if kind == "BF16" else found
+    numbers = np.fromfile(file, TYPES[kind], math.prod(shape)).reshape(shape)
+    return (numbers.astype(np.uint32) << 16).view(np.float32) if kind == "BF16" else numbers
 
 
-def _offsets(one: dict[str, Any]) -> tuple[int, int]:
-    first, last = _shape(one["data_offsets"])
+def _offsets(entry: dict[str, Any]) -> tuple[int, int]:
+    first, last = _shape(entry["data_offsets"])
     return first, last
 
 

@@ -137,7 +137,7 @@ def logits(program: Memory, pairs: Pairs, weights: Weights, E: Float[Array, "C d
     else:
         inner = E @ weights.F.T
         x = (activations.named(program.activation)(inner) if program.width else inner) @ weights.V
-    told = x @ pairs.U.T
+    scores = x @ pairs.U.T
     if program.outputs:
-        return told
-    return jnp.where(jnp.arange(len(pairs.U), dtype=jnp.uint32) < pairs.items, told, -jnp.inf)
+        return scores
+    return jnp.where(jnp.arange(len(pairs.U), dtype=jnp.uint32) < pairs.items, scores, -jnp.inf)

@@ -61,12 +61,12 @@ def draw_frozen(
 
     With `dim`, the dimension is that and spec.dim only the columns of the arrays.
     """
-    made = draw_embeddings(law, spec.vocab, spec.dim, streams, dim)
+    vectors = draw_embeddings(law, spec.vocab, spec.dim, streams, dim)
     permutation = random.permutation(streams["permutation"], spec.vocab)
     if spec.width == 0:
-        return Frozen(*made, None, permutation)
+        return Frozen(*vectors, None, permutation)
     W_in = random.normal(streams["hidden"], spec.width, spec.dim, dim).astype(float)
-    return Frozen(*made, W_in, permutation)
+    return Frozen(*vectors, W_in, permutation)
 
 
 def hidden(spec: Retrieval, frozen: Frozen, pooled: Float[Array, "*n d"]) -> Float[Array, "*n h"]:

@@ -73,8 +73,8 @@ class Spec(BaseModel, frozen=True, extra="forbid"):
 
     def canonical(self) -> str:
         """Canonical JSON: sorted keys, no spaces, nothing that equals its default."""
-        told = {"kind": self.kind, **self.canonical_values()}
-        return json.dumps(told, sort_keys=True, separators=(",", ":"))
+        values = {"kind": self.kind, **self.canonical_values()}
+        return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
     @cached_property
     def id(self) -> str:

@@ -167,10 +167,10 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
 
     def canonical_values(self) -> dict[str, Any]:
         """What differs from its default and matters."""
-        told = super().canonical_values()
+        values = super().canonical_values()
         if self.width == 0:
-            told.pop("activation", None)  # there is no MLP for it to act in
-        return told
+            values.pop("activation", None)  # there is no MLP for it to act in
+        return values
 
     def program(self) -> "Retrieval":
         """The part that decides which training code is compiled.

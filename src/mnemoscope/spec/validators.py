@@ -85,18 +85,9 @@ def step_size(low: float, high: float) -> Callable[[Any], float | Literal["limit
     return lambda value: "limit" if isinstance(value, str) and value == "limit" else read_number(value)
 
 
-UNITS = {
-    "": 1,
-    "b": 1,
-    "kb": 10**3,
-    "mb": 10**6,
-    "gb": 10**9,
-    "tb": 10**12,
-    "kib": 2**10,
-    "mib": 2**20,
-    "gib": 2**30,
-    "tib": 2**40,
-}
+UNITS = {"": 1, "b": 1}
+for _power, _letter in enumerate("kmgt", start=1):
+    UNITS |= {f"{_letter}b": 1000**_power, f"{_letter}ib": 1024**_power}
 
 
 def byte_count(value: str) -> int:
@@ -118,7 +109,7 @@ def is_name(value: Any) -> bool:
     if isinstance(value, str):
         return not value.startswith("file:") or FROM_FILE.fullmatch(value) is not None
     pair = isinstance(value, tuple) and len(value) == 2
-    return not all(hasattr(one, "__array__") for one in (value if pair else (value,)))
+    return not all(hasattr(part, "__array__") for part in (value if pair else (value,)))
 
 
 def law_or_file(names: Iterable[str]) -> Callable[[Any], str]:

@@ -1,10 +1,10 @@
-"""Who computes what: several drivers may share a store without doing a trial twice.
+"""Claims: several drivers share a store without computing a trial twice.
 
-A driver claims trials before it runs them, writes them and lets go of the claim in one step. A
-claim falls to the next driver when its owner is dead: at once where the owner's process was on this
-machine and is gone, after STALE_SECONDS without a sign of life otherwise. Signs of life are watched
-by the waiting driver's own clock, which no change of the time of day moves; what has been silent
-for long by the time of day, on another machine, is not waited for.
+A driver claims trials before it runs them; it writes each result and drops its claim in one
+transaction. A claim passes to the next driver when its owner is dead: at once if the owner ran on
+this machine and its process is gone, otherwise after STALE_SECONDS without a heartbeat. The waiting
+driver times heartbeats by its monotonic clock. On another machine, a heartbeat that is old by the
+time of day counts as stale at once.
 """
 
 import os
@@ -33,7 +33,7 @@ class Claims:
         self.store = store
         self.owner = uuid.uuid4().hex
         self.host = f"{socket.gethostname()}/{_boot()}"
-        # What was last heard of others' claims: the sign of life, and when it was first seen.
+        # The last heartbeat of others' claims, and when it was first seen.
         self._heard: dict[tuple[str, int, int], tuple[tuple[str, float], float]] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, args=(store.path,), daemon=True)
@@ -41,7 +41,7 @@ class Claims:
             self._thread.start()
 
     def close(self) -> None:
-        """Let go of everything that is still claimed."""
+        """Drop all remaining claims."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -67,7 +67,7 @@ class Claims:
         return taken
 
     def finish(self, trials: Sequence[Trial]) -> None:
-        """Keep the results and let go of their claims, in one step."""
+        """Write results and drop their claims in one transaction."""
         connection = self.store.connection
         with sqlite_errors(self.store.path), transaction(connection):
             for trial in trials:
@@ -85,7 +85,7 @@ class Claims:
             return True
         owner, host, process, beat = row
         if not isinstance(process, int) or not isinstance(beat, int | float):
-            return True  # damaged: whose it was cannot be told
+            return True  # damaged: its owner is unknown
         if owner == self.owner:
             return False
         same_machine = host == self.host
@@ -100,9 +100,9 @@ class Claims:
         return not same_machine and time.time() - beat > STALE_SECONDS
 
     def _beat(self, path: Path) -> None:
-        """Now and then, say that this driver lives, over a connection of the thread's own."""
+        """Send heartbeats over a connection of the thread's own."""
         while not self._stop.wait(BEAT_SECONDS):
-            # What is wrong with the file, the driver itself will meet.
+            # The driver itself will report a damaged file.
             with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as connection, connection:
                 connection.execute("UPDATE claims SET beat = ? WHERE owner = ?", (time.time(), self.owner))
 

@@ -1,4 +1,4 @@
-"""Taking care of a store: out to other formats, checked, repaired, cleared."""
+"""Maintenance of a store: export, verify, repair and prune."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ FORMS = (".parquet", ".csv")
 
 
 def export(store: Store, path: Path, words: Sequence[str] = ()) -> int:
-    """One row a trial into a Parquet or CSV file; how many."""
+    """Write one row per trial to a Parquet or CSV file, and return how many."""
     if path.suffix not in FORMS:
         raise SpecError("", f"expected a file ending in {', '.join(FORMS)}, got {str(path)!r}")
     need("tables", "pandas", *(["pyarrow"] if path.suffix == ".parquet" else []))
@@ -43,7 +43,7 @@ def export(store: Store, path: Path, words: Sequence[str] = ()) -> int:
 
 
 def verify(store: Store) -> tuple[int, list[str]]:
-    """How many sound trials there are, and what is wrong with any other or with the file."""
+    """The number of sound trials, and the faults of other rows and of the file."""
     faults = [] if store.damage is None else [f"file: {store.damage}"]
     with sqlite_errors(store.path):
         for (line,) in store.connection.execute("PRAGMA integrity_check"):
@@ -57,7 +57,7 @@ def verify(store: Store) -> tuple[int, list[str]]:
 
 
 def damaged_rows(store: Store) -> Iterator[tuple[str, tuple[Any, ...], str]]:
-    """Table, key and fault of every row that is not as it was written, or that says nonsense."""
+    """Table, key and fault of every row that is damaged or makes no sense."""
     connection = store.connection
     unreadable: set[int] = set()
     for number, name, canonical, fits in connection.execute(
@@ -91,10 +91,10 @@ def damaged_rows(store: Store) -> Iterator[tuple[str, tuple[Any, ...], str]]:
 
 def _setting_fault(name: str, canonical: str) -> str:
     try:
-        found = read_setting(canonical).id
+        own = read_setting(canonical).id
     except UNREADABLE as error:
         return f"cannot be read ({error})"
-    return "" if found == name else f"its id should be {found}"
+    return "" if own == name else f"its id should be {own}"
 
 
 def _trial_fault(accuracy: float | None, row: tuple[Any, ...]) -> str:
@@ -163,9 +163,9 @@ def _replace_file(path: Path) -> tuple[Path | None, list[str]]:
 
 
 def _have_alone(connection: sqlite3.Connection, path: Path) -> None:
-    """Empty the log and keep everybody else out until the connection closes.
+    """Empty the log and lock the file until the connection closes.
 
-    Somebody who goes on with a file under its old name would keep results where nobody looks.
+    A process that kept the old file open would write results where nobody looks.
     """
     try:
         connection.execute("PRAGMA busy_timeout = 2000")
@@ -180,7 +180,7 @@ def _have_alone(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def prune(store: Store, words: Sequence[str], *, old: bool, really: bool) -> int:
-    """Remove trials that meet all conditions; how many. Without `really`, only count them."""
+    """Remove the trials that meet all conditions and return how many; without `really`, only count."""
     if not words and not old:
         raise SpecError("where", "expected a condition, or --old, got none")
     where, values = condition(words, store)

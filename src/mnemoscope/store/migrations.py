@@ -1,7 +1,7 @@
-"""Stores of older formats, brought up to today's: one step a format, one transaction a step.
+"""Migrations from older formats: one step per format, one transaction per step.
 
-A store that is killed in the middle of a step is left as it was before that step. A step never
-changes once it is released: it names the columns of its time and uses nothing of today's tables.
+A process killed during a step leaves the store as it was before that step. A released step never
+changes: it names the columns of its time and does not use the current tables.
 """
 
 import json
@@ -47,7 +47,7 @@ CREATE TABLE trials (
 
 
 def _to_2(connection: sqlite3.Connection) -> None:
-    """FORMAT 1 had no checksums: rows that can be read get theirs."""
+    """FORMAT 1 had no checksums: give one to every readable row."""
 
     def readable(canonical: bytes, history: bytes, versions: bytes) -> bool:
         try:
@@ -76,7 +76,7 @@ def _to_2(connection: sqlite3.Connection) -> None:
 
 
 def _to_3(connection: sqlite3.Connection) -> None:
-    """FORMAT 2 had a column for every field of one kind and for some metrics. What is damaged stays so."""
+    """FORMAT 2 had a column for each field of one kind and for some metrics. Damaged rows stay damaged."""
     for statement in statements(_TO_3):
         connection.execute(statement)
     connection.execute(
@@ -132,12 +132,12 @@ STEPS: dict[int, Callable[[sqlite3.Connection], None]] = {2: _to_2, 3: _to_3}
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring a store up, step by step; the connection has the function `row_checksum`."""
+    """Migrate a store step by step; the connection needs the function `row_checksum`."""
     for target, step in STEPS.items():
         with transaction(connection):
-            # Asked within the transaction: another driver may have been faster.
-            found = int(connection.execute("SELECT value FROM about WHERE key = 'format'").fetchone()[0])
-            if found < target:
+            # Read inside the transaction: another driver may have migrated the store meanwhile.
+            current = int(connection.execute("SELECT value FROM about WHERE key = 'format'").fetchone()[0])
+            if current < target:
                 step(connection)
                 connection.execute("UPDATE about SET value = ? WHERE key = 'format'", (str(target),))
                 connection.execute(f"PRAGMA user_version = {target}")

@@ -33,10 +33,10 @@ def all_rows(path: Path) -> Iterator[tuple[int | None, list[Any]]]:
     The size of a page stands in the header, which may be damaged: the usual one is tried, too.
     """
     data = path.read_bytes()
-    told = struct.unpack(">H", data[16:18])[0] if len(data) >= 18 else 0
+    stated = struct.unpack(">H", data[16:18])[0] if len(data) >= 18 else 0
     log = path.with_name(path.name + "-wal")
     logged = log.read_bytes() if log.exists() else b""
-    for size in {65536 if told == 1 else told, USUAL_SIZE} & set(PAGE_SIZES):
+    for size in {65536 if stated == 1 else stated, USUAL_SIZE} & set(PAGE_SIZES):
         yield from Pages(data, logged, size).rows()
 
 

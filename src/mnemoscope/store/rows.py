@@ -1,10 +1,9 @@
 """A setting and a trial as rows of the store, each with a checksum, and back.
 
-A checksum covers every value of its row, and that of a trial the id of its setting too. A row whose
-checksum does not fit was damaged after it was written: nothing in it is believed.
+A checksum covers every value of its row, and a trial's covers the id of its setting too. A row with
+a wrong checksum was damaged after it was written, and none of its values is used.
 """
 
-import dataclasses
 import hashlib
 import json
 import math
@@ -35,7 +34,7 @@ SETTING, TRIAL = LAYOUT.setting, LAYOUT.trial
 KEY = TRIAL[:3]
 # The columns that make a record, as `read_trial` takes them.
 RECORD = "canonical, seed, status, metrics, seconds, message, precision, device, versions, code, history"
-# What reading a row may raise that says something else than it should.
+# What reading a row of nonsense may raise.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
@@ -63,7 +62,7 @@ def setting_row(spec: Spec) -> tuple[Any, ...]:
 
 def trial_row(trial: Trial) -> tuple[Any, ...]:
     """The values of TRIAL, and their checksum."""
-    history = [known(dataclasses.asdict(step)) for step in trial.steps] or trial.curve
+    history = [known(vars(step)) for step in trial.steps] or trial.curve
     values = (
         trial.spec.id,
         trial.seed,
@@ -84,17 +83,17 @@ def trial_row(trial: Trial) -> tuple[Any, ...]:
 
 
 def as_json(value: Any) -> str:
-    """Plain data as it is kept."""
+    """Plain data as compact JSON."""
     return json.dumps(finite(value), separators=(",", ":"))
 
 
 def known(numbers: dict[str, Any]) -> dict[str, Any]:
-    """Numbers by name, without those that are not there or not finite."""
+    """Numbers by name, without those that are missing or not finite."""
     return {name: value for name, value in finite(numbers).items() if value is not None}
 
 
 def _real(value: float | None) -> float | None:
-    """A number as SQLite hands it back, which knows no negative zero."""
+    """A number as SQLite returns it: without a negative zero."""
     return None if value is None else float(value) + 0.0
 
 
@@ -125,5 +124,5 @@ def read_trial(row: tuple[Any, ...]) -> Trial:
 
 
 def _read_step(values: dict[str, Any]) -> Step:
-    """A step; an accuracy that was not finite is not kept, and reads as NaN."""
+    """A step. An accuracy that is not stored was not finite, and reads as NaN."""
     return Step(**{"accuracy": math.nan, "attention_accuracy": math.nan, "map_accuracy": math.nan, **values})

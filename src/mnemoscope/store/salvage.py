@@ -1,9 +1,9 @@
-"""Taking what is sound out of a damaged file.
+"""Salvage: the sound rows of a damaged file.
 
-    trials.db           damaged: left where it is, and not written to any more
-    trials.db.salvaged  what was sound in it, and everything that is computed from now on
+    trials.db           the damaged file, which is no longer written
+    trials.db.salvaged  its sound rows, and everything computed since
 
-Every command goes on with the second file, until `store repair` puts it in the place of the first.
+Every command uses the second file until `store repair` puts it in the place of the first.
 """
 
 import itertools
@@ -96,27 +96,27 @@ def _plain(value: Any) -> Any:
     return value[1:].decode() if isinstance(value, bytes) else value
 
 
-def write_salvaged(connection: Connection, found: Salvaged) -> None:
-    """Add rows to a store; those that it has already stay as they are."""
+def write_salvaged(connection: Connection, salvaged: Salvaged) -> None:
+    """Add rows to a store; existing rows stay as they are."""
     names = {
-        name: [f'"{one}"' for one in (*columns, f"{name}_checksum")]
+        name: [f'"{column}"' for column in (*columns, f"{name}_checksum")]
         for name, columns in (("setting", SETTING), ("trial", TRIAL))
     }
     marks = {name: ", ".join("?" * len(columns)) for name, columns in names.items()}
     with transaction(connection):
         connection.executemany(
             f"INSERT OR IGNORE INTO settings ({', '.join(names['setting'])}) VALUES ({marks['setting']})",
-            found.settings,
+            salvaged.settings,
         )
-        # A setting whose own row is lost is written anew when it is asked for again.
+        # A setting whose row is lost is rewritten when it is next queried.
         connection.executemany(
             "INSERT OR IGNORE INTO settings (id, kind, canonical) VALUES (?, '', '')",
-            [(spec,) for spec in {row[0] for row in found.trials}],
+            [(spec,) for spec in {row[0] for row in salvaged.trials}],
         )
         connection.executemany(
             f"INSERT OR IGNORE INTO trials (setting, {', '.join(names['trial'])}) "
             f"VALUES ((SELECT number FROM settings WHERE id = ?), {marks['trial']})",
-            [(row[0], *row) for row in found.trials],
+            [(row[0], *row) for row in salvaged.trials],
         )
 
 
@@ -126,7 +126,7 @@ def salvaged_path(path: Path) -> Path:
 
 
 def open_salvaged(path: Path, damage: DamagedFileError, *, writing: bool) -> tuple[Path, Connection]:
-    """The sound part of a damaged store, to go on with; a file without any is refused."""
+    """Open the sound part of a damaged store; refuse a file without any."""
     try:
         place = recover(path, damage)
     except SpecError:
@@ -155,11 +155,11 @@ def recover(path: Path, damage: DamagedFileError) -> Path:
             return place
         except DamagedFileError:  # that one, too
             sources.append(move_aside(place))
-    found = _salvage_or(damage, *sources)
+    salvaged = _salvage_or(damage, *sources)
     # Another command may be at the same: the first one's file is that of both.
     with whole_file(place, "store", new=True) as part, sqlite_errors(path):
         connection = connect(part, writing=True)
-        write_salvaged(connection, found)
+        write_salvaged(connection, salvaged)
         connection.execute("PRAGMA journal_mode = DELETE")  # one file, to be put in place
         connection.close()
     return place
@@ -180,7 +180,7 @@ def move_aside(path: Path) -> Path:
 
 
 def move_log(path: Path, aside: Path) -> None:
-    """Take the log away from a file, which must not be applied to what comes in its place."""
+    """Move the log along with a file: SQLite must not apply it to the file's replacement."""
     for ending in ("-wal", "-shm"):
         with suppress(FileNotFoundError):
             path.with_name(path.name + ending).rename(aside.with_name(aside.name + ending))
@@ -188,12 +188,12 @@ def move_log(path: Path, aside: Path) -> None:
 
 def _salvage_or(damage: DamagedFileError, *paths: Path) -> Salvaged:
     try:
-        found = salvage(*paths)
+        salvaged = salvage(*paths)
     except OSError:
         raise damage from None
-    if not found.settings and not found.trials:
+    if not salvaged.settings and not salvaged.trials:
         raise damage
-    return found
+    return salvaged
 
 
 def _warn(path: Path, damage: DamagedFileError, place: Path) -> None:

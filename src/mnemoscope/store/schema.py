@@ -28,7 +28,7 @@ Key = tuple[Any, ...]
 
 
 class DamagedStore(UserWarning):
-    """Something in a store is not as it was written, and is not used."""
+    """Something in a store is damaged, and is not used."""
 
 
 class DamagedFileError(SpecError):
@@ -39,7 +39,7 @@ class DamagedFileError(SpecError):
         super().__init__("store", f"{why}, got {str(path)!r} ({self.fault})")
 
     def __reduce__(self) -> tuple[type[SpecError], tuple[str, str]]:
-        """In another process only its words matter."""
+        """Pickle as a plain `SpecError`: another process needs only the message."""
         return SpecError, (self.field, self.message)
 
 
@@ -52,7 +52,7 @@ class Connection(sqlite3.Connection):
         self.named: set[Key] = set()
 
 
-# In place of a file: kept in memory, and gone at the end.
+# In place of a file: a store in memory.
 NOWHERE = Path("none")
 
 
@@ -62,9 +62,9 @@ def default_path() -> Path:
 
 
 def connect(path: Path, *, writing: bool) -> Connection:
-    """An open store; made if it is not there and `writing`. Trouble becomes one clear line.
+    """Open a store, and create it if it is missing and `writing`.
 
-    A file whose pages are not sound raises `DamagedFileError`; nothing is written to it.
+    A file with damaged pages raises `DamagedFileError`, and is not written to.
     """
     shown = repr(str(path))
     check_place(path, "store")
@@ -103,20 +103,20 @@ def _address(path: Path, writing: bool) -> str:
 def _open(connection: Connection, path: Path, writing: bool) -> Connection:
     connection.execute("PRAGMA foreign_keys = ON")
     _prepare(connection)
-    found = _read_format(connection, path)
-    if found is None and not writing:
+    stored_format = _read_format(connection, path)
+    if stored_format is None and not writing:
         raise SpecError("store", f"expected a store of mnemoscope's, got {str(path)!r}")
-    if found is not None and found > FORMAT:
+    if stored_format is not None and stored_format > FORMAT:
         raise SpecError(
             "store",
-            f"expected a store of format {FORMAT} or older, got format {found} in {str(path)!r}: "
+            f"expected a store of format {FORMAT} or older, got format {stored_format} in {str(path)!r}: "
             "it was written by a newer mnemoscope",
         )
     if writing:
         write_ahead(connection)
-        if found is None:
+        if stored_format is None:
             make_tables(connection)
-    if found is not None and found < FORMAT:
+    if stored_format is not None and stored_format < FORMAT:
         connection = _migrated(connection, path, writing)
     if describe(connection) != as_made():
         raise DamagedFileError(path, "tables that are not as they were made")
@@ -234,7 +234,7 @@ def _damaged_name(connection: Connection, key: Key) -> str | None:
 
 
 def warn_of_damage(what: str) -> None:
-    """Name something that was damaged and is not used."""
+    """Warn of something that is damaged and not used."""
     warnings.warn(
         f"{what} is damaged and not used; `mnemoscope store repair` moves it aside", DamagedStore, stacklevel=2
     )

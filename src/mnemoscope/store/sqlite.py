@@ -1,4 +1,4 @@
-"""SQLite itself: transactions, its log, and its complaints in one line."""
+"""SQLite: transactions, the write-ahead log, and errors in one line."""
 
 import sqlite3
 import time
@@ -10,13 +10,13 @@ from mnemoscope.spec import SpecError
 
 # How long to wait for another process that is writing.
 PATIENCE_SECONDS = 30.0
-# SQLite's words for a file whose pages are not as it wrote them.
+# How SQLite reports damaged pages.
 DAMAGE = ("malformed", "not a database", "Could not decode", "file is encrypted", "corrupt")
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing; the lock is taken at once, so that what is read stays true until the end."""
+    """A transaction that takes the write lock at once, so that what it reads stays true."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -28,7 +28,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def write_ahead(connection: sqlite3.Connection) -> None:
-    """Turn the log on, which needs the file alone for a moment; SQLite itself does not wait for it.
+    """Turn on write-ahead logging. It needs a moment's exclusive lock, for which SQLite does not wait.
 
     A commit survives the death of the process; the last ones may not survive a power cut.
     """
@@ -45,13 +45,13 @@ def write_ahead(connection: sqlite3.Connection) -> None:
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Whether SQLite complains of the file itself."""
+    """Whether an error means that the file is damaged."""
     return any(word in str(error) for word in DAMAGE)
 
 
 @contextmanager
 def sqlite_errors(path: Path, option: str = "store") -> Iterator[None]:
-    """SQLite's complaints in one line that names the file. What was committed stays."""
+    """Turn SQLite's errors into one line that names the file."""
     try:
         yield
     except sqlite3.Error as error:

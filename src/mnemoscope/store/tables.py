@@ -25,40 +25,19 @@ FORMAT = 3
 TABLES = """
 CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE settings (
-    number INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
-    kind TEXT NOT NULL,
-    canonical TEXT NOT NULL,
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, canonical TEXT NOT NULL,
     setting_checksum TEXT NOT NULL DEFAULT ''
 );
 CREATE TABLE trials (
-    setting INTEGER NOT NULL REFERENCES settings (number),
-    seed INTEGER NOT NULL,
-    numerics INTEGER NOT NULL,
-    status TEXT NOT NULL,
-    accuracy REAL,
-    metrics TEXT NOT NULL,
-    seconds REAL NOT NULL,
-    message TEXT NOT NULL,
-    precision TEXT NOT NULL,
-    device TEXT NOT NULL,
-    versions TEXT NOT NULL,
-    code TEXT NOT NULL,
-    history TEXT NOT NULL,
-    written REAL NOT NULL,
-    spec TEXT NOT NULL DEFAULT '',
-    trial_checksum TEXT NOT NULL DEFAULT '',
+    setting INTEGER NOT NULL REFERENCES settings (number), seed INTEGER NOT NULL, numerics INTEGER NOT NULL,
+    status TEXT NOT NULL, accuracy REAL, metrics TEXT NOT NULL, seconds REAL NOT NULL, message TEXT NOT NULL,
+    precision TEXT NOT NULL, device TEXT NOT NULL, versions TEXT NOT NULL, code TEXT NOT NULL, history TEXT NOT NULL,
+    written REAL NOT NULL, spec TEXT NOT NULL DEFAULT '', trial_checksum TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (setting, numerics, seed)
 ) WITHOUT ROWID;
 CREATE TABLE claims (
-    id TEXT NOT NULL,
-    seed INTEGER NOT NULL,
-    numerics INTEGER NOT NULL,
-    owner TEXT NOT NULL,
-    host TEXT NOT NULL,
-    process INTEGER NOT NULL,
-    beat REAL NOT NULL,
-    PRIMARY KEY (id, numerics, seed)
+    id TEXT NOT NULL, seed INTEGER NOT NULL, numerics INTEGER NOT NULL, owner TEXT NOT NULL, host TEXT NOT NULL,
+    process INTEGER NOT NULL, beat REAL NOT NULL, PRIMARY KEY (id, numerics, seed)
 ) WITHOUT ROWID;
 CREATE TABLE damaged (name TEXT NOT NULL, told TEXT NOT NULL, moved REAL NOT NULL);
 """
@@ -136,13 +115,10 @@ def make_views(connection: sqlite3.Connection) -> None:
     columns = field_columns() | {name: json_value("metrics", metric) for name, metric in METRICS.items()}
     named = ", ".join(f'{value} AS "{name}"' for name, value in columns.items())
     # A cross join keeps its order: settings, of which there are few, before their trials.
+    rows = f"SELECT number, id, kind, canonical, trials.*, {named} FROM settings CROSS JOIN trials ON setting = number"
+    connection.execute(f"CREATE TEMP VIEW kept AS {rows}")
     connection.execute(
-        f"CREATE TEMP VIEW kept AS SELECT number, id, kind, canonical, trials.*, {named} "
-        "FROM settings CROSS JOIN trials ON setting = number"
-    )
-    connection.execute(
-        f"CREATE TEMP VIEW sound AS SELECT number, id, kind, canonical, trials.*, {named} "
-        "FROM settings CROSS JOIN trials ON setting = number "
+        f"CREATE TEMP VIEW sound AS {rows} "
         f"WHERE sound_setting(number, {as_checked('setting_checksum')}, {SETTING_VALUES}) "
         f"AND sound_trial(setting, {as_checked('trial_checksum')}, {as_checked('settings.id')}, {TRIAL_VALUES})"
     )

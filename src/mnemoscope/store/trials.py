@@ -46,62 +46,53 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.connection.close()
 
     def add(self, trials: Sequence[Trial]) -> None:
-        """Write trials, all or none; once this returns they are kept.
+        """Write all of these trials or none of them.
 
-        A trial that is there already stays as it is, unless it crashed: a crash is no result, and
-        gives way to one.
+        A stored trial is never overwritten, except that a result replaces a crash.
         """
         with sqlite_errors(self.path), transaction(self.connection):
             for trial in trials:
                 self.write(trial)
 
     def write(self, trial: Trial) -> None:
-        """Write one trial as part of a transaction that the caller holds."""
+        """Write one trial inside the caller's transaction."""
         number, row = self._setting(trial.spec), trial_row(trial)
-        key = (number, trial.seed, row[TRIAL.index("numerics")])
-        # The place of this trial may hold a damaged row, or that of another setting.
-        self._move_damaged(
-            "trials",
-            "setting = ? AND seed = ? AND numerics = ? AND (spec IS NOT ? OR "
-            f"trial_checksum IS NOT row_checksum({TRIAL_VALUES}))",
-            (*key, trial.spec.id),
-        )
+        here, key = "setting = ? AND seed = ? AND numerics = ?", (number, *row[1:3])
+        # The row with this key may be damaged, or belong to another setting.
+        damaged = f"{here} AND (spec IS NOT ? OR trial_checksum IS NOT row_checksum({TRIAL_VALUES}))"
+        self._move_damaged("trials", damaged, (*key, trial.spec.id))
+        self.connection.execute(f"DELETE FROM trials WHERE {here} AND status = 'crashed'", key)
         self.connection.execute(
-            "DELETE FROM trials WHERE setting = ? AND seed = ? AND numerics = ? AND status = 'crashed'", key
-        )
-        names = ", ".join((*TRIAL, "trial_checksum", "setting"))
-        marks = ", ".join("?" * (len(row) + 1))
-        self.connection.execute(
-            f"INSERT INTO trials ({names}) VALUES ({marks}) ON CONFLICT (setting, numerics, seed) DO NOTHING",
+            f"INSERT INTO trials ({', '.join(TRIAL)}, trial_checksum, setting) VALUES ({'?, ' * len(row)}?) "
+            "ON CONFLICT (setting, numerics, seed) DO NOTHING",
             (*row, number),
         )
 
     def _setting(self, spec: Spec) -> int:
-        """The number of a setting's row, which is written if it is not there, or damaged."""
-        row = setting_row(spec)
-        names = [*SETTING, "setting_checksum"]
-        found = self.connection.execute(
+        """The number of a setting's row. A missing or damaged row is written from the spec."""
+        known: tuple[int, bool] | None = self.connection.execute(
             f"SELECT number, setting_checksum IS row_checksum({SETTING_VALUES}) FROM settings WHERE id = ?", (spec.id,)
         ).fetchone()
-        if found is None:
-            made = self.connection.execute(
-                f"INSERT INTO settings ({', '.join(names)}) VALUES ({', '.join('?' * len(row))})", row
-            )
-            return int(made.lastrowid or 0)
-        number, sound = found
-        if not sound:
-            # The spec itself says what the row said, so that its trials are found again.
+        number, sound = known or (None, False)
+        if number is not None and sound:
+            return number
+        if number is not None:
             self._keep_damaged("settings", "number = ?", (number,))
-            assignments = ", ".join(f"{name} = ?" for name in names)
-            self.connection.execute(f"UPDATE settings SET {assignments} WHERE number = ?", (*row, number))
-        return int(number)
+        # The number stays, so that a damaged setting keeps its trials.
+        row, names = setting_row(spec), (*SETTING, "setting_checksum")
+        written = self.connection.execute(
+            f"INSERT INTO settings (number, {', '.join(names)}) VALUES (?{', ?' * len(row)}) "
+            f"ON CONFLICT (number) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in names)}",
+            (number, *row),
+        )
+        return written.lastrowid or 0 if number is None else number
 
     def _keep_damaged(self, table: str, where: str, values: Sequence[Any]) -> None:
-        """Copy what is damaged to where it can be looked at."""
+        """Copy damaged rows to the table `damaged`."""
         rows = self.connection.execute(f"SELECT * FROM {table} WHERE {where}", values)
         names = [column[0] for column in rows.description]
         for row in rows.fetchall():
@@ -109,24 +100,21 @@ class Store:
             self.connection.execute("INSERT INTO damaged VALUES (?, ?, ?)", (table, text, time.time()))
 
     def set_aside(self, table: str, key: tuple[Any, ...]) -> None:
-        """Move a damaged row out of the way, within a transaction that the caller holds.
+        """Move a damaged row to the table `damaged`, inside the caller's transaction.
 
-        A setting whose canonical JSON is sound is written anew from it. Of another one that still
-        has trials only the id stays, so that they are found again when the setting is asked for.
+        A setting is rewritten from its canonical JSON if that is sound. Otherwise, while it has
+        trials, its row keeps the id alone: the next query for the setting finds them again.
         """
-        if table == "settings":
-            self._set_setting_aside(key)
+        if table == "trials":
+            self._move_damaged(table, "setting = ? AND numerics = ? AND seed = ?", key)
             return
-        self._move_damaged(table, "setting = ? AND numerics = ? AND seed = ?", key)
-
-    def _set_setting_aside(self, key: tuple[Any, ...]) -> None:
         name, canonical = self.connection.execute("SELECT id, canonical FROM settings WHERE number = ?", key).fetchone()
         with suppress(*UNREADABLE):
             spec = read_setting(canonical)
             if spec.id == name:
                 self._setting(spec)
                 return
-        if canonical == "":  # set aside before, and not asked for since
+        if canonical == "":  # set aside earlier
             return
         self._keep_damaged("settings", "number = ?", key)
         if self.connection.execute("SELECT 1 FROM trials WHERE setting = ?", key).fetchone():
@@ -139,7 +127,7 @@ class Store:
         self.connection.execute(f"DELETE FROM {table} WHERE {where}", values)
 
     def finished(self, specs: Iterable[Spec]) -> set[Key]:
-        """The (spec id, seed) of these specs that have a result. A crash is none."""
+        """The (spec id, seed) of these specs that have a result; a crash is not a result."""
         keys: set[Key] = set()
         with asking(self.connection, self.path):
             for name, spec in {spec.id: spec for spec in specs}.items():
@@ -148,16 +136,16 @@ class Store:
         return keys
 
     def is_finished(self, spec: Spec, seed: int) -> bool:
-        """Whether a trial has a result, as part of a transaction that the caller holds."""
+        """Whether a trial has a result, asked inside the caller's transaction."""
         return self._results("1", spec.id, "AND seed = ?", (seed,)).fetchone() is not None
 
     def _results(self, columns: str, name: str, more: str = "", values: Sequence[Any] = ()) -> sqlite3.Cursor:
-        """What counts as a result, wherever that is asked: sound, of today's numerics, and no crash."""
+        """Columns of a setting's results: sound trials of the current numerics that did not crash."""
         query = f"SELECT {columns} FROM sound WHERE id = ? AND numerics = ? AND status <> 'crashed' {more}"
         return self.connection.execute(query, (name, NUMERICS_VERSION, *values))
 
     def _mend(self, spec: Spec) -> None:
-        """Where a setting's row is damaged, write it anew: its trials need not be."""
+        """Rewrite a setting's damaged row; its trials may be sound."""
         if not self.writing:
             return
         damaged = self.connection.execute(
@@ -174,18 +162,18 @@ class Store:
         return next(self.find("id = ? AND seed = ?", (spec.id, seed)), None)
 
     def outcomes(self, spec: Spec) -> dict[int, Trial]:
-        """What is kept of a setting, by seed."""
+        """The trials of a setting, by seed."""
         return {trial.seed: trial for trial in self.find("id = ?", (spec.id,))}
 
     def find(self, where: str = "1", values: Sequence[Any] = ()) -> Iterator[Trial]:
-        """Trials of today's numerics that meet a condition on the columns of `sound`, in a fixed order."""
+        """Trials of the current numerics that meet a condition on the columns of `sound`, in a fixed order."""
         for row in self.select(RECORD, f"({where}) AND numerics = ?", (*values, NUMERICS_VERSION), "canonical, seed"):
             yield read_trial(row)
 
     def select(
         self, columns: str, where: str, values: Sequence[Any] = (), order: str = "1"
     ) -> Iterator[tuple[Any, ...]]:
-        """Columns of the sound trials that meet a condition, where a whole record is not needed."""
+        """Columns of the sound trials that meet a condition, without reading whole trials."""
         with asking(self.connection, self.path):
             yield from self.connection.execute(f"SELECT {columns} FROM sound WHERE {where} ORDER BY {order}", values)
 
@@ -196,6 +184,6 @@ class Store:
             return int(self.connection.execute(query, values).fetchone()[0])
 
     def rows(self) -> int:
-        """How many trials there are, damaged ones among them: none is looked at."""
+        """How many trials the file holds, damaged ones included, without checking any."""
         with sqlite_errors(self.path):
             return int(self.connection.execute("SELECT count(*) FROM trials").fetchone()[0])

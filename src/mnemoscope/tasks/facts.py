@@ -4,7 +4,7 @@ Tokens are numbered: subjects 0..S-1, relations S..S+R-1, then noise, the end to
 S = 2, R = 1, two noise tokens and T = 5, the sequence (subject 1, relation 2, noise 4, noise 4,
 end 5) has the counts (0, 1, 1, 0, 2, 1).
 
-Arrays may have room for more tokens and answers than a setting has; what is too much never occurs.
+Arrays may be padded beyond the tokens and answers of a setting; the padding never occurs.
 
 The model has no positions: what a sequence says is how often each token is in it. So where subject
 and relation stand among the T - 1 places need not be drawn: they come first.
@@ -22,7 +22,7 @@ from mnemoscope.spec.flow import Flow
 
 
 class Sizes(NamedTuple):
-    """How many of each there are, in arrays that may have room for more."""
+    """How many of each a setting has; arrays may be padded beyond that."""
 
     subjects: UInt32[Array, "*n"]
     relations: UInt32[Array, "*n"]
@@ -31,7 +31,7 @@ class Sizes(NamedTuple):
 
     @classmethod
     def of(cls, spec: Facts | Flow) -> "Sizes":
-        """A setting's own."""
+        """The sizes of a setting."""
         own = (spec.subjects, spec.relations, spec.answers, spec.noise_tokens)
         return cls(*(jnp.uint32(size) for size in own))
 

@@ -11,7 +11,7 @@ A worked example with V = 5, L = 4 and Pi* = (2, 0, 4, 1, 3), that is Pi*(0) = 2
     label     Pi*(4) = 3
 
 The model is not told the position: it sees a trigger vector added to the key there (see
-`models.transformer`). The other three tokens, among them the two 1s, are noise. A noise token may
+`models.retrieval`). The other three tokens, among them the two 1s, are noise. A noise token may
 equal the informative one.
 """
 

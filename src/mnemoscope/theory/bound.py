@@ -235,63 +235,36 @@ class Limit:
         """Plain data, ready for JSON, which has no infinity."""
         nats = None if self.nats is None or math.isinf(self.nats) else self.nats
         samples = self.samples if math.isfinite(self.samples) else None
-        return {
-            "name": self.name,
-            "what": self.what,
-            "proved": self.proved,
-            "nats": nats,
-            "accuracy": self.share,
-            "samples": samples,
-        }
+        bound = {"name": self.name, "what": self.what, "proved": self.proved}
+        return {**bound, "nats": nats, "accuracy": self.share, "samples": samples}
 
 
 def limits(spec: Retrieval, target: float, *, bits: int | None = None, noise: float | None = None) -> list[Limit]:
     """Every bound on a setting. With an MLP only what holds any learner is derived."""
     V, seen, need = spec.vocab, coverage_share(spec), coverage_samples(spec, target)
-    found = [Limit("any_learner", "looks at the samples in any way", True, None, seen, need)]
+    bounds = [Limit("any_learner", "looks at the samples in any way", True, None, seen, need)]
     least = first_gradient_samples(spec, target)
     if least is None:
-        return found
+        return bounds
     # Whoever sees less than another knows no more: each is held by the bounds above its own, too.
     exact = counted_nats(spec), least
     viewers = [("exact_gradient", "sees only the first gradient, exactly", *exact)]
     if noise is not None:
-        viewers.append(
-            (
-                "noisy_gradient",
-                f"sees it through noise of {noise:g} rms",
-                noisy_nats(spec, noise),
-                noisy_samples(spec, noise, target),
-            )
-        )
+        what = f"sees it through noise of {noise:g} rms"
+        viewers.append(("noisy_gradient", what, noisy_nats(spec, noise), noisy_samples(spec, noise, target)))
     if bits is not None:
-        viewers.append(
-            (
-                "written_gradient",
-                f"sees it in {bits} bit{'s' * (bits > 1)} an entry",
-                written_nats(spec, bits),
-                written_samples(spec, bits, target),
-            )
-        )
+        what = f"sees it in {bits} bit{'s' * (bits > 1)} an entry"
+        viewers.append(("written_gradient", what, written_nats(spec, bits), written_samples(spec, bits, target)))
     for name, what, nats, samples in viewers:
         nats, samples = min(nats, exact[0]), max(samples, exact[1])
-        found.append(Limit(name, what, True, nats, min(allowed_share(V, nats), seen), samples))
-    for name, what, nats, samples in (
-        (
-            "gaussian_surrogate",
-            "Gaussian surrogate, permutations averaged",
-            surrogate_nats(spec),
-            surrogate_samples(spec, target),
-        ),
-        (
-            "safe_surrogate",
-            "Gaussian surrogate, every permutation",
-            safe_surrogate_nats(spec),
-            safe_surrogate_samples(spec, target),
-        ),
+        bounds.append(Limit(name, what, True, nats, min(allowed_share(V, nats), seen), samples))
+    for name, over, allowed, required in (
+        ("gaussian_surrogate", "permutations averaged", surrogate_nats, surrogate_samples),
+        ("safe_surrogate", "every permutation", safe_surrogate_nats, safe_surrogate_samples),
     ):
-        found.append(Limit(name, what, False, nats, allowed_share(V, nats), samples))
-    return found
+        share = allowed_share(V, allowed(spec))
+        bounds.append(Limit(name, f"Gaussian surrogate, {over}", False, allowed(spec), share, required(spec, target)))
+    return bounds
 
 
 @dataclass(frozen=True)

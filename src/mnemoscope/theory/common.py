@@ -1,6 +1,6 @@
-r"""What all queries of a seed find of a stored token t: the mean over x of its overlap k(t, x).
+r"""The overlap that all queries of a seed share: the mean over x of k(t, x) for a stored token t.
 
-It is there where the values share a part: the trigger, or an activation's constant part. Written
+It is not zero where values share a part: the trigger, or an activation's constant part. With
 v_t = z_t + z_trig, or v_t = z_t where the trigger is in the keys alone, and q = |z_trig|^2, or 0,
 
     E_x k(t, x) has mean M(q) and variance C(q) over tokens t                                (S5)
@@ -26,26 +26,26 @@ NORMS, OVERLAPS, INPUTS, ORDERS = 3, 5, 24, 28
 
 
 @dataclass(frozen=True)
-class Common:
-    """M and C, over squared norms of the trigger."""
+class SharedOverlap:
+    """M and C of (S5), by nodes over the trigger's squared norm."""
 
     mean: np.ndarray
     variance: np.ndarray
     weight: np.ndarray
 
 
-def common_overlap(spec: Retrieval) -> Common:
-    """What all queries find of a stored token (S5)."""
+def common_overlap(spec: Retrieval) -> SharedOverlap:
+    """The mean overlap of a stored token with all queries (S5)."""
     law = embedding_law(spec.embedding)
     q, weight = law.squared_norm_nodes(float(spec.dim), NORMS)
     if spec.trigger == "keys":
         q, weight = np.zeros(1), np.ones(1)
     if not spec.width:
         variance = q / spec.dim if law.overlapping else 0 * q
-        return Common(q, variance, weight)
-    found = [_hidden(spec.activation, spec.embedding, spec.dim, float(square)) for square in q]
-    mean, variance, unit = np.array(found).T
-    return Common(mean, variance + np.maximum(unit - mean**2, 0.0) / spec.width, weight)
+        return SharedOverlap(q, variance, weight)
+    moments = [_hidden(spec.activation, spec.embedding, spec.dim, float(square)) for square in q]
+    mean, variance, unit = np.array(moments).T
+    return SharedOverlap(mean, variance + np.maximum(unit - mean**2, 0.0) / spec.width, weight)
 
 
 @lru_cache(maxsize=1024)
@@ -62,9 +62,9 @@ def _hidden(activation: str, embedding: str, dim: int, q: float) -> tuple[float,
     cosine = (across + along[:, None] + along + q) / np.sqrt(norm[:, None] * norm)
     powers = np.clip(cosine, -1, 1)[..., None] ** np.arange(ORDERS)
     c = coefficients(activation, norm, ORDERS)
-    found = np.tensordot(across_weight, np.einsum("etxk,tk,xk->etx", powers, c, c), 1) @ weight
-    mean = float(found @ weight)
-    variance = float((found - mean) ** 2 @ weight)
+    overlaps = np.tensordot(across_weight, np.einsum("etxk,tk,xk->etx", powers, c, c), 1) @ weight
+    mean = float(overlaps @ weight)
+    variance = float((overlaps - mean) ** 2 @ weight)
     # A unit's weights w_a: its answer to the trigger, and their length over sqrt(d).
     (length, trigger), chance = combine(chi_square_nodes(float(dim), NORMS), normal_nodes(INPUTS))
     g, g_weight = normal_nodes(INPUTS)

@@ -40,10 +40,10 @@ def critical_value(spec: Retrieval, axis: Axis, target: float = 0.5, measure: Me
             return axis != "length"
 
     # Longer sequences are harder; more samples and dimensions are easier.
-    found = last_that(reaches, low, high) if axis == "length" else first_that(reaches, low, high)
-    if found is None or measure != "first_gradient":
-        return found
-    return None if matched_filter_doubt(spec.replace(**{axis: found})) else found
+    crossing = last_that(reaches, low, high) if axis == "length" else first_that(reaches, low, high)
+    if crossing is None or measure != "first_gradient":
+        return crossing
+    return None if matched_filter_doubt(spec.replace(**{axis: crossing})) else crossing
 
 
 def first_that(reaches: Callable[[int], bool], low: int, high: int, fine: float = FINE) -> int | None:
@@ -94,8 +94,8 @@ def _climb(value: Callable[[int], float], target: float, low: int, high: int) ->
     while high - low > 2:
         left, right = low + (high - low) // 3, high - (high - low) // 3
         lower, upper = value(left), value(right)
-        for at, told in ((left, lower), (right, upper)):
-            if told >= target:
+        for at, height in ((left, lower), (right, upper)):
+            if height >= target:
                 return at
         low, high = (left, high) if lower < upper else (low, right)
     return next((n for n in range(high, low - 1, -1) if value(n) >= target), None)

@@ -19,6 +19,7 @@ To put a law in, add a row, or split one:
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -115,8 +116,8 @@ class Domain:
             "measure": self.measure,
             "about": {name: list(values) for name, values in self.about.items()},
             "limits": [
-                {"quantity": one.quantity, "low": end(one.low), "high": end(one.high), "why": one.why}
-                for one in self.limits
+                {"quantity": limit.quantity, "low": end(limit.low), "high": end(limit.high), "why": limit.why}
+                for limit in self.limits
             ],
             "validated": self.validated or None,
             "doubt": self.doubt or None,
@@ -145,157 +146,102 @@ SPHERE_SHARE = Limit(
     "L/V", high=0.2, why="L/V = {value} on the sphere: attention came out up to 0.23 lower than in simulation"
 )
 
+_ACCURACY = partial(Domain, measure="accuracy")
+_ATTENTION = partial(_ACCURACY, limits=USUAL, validated="mnemoscope validate accuracy", held=RUN)
+_FRAME = partial(_ACCURACY, validated="mnemoscope validate spread", held=FRAME_RUN)
+_MLP = partial(_ACCURACY, validated="mnemoscope validate mlp", held=MLP_RUN)
+_MATCHED = partial(Domain, measure="first_gradient")
+TRIGGER_FITS = Limit(
+    "d - V", low=1, why="no room for the trigger beside the tokens: their overlaps with it are left out of (B9)"
+)
+SHORT = Limit(
+    "L",
+    high=8,
+    why="L = {value} with hermite2: attention hangs on the embeddings' "
+    "mean and on label counts, which a seed draws once; held up to 8",
+)
+SMOOTH = ("hermite3", "relu", "gelu", "tanh")
+
 DOMAINS = (
-    Domain(
-        "attention-only, keys",
-        "accuracy",
-        {"model": BARE, "embedding": ("gaussian",), "trigger": ("keys",)},
-        USUAL,
-        "mnemoscope validate accuracy",
-        held=RUN,
+    _ATTENTION("attention-only, keys", about={"model": BARE, "embedding": ("gaussian",), "trigger": ("keys",)}),
+    _ATTENTION("attention-only, additive", about={"model": BARE, "embedding": ("gaussian",), "trigger": ("additive",)}),
+    _ATTENTION(
+        "attention-only, sphere", about={"model": BARE, "embedding": ("sphere",)}, limits=(*USUAL, SPHERE_SHARE)
     ),
-    Domain(
-        "attention-only, additive",
-        "accuracy",
-        {"model": BARE, "embedding": ("gaussian",), "trigger": ("additive",)},
-        USUAL,
-        "mnemoscope validate accuracy",
-        held=RUN,
-    ),
-    Domain(
-        "attention-only, sphere",
-        "accuracy",
-        {"model": BARE, "embedding": ("sphere",)},
-        (*USUAL, SPHERE_SHARE),
-        "mnemoscope validate accuracy",
-        held=RUN,
-    ),
-    Domain(
+    _FRAME(
         "attention-only, orthonormal, keys",
-        "accuracy",
-        {"model": BARE, "embedding": ("orthonormal",), "trigger": ("keys",)},
-        (TOKENS, SAMPLES),
-        "mnemoscope validate spread",
-        held=FRAME_RUN,
+        about={"model": BARE, "embedding": ("orthonormal",), "trigger": ("keys",)},
+        limits=(TOKENS, SAMPLES),
     ),
-    Domain(
+    _FRAME(
         "attention-only, orthonormal, additive",
-        "accuracy",
-        {"model": BARE, "embedding": ("orthonormal",), "trigger": ("additive",)},
-        (
-            TOKENS,
-            SAMPLES,
-            Limit(
-                "d - V",
-                low=1,
-                why="no room for the trigger beside the tokens: their overlaps with it are left out of (B9)",
-            ),
-        ),
-        "mnemoscope validate spread",
-        held=FRAME_RUN,
+        about={"model": BARE, "embedding": ("orthonormal",), "trigger": ("additive",)},
+        limits=(TOKENS, SAMPLES, TRIGGER_FITS),
     ),
-    Domain(
+    _MLP(
         "attention-MLP",
-        "accuracy",
-        {"model": MLP, "embedding": RANDOM, "activation": ("hermite3", "relu", "gelu", "tanh")},
-        (TOKENS, MLP_DIMENSIONS, SAMPLES, UNITS, SHARE),
-        "mnemoscope validate mlp",
-        held=MLP_RUN,
+        about={"model": MLP, "embedding": RANDOM, "activation": SMOOTH},
+        limits=(TOKENS, MLP_DIMENSIONS, SAMPLES, UNITS, SHARE),
     ),
-    Domain(
+    _MLP(
         "attention-MLP, hermite2",
-        "accuracy",
-        {"model": MLP, "activation": ("hermite2",), "trigger": ("keys",)},
-        (
-            TOKENS,
-            MLP_DIMENSIONS,
-            SAMPLES,
-            UNITS,
-            Limit(
-                "L",
-                high=8,
-                why="L = {value} with hermite2: attention hangs on the embeddings' "
-                "mean and on label counts, which a seed draws once; held up to 8",
-            ),
-        ),
-        "mnemoscope validate mlp",
-        held=MLP_RUN,
+        about={"model": MLP, "activation": ("hermite2",), "trigger": ("keys",)},
+        limits=(TOKENS, MLP_DIMENSIONS, SAMPLES, UNITS, SHORT),
     ),
-    Domain(
+    _ACCURACY(
         "attention-MLP, hermite2, additive",
-        "accuracy",
-        {"model": MLP, "activation": ("hermite2",), "trigger": ("additive",)},
+        about={"model": MLP, "activation": ("hermite2",), "trigger": ("additive",)},
         doubt="hermite2 with the trigger in the values: the trigger's weight is a difference of "
         "two terms of like size (C4), and accuracy comes out up to 0.14 off",
     ),
-    Domain(
+    _MLP(
         "attention-MLP, orthonormal",
-        "accuracy",
-        {"model": MLP, "embedding": ("orthonormal",), "activation": ("hermite3", "relu", "gelu", "tanh")},
-        (TOKENS, SAMPLES, UNITS),
-        "mnemoscope validate mlp",
+        about={"model": MLP, "embedding": ("orthonormal",), "activation": SMOOTH},
+        limits=(TOKENS, SAMPLES, UNITS),
         held={**MLP_RUN, "d": (64, 576)},
     ),
-    Domain(
+    _ACCURACY(
         "attention-MLP, linear",
-        "accuracy",
-        {"model": MLP, "activation": ("linear",)},
+        about={"model": MLP, "activation": ("linear",)},
         doubt="an MLP that is linear: not held against simulation",
     ),
     # (D4). Larger vocabularies are inside, too: what is left out of it falls as 1/V and 1/d.
-    Domain(
+    _MATCHED(
         "matched filter (D4)",
-        "first_gradient",
-        {"model": BARE, "embedding": RANDOM, "trigger": ("keys",)},
-        (
+        about={"model": BARE, "embedding": RANDOM, "trigger": ("keys",)},
+        limits=(
             Limit("V", low=32, why="fewer than 32 tokens: sums over labels are not close to their means"),
             Limit("d", low=5, why="fewer than 5 dimensions: overlaps are far from normal"),
             Limit("V/d", 1 / 4, 16.0, "V/d = {value}: (D4) was held against simulation from 1/4 to 16"),
             Limit("L/V", high=2.0, why="L/V = {value}: (D4) was held against simulation up to 2"),
         ),
-        "mnemoscope validate matched",
+        validated="mnemoscope validate matched",
         held={"V": (32, 2048)},
     ),
-    Domain(
-        "matched filter, attention-MLP",
-        "first_gradient",
-        {"model": MLP},
-        doubt="an MLP changes the scores: (D4) is attention-only",
+    _MATCHED(
+        "matched filter, attention-MLP", about={"model": MLP}, doubt="an MLP changes the scores: (D4) is attention-only"
     ),
-    Domain(
+    _MATCHED(
         "matched filter, additive",
-        "first_gradient",
-        {"model": BARE, "trigger": ("additive",)},
+        about={"model": BARE, "trigger": ("additive",)},
         doubt="a trigger in the values adds to every score: (D4) has it in the keys alone",
     ),
-    Domain(
+    _MATCHED(
         "matched filter, orthonormal",
-        "first_gradient",
-        {"model": BARE, "trigger": ("keys",), "embedding": ("orthonormal",)},
+        about={"model": BARE, "trigger": ("keys",), "embedding": ("orthonormal",)},
         doubt="orthonormal embeddings are not derived: (D4) is for gaussian and sphere",
     ),
 )
 
 
 # The option that makes a choice.
-OPTIONS = {
-    "model": "width",
-    "activation": "activation",
-    "embedding": "embedding",
-    "trigger": "trigger",
-    "attention": "attention",
-}
+OPTIONS = {"model": "width", **{name: name for name in ("activation", "embedding", "trigger", "attention")}}
 
 
 def choices_of(sizes: Sizes) -> dict[str, str]:
     """What a setting chooses, by the names that rows are about."""
-    choices = {
-        "model": (MLP if sizes.hidden else BARE)[0],
-        "embedding": sizes.embedding,
-        "trigger": sizes.trigger,
-        "attention": sizes.attention,
-    }
-    return choices | ({"activation": sizes.activation} if sizes.hidden else {})
+    named = ("embedding", "trigger", "attention", *(["activation"] if sizes.hidden else []))
+    return {"model": (MLP if sizes.hidden else BARE)[0], **{name: getattr(sizes, name) for name in named}}
 
 
 def domain_of(sizes: Sizes, measure: Measure = "accuracy") -> Domain | None:

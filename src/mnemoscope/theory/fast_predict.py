@@ -62,8 +62,8 @@ def surface(cells: SpecGrid, nodes: Quadrature | None = None) -> Surface:
     n = cells.samples / cells.vocab
     everything = np.arange(len(n))
     sure = np.stack([n, n + n**2, 0 * n])
-    found = kernel(cells, nodes.norms)
-    right = _named(cells, found, everything, 1.0 + 0 * n, 0 * n, sure, nodes)
+    overlaps = kernel(cells, nodes.norms)
+    right = _named(cells, overlaps, everything, 1.0 + 0 * n, 0 * n, sure, nodes)
     errs = won.min(axis=(0, 1)) < SURE
     matters = (right > FEW) & (attended > FEW)
     right[errs & ~matters] = 0.0
@@ -72,14 +72,14 @@ def surface(cells: SpecGrid, nodes: Quadrature | None = None) -> Surface:
         seed, token, at = np.nonzero(weight[..., errs] > FEW / weight[..., 0].size)
         at = errs[at]
         stored = _stored_by_seed(cells, won, wrong, score_weight)[:, seed, at]
-        named = _named(cells, found, at, won[seed, token, at], wrong[seed, token, at], stored, nodes)
+        named = _named(cells, overlaps, at, won[seed, token, at], wrong[seed, token, at], stored, nodes)
         right[errs] = 0.0
         np.add.at(right, at, weight[seed, token, at] * named)
     # What was never seen caps it (D3), as in `Recall`.
     seen = -np.expm1(cells.samples * np.log1p(-1 / cells.vocab))
     accuracy = np.minimum(right + (1 - attended) / cells.vocab, seen + 1 / cells.vocab)
     accuracy = np.minimum(accuracy, 1.0)
-    regime = _regimes(cells, attention, found, accuracy, attended)
+    regime = _regimes(cells, attention, overlaps, accuracy, attended)
     possible = cells.dim >= embedding_law(cells.embedding).least_dim(cells.vocab)
     accuracy, attended = (np.where(possible, part, np.nan) for part in (accuracy, attended))
     regime = np.where(possible, regime, "none")
@@ -103,7 +103,7 @@ def _stored_by_seed(cells: SpecGrid, won: np.ndarray, wrong: np.ndarray, share: 
 
 def _named(
     cells: SpecGrid,
-    found: Kernel,
+    overlaps: Kernel,
     at: np.ndarray,
     won: np.ndarray,
     wrong: np.ndarray,
@@ -117,7 +117,7 @@ def _named(
     if len(at) > AT_ONCE:
         parts = [slice(first, first + AT_ONCE) for first in range(0, len(at), AT_ONCE)]
         return np.concatenate(
-            [_named(cells, found, at[part], won[part], wrong[part], stored[:, part], nodes) for part in parts]
+            [_named(cells, overlaps, at[part], won[part], wrong[part], stored[:, part], nodes) for part in parts]
         )
     items = cells.take(at)
     mean = items.samples / items.vocab * won
@@ -126,7 +126,7 @@ def _named(
         if cells.trigger == "additive":
             return named_in_frame(mean, stored[0], items.vocab)  # (B9)
         return 1 - np.exp(-mean) * (1 - 1 / items.vocab)  # (B6)
-    here = found.take(at)
+    here = overlaps.take(at)
     if apart:
         memory = Memory(*stored, others=even_counts(stored[0], nodes.steps))
         n, weight = even_counts(mean, nodes.steps)
@@ -185,14 +185,14 @@ FINER = Quadrature(seeds=3, scores=5, stored=8, steps=17, norms=2, others=3, tai
 
 
 def _regimes(
-    cells: SpecGrid, attention: Attention, found: Kernel, accuracy: np.ndarray, attended: np.ndarray
+    cells: SpecGrid, attention: Attention, overlaps: Kernel, accuracy: np.ndarray, attended: np.ndarray
 ) -> np.ndarray:
     """What limits each cell, by the same rule as for one setting."""
     named = accuracy / np.maximum(attended, 1e-300)
     names = list(attention.terms)
     sizes = np.stack([np.broadcast_to(attention.terms[name], accuracy.shape) for name in names])
     by_attention = np.array(names)[sizes.argmax(axis=0)]
-    noises = map_noise(cells, found)
+    noises = map_noise(cells, overlaps)
     kinds = list(noises)
     across = np.stack([np.broadcast_to(noises[name], accuracy.shape) for name in kinds])
     by_map = np.array(kinds)[across.argmax(axis=0)]

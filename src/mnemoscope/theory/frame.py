@@ -46,21 +46,21 @@ def by_largest_count(mean: float, vocab: int) -> tuple[np.ndarray, np.ndarray]:
     c = np.arange(int(mean + 12 * np.sqrt(mean) + 30))
     upto, p = pdtr(c, mean), poisson(c, mean)
     weight = np.diff(upto**vocab, prepend=0.0)
-    found, weights = [], []
+    accuracies, weights = [], []
     for largest in np.flatnonzero(weight > 1e-5):
         F = upto[largest]
         half = largest // 2
         above = 1 - upto[half] / F
         if largest % 2:
-            found.append(above)
+            accuracies.append(above)
             weights.append(weight[largest])
             continue
         tie = p[half] / F
         places, chance = first_places(vocab, p[largest] / F)
-        found.extend(above + tie * places)
+        accuracies.extend(above + tie * places)
         weights.extend(weight[largest] * chance)
     total = np.sum(weights)
-    return np.array(found), np.array(weights) / total
+    return np.array(accuracies), np.array(weights) / total
 
 
 def first_places(vocab: int, share: float) -> Nodes:

@@ -66,12 +66,12 @@ def laws_for(trigger: str, order: int | None = None) -> tuple[Law, ...]:
     overlap by d^(-order/2) through it, and the pairs stored in d output dimensions interfere
     accordingly. The laws of attention are those of an activation with a slope at 0.
     """
-    found = LAWS
+    laws = LAWS
     if order is not None:
         power = order + 1
-        told = Law("interference", "i", {"vocab": 0.5, "dim": -power / 2}, f"d^{power} >> V")
-        found = (*(told if law.name == "interference" else law for law in LAWS), MLP_NOISE)
-    return (*found, LEAK) if trigger == "additive" else found
+        interference = Law("interference", "i", {"vocab": 0.5, "dim": -power / 2}, f"d^{power} >> V")
+        laws = (*(interference if law.name == "interference" else law for law in LAWS), MLP_NOISE)
+    return (*laws, LEAK) if trigger == "additive" else laws
 
 
 def law_of(regime: str, trigger: str, width: float, activation: str) -> Law | None:

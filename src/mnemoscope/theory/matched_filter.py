@@ -76,17 +76,17 @@ def matched_filter_accuracy(spec: Retrieval) -> float:
     g = np.sqrt(through / variance) * e
     square = np.maximum(right**2 / u + C * f, 1e-300)  # |w|^2; one dimension may leave nothing
     h = f + g * right / np.sqrt(u * C * d)
-    bar, room = right, 1.0
+    bar, lost = right, 1.0
     if law.bounded:
         # u_y . w is at most |w|: the score that a normal u_y would pass as rarely (B7).
         length = np.sqrt(square / d)
-        bar, room = length * normal_quantile(right / length, max(d, 2)), 3.0
+        bar, lost = length * normal_quantile(right / length, max(d, 2)), 3.0
 
     # A wrong score (D4d), over how often its label was seen and met x.
     below = np.zeros(np.broadcast_shapes(h.shape, right.shape))
     counts, chances = poisson_nodes(np.array(n), WRONG)
     for j, chance, met, met_chance in zip(counts, chances, *poisson_nodes(counts * a, WRONG), strict=True):
-        variance = (h**2 * max(0.0, 1 - room / d) * (j**2 + j * (L - 1)) * t + square) / d
+        variance = (h**2 * max(0.0, 1 - lost / d) * (j**2 + j * (L - 1)) * t + square) / d
         level = (bar - h * ((j - n) * b * S - n * a * t)) / np.sqrt(variance)
         step = h * t / np.sqrt(variance)
         below += chance * sum(p * ndtr(level - k * step) for k, p in zip(met, met_chance, strict=True))

@@ -55,20 +55,20 @@ def gains(spec: Sizes) -> Gains:
 def _parts(activation: str, length: float) -> tuple[float, ...]:
     """All gains but 1/m, in their order."""
     s = 1 / length
-    zero, one, two = mean_derivatives(activation, s)
+    mean, slope_mean, curvature = mean_derivatives(activation, s)
     step = 1e-3
     above, below = power(activation, np.array([s * (1 + step), s * (1 - step)])).tolist()
     slope = (above - below) / (2 * step * s)  # d/ds E phi^2
     total = float(power(activation, np.array([s]))[0])
     first = coefficients(activation, np.array([s]), 2)[0]
     beyond = max(0.0, total - float(first @ first))
-    uneven = max(0.0, mean_square_slope(activation, s) - one**2)
+    uneven = max(0.0, mean_square_slope(activation, s) - slope_mean**2)
     return (
-        one**2,  # linear
-        two**2,  # pair
-        zero * two,  # constant
-        slope - one**2 - zero * two,  # own
-        zero * one,  # drift
-        length**2 * one**2 * beyond,  # rest (F6)
+        slope_mean**2,  # linear
+        curvature**2,  # pair
+        mean * curvature,  # constant
+        slope - slope_mean**2 - mean * curvature,  # own
+        mean * slope_mean,  # drift
+        length**2 * slope_mean**2 * beyond,  # rest (F6)
         length**2 * uneven * max(0.0, total - float(first[0]) ** 2),  # slopes (F6)
     )

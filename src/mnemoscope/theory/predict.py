@@ -103,7 +103,7 @@ def solve(spec: Retrieval) -> tuple[Attention, Recall]:
     return attention, Recall(spec, lift_over_seeds(spec, attention))
 
 
-def map_noise(spec: Sizes, found: Kernel | None = None) -> dict[str, Number]:
+def map_noise(spec: Sizes, overlaps: Kernel | None = None) -> dict[str, Number]:
     """Standard deviation of a wrong logit over the right one, attention perfect (B4).
 
     Without an MLP it is all interference; with one, the part that 1/m lets through is its own. The
@@ -113,14 +113,14 @@ def map_noise(spec: Sizes, found: Kernel | None = None) -> dict[str, Number]:
         return {"interference": 0.0}
     V, d, n = spec.vocab, spec.dim, spec.samples / spec.vocab
     pairs = 1 + 1 / n  # E n^2 / (E n)^2
-    found = found or kernel(spec)
-    own, mean, variance = (found.weight @ part for part in (found.own, found.mean, found.variance))
+    overlaps = overlaps or kernel(spec)
+    own, mean, variance = (overlaps.weight @ part for part in (overlaps.own, overlaps.mean, overlaps.variance))
     through = (V / d + 1) / own**2
     leak = mean**2 / n * through
-    told: dict[str, Number] = {"interference": np.sqrt(found.interference * pairs * through + leak + 1 / d)}
+    noises: dict[str, Number] = {"interference": np.sqrt(overlaps.interference * pairs * through + leak + 1 / d)}
     if spec.hidden:
-        told["mlp_noise"] = np.sqrt(np.maximum(variance - found.interference, 0.0) * pairs * through)
-    return told
+        noises["mlp_noise"] = np.sqrt(np.maximum(variance - overlaps.interference, 0.0) * pairs * through)
+    return noises
 
 
 def regime_of(spec: Retrieval) -> str:

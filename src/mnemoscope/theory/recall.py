@@ -110,12 +110,12 @@ class Memory:
         self.uneven = pairs - usual**2
         # How far a label's count is from the mean, and what of that too few nodes leave out.
         self.excess = counts - np.sum(counts * self.weights, axis=0)
-        told = np.sum(self.excess**2 * self.weights, axis=0)
-        self.left = np.maximum(self.uneven - told, 0.0)
+        covered = np.sum(self.excess**2 * self.weights, axis=0)
+        self.left = np.maximum(self.uneven - covered, 0.0)
 
 
 def named_right(
-    spec: Sizes, found: Kernel, memory: Memory, n: np.ndarray, wrong: np.ndarray, nodes: Quadrature
+    spec: Sizes, overlaps: Kernel, memory: Memory, n: np.ndarray, wrong: np.ndarray, nodes: Quadrature
 ) -> np.ndarray:
     """The chance that V - 1 other logits stay below the right one, for n stored pairs.
 
@@ -124,7 +124,7 @@ def named_right(
     """
     law = embedding_law(spec.embedding)
     if not law.overlapping:
-        return _named_apart(spec, found, memory, n, wrong)
+        return _named_apart(spec, overlaps, memory, n, wrong)
     V, d = spec.vocab, spec.dim
     g, g_weight = normal_nodes(nodes.noise)
     # Axes: other labels, noise, stored pairs, and the shape of `wrong`.
@@ -135,14 +135,14 @@ def named_right(
     degrees = d * c * (c + 1) ** 2 / (c**3 + 6 * c**2 + 6 * c + 1)
     total = np.zeros(np.broadcast_shapes(n.shape, wrong.shape))
     for at, (own, mean, variance, weight) in enumerate(
-        zip(found.own, found.mean, found.variance, found.weight, strict=True)
+        zip(overlaps.own, overlaps.mean, overlaps.variance, overlaps.weight, strict=True)
     ):
         # A sum of V squares varies more where the overlaps' tails are heavy.
-        heavy = 0.0 if found.kurtosis is None else found.kurtosis[at] / (2 * V)
+        heavy = 0.0 if overlaps.kurtosis is None else overlaps.kurtosis[at] / (2 * V)
         size, size_weight = chi_square_nodes(1 / (1 / degrees + heavy), nodes.size)
         # Uneven label counts, through what all overlaps share (C2).
         leak = memory.uneven * mean**2
-        counts, excess, lean, factor, weights = _competing(memory, found, at, nodes.tails)
+        counts, excess, lean, factor, weights = _competing(memory, overlaps, at, nodes.tails)
         pair = counts**2 * factor * variance + memory.left * mean**2
         # A competing label's own share in that is no chance: it has its count (C2).
         ahead_of = excess * mean + counts * lean * np.sqrt(variance)
@@ -166,13 +166,13 @@ def named_right(
     return total
 
 
-def _named_apart(spec: Sizes, found: Kernel, memory: Memory, n: np.ndarray, wrong: np.ndarray) -> np.ndarray:
+def _named_apart(spec: Sizes, overlaps: Kernel, memory: Memory, n: np.ndarray, wrong: np.ndarray) -> np.ndarray:
     """The same where labels are orthonormal: a logit is its own label's, n_y k(y, x) (B15)."""
     total = np.zeros(np.broadcast_shapes(n.shape, wrong.shape))
     for at, (own, mean, variance, weight) in enumerate(
-        zip(found.own, found.mean, found.variance, found.weight, strict=True)
+        zip(overlaps.own, overlaps.mean, overlaps.variance, overlaps.weight, strict=True)
     ):
-        counts, _, lean, factor, weights = (part[:, 0] for part in _competing(memory, found, at, APART_TAILS))
+        counts, _, lean, factor, weights = (part[:, 0] for part in _competing(memory, overlaps, at, APART_TAILS))
         spread = (counts**2 + memory.errors) * factor * variance + wrong * own**2 / spec.vocab
         lead = n * own - counts * (mean + lean * np.sqrt(variance))
         ahead = lead / np.sqrt(np.maximum(spread, 1e-300))
@@ -181,7 +181,7 @@ def _named_apart(spec: Sizes, found: Kernel, memory: Memory, n: np.ndarray, wron
     return total
 
 
-def _competing(memory: Memory, found: Kernel, at: int, count: int) -> tuple[np.ndarray, ...]:
+def _competing(memory: Memory, overlaps: Kernel, at: int, count: int) -> tuple[np.ndarray, ...]:
     """Competing labels: counts, how far above the mean, their overlaps' lean and factor of
     variance, and weights.
 
@@ -189,10 +189,10 @@ def _competing(memory: Memory, found: Kernel, at: int, count: int) -> tuple[np.n
     mean 1, normal of mean lambda (f - 1) and variance (1 - r) f, in units of its deviation (B14).
     """
     counts, excess, weights = (part[:, None, None] for part in (memory.counts, memory.excess, memory.weights))
-    if found.kurtosis is None or found.skewness is None:
+    if overlaps.kurtosis is None or overlaps.skewness is None:
         none = np.zeros((1,) * counts.ndim)
         return counts, excess, none, none + 1, weights
-    skewness, kurtosis = found.skewness[at], np.maximum(found.kurtosis[at], 1e-6)
+    skewness, kurtosis = overlaps.skewness[at], np.maximum(overlaps.kurtosis[at], 1e-6)
     # Where tails are light, a lean would only stand in for a normal law, in few nodes.
     r = np.minimum(np.interp(skewness**2 / kurtosis, _LEANING, _SHARES), kurtosis)
     variance = kurtosis / (3 * (1 + 2 * r - r**2))

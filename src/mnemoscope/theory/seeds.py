@@ -64,7 +64,7 @@ def _by_lift(spec: Retrieval, recall: Recall) -> np.ndarray:
     """The variance between seeds of one lift (S1)."""
     V, T = spec.vocab, spec.test_samples
     score, score_weight = normal_nodes(SCORES)
-    found, known = [], {}
+    variances, known = [], {}
     for lift, accuracy, attended in zip(recall.lift, recall.accuracy_by_seed, recall.attention_by_seed, strict=True):
         named = min(accuracy / attended, 1.0) if attended else 0.0
         alike = (round(float(attended), 4), round(float(named), 4))
@@ -74,8 +74,8 @@ def _by_lift(spec: Retrieval, recall: Recall) -> np.ndarray:
         # A token that is named counts as often as it wins.
         often = win_rate(spec.length, np.array(lift), score) ** 2 @ score_weight / max(attended, 1e-9)
         tokens = max(0.0, accuracy * (often - accuracy) - attended**2 * counts) / V
-        found.append(tokens + attended**2 * shared + accuracy * (1 - accuracy) / T)
-    return np.array(found)
+        variances.append(tokens + attended**2 * shared + accuracy * (1 - accuracy) / T)
+    return np.array(variances)
 
 
 def _shared(spec: Retrieval, attended: float, named: float) -> tuple[float, float]:
@@ -113,8 +113,10 @@ class Logits:
     def __init__(self, spec: Retrieval, n: float) -> None:
         self.vocab, self.dim = spec.vocab, spec.dim
         ratio, pairs = spec.vocab / spec.dim, n + n**2
-        found, common = kernel(spec), common_overlap(spec)
-        own, mean, variance = (float(found.weight @ part) for part in (found.own, found.mean, found.variance))
+        overlaps, common = kernel(spec), common_overlap(spec)
+        own, mean, variance = (
+            float(overlaps.weight @ part) for part in (overlaps.own, overlaps.mean, overlaps.variance)
+        )
         lengths = chi_square_nodes(float(spec.dim), LENGTHS)
         (length, shared_mean), self.chance = combine(lengths, (common.mean, common.weight))
         (_, shared), _ = combine(lengths, (common.variance, common.weight))
@@ -131,9 +133,9 @@ class Logits:
         self.own_private = alone * self.others**2
         # The right logit. Where norms scale right and wrong ones alike, as through ReLU, they do
         # not matter.
-        wrong = np.maximum(pairs * found.variance + n * found.mean**2, 1e-300)
-        level = (found.own - found.mean) / np.sqrt(wrong)
-        norms = float(found.weight @ level**2) / max(float(found.weight @ level) ** 2, 1e-300) - 1
+        wrong = np.maximum(pairs * overlaps.variance + n * overlaps.mean**2, 1e-300)
+        level = (overlaps.own - overlaps.mean) / np.sqrt(wrong)
+        norms = float(overlaps.weight @ level**2) / max(float(overlaps.weight @ level) ** 2, 1e-300) - 1
         norms += embedding_law(spec.embedding).norm_variance(spec.dim)
         self.signal = self.count * (own - mean)
         self.leaked = shared_mean[:, None] * (self.count - n)

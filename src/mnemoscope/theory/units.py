@@ -102,9 +102,9 @@ def _overlaps(
     else:
         a, seen, beside = None, np.sqrt(square) * along, np.zeros(1)
     squares = length + along**2 + (beside**2 if additive else 0) if law.overlapping else length
-    room = dim if law.overlapping else rest
-    table = _table(activation, room if law.unit_norm else 0, additive)
-    *c, total, third, fourth = _look_up(table, np.sqrt(squares / room), a)
+    span_dim = dim if law.overlapping else rest
+    table = _table(activation, span_dim if law.unit_norm else 0, additive)
+    *c, total, third, fourth = _look_up(table, np.sqrt(squares / span_dim), a)
     phi = apply(activation, seen)
     power = phi**2
     mean = (phi * c[0]).mean(axis=1)
@@ -178,32 +178,32 @@ def _queries(queries: int, dim: int, embedding: str, additive: bool) -> tuple[np
 
 
 @lru_cache(maxsize=16)
-def _table(activation: str, room: int, additive: bool) -> np.ndarray:
+def _table(activation: str, span_dim: int, additive: bool) -> np.ndarray:
     """c_0 .. c_ORDERS (B10), and phi's next three cumulants, by |w|/sqrt(d) and by a.
 
-    `room` is the dimension in which a token is uniform on the sphere, 0 for a Gaussian token.
+    `span_dim` is the dimension in which a token is uniform on the sphere, 0 for a Gaussian token.
     """
-    coordinate, weight = _coordinate(room)
+    coordinate, weight = _coordinate(span_dim)
     polynomials = _orthonormal_polynomials(coordinate, weight)
     lengths = np.linspace(0, LONGEST, LENGTHS + 1)
     places = np.linspace(-FARTHEST, FARTHEST, PLACES + 1) if additive else np.zeros(1)
-    made = np.empty((len(lengths), len(places), ORDERS + 4))
+    table = np.empty((len(lengths), len(places), ORDERS + 4))
     for at, size in enumerate(lengths):
         phi = apply(activation, places[:, None] + size * coordinate)
-        made[at, :, :-3] = phi @ (polynomials * weight).T
-        apart = phi - made[at, :, :1]
-        made[at, :, -3] = apart**2 @ weight
-        made[at, :, -2] = apart**3 @ weight
-        made[at, :, -1] = apart**4 @ weight - 3 * made[at, :, -3] ** 2
-    return made
+        table[at, :, :-3] = phi @ (polynomials * weight).T
+        apart = phi - table[at, :, :1]
+        table[at, :, -3] = apart**2 @ weight
+        table[at, :, -2] = apart**3 @ weight
+        table[at, :, -1] = apart**4 @ weight - 3 * table[at, :, -3] ** 2
+    return table
 
 
-def _coordinate(room: int) -> tuple[np.ndarray, np.ndarray]:
+def _coordinate(span_dim: int) -> tuple[np.ndarray, np.ndarray]:
     """sqrt(d) times a token's coordinate: values in the middle of cells, and their weights."""
-    span = SPAN if room < 3 else min(SPAN, math.sqrt(room))
+    span = SPAN if span_dim < 3 else min(SPAN, math.sqrt(span_dim))
     edges = np.linspace(-span, span, STEPS + 1)
     value = (edges[1:] + edges[:-1]) / 2
-    inside = np.exp(-(value**2) / 2) if room < 3 else (1 - value**2 / room) ** ((room - 3) / 2)
+    inside = np.exp(-(value**2) / 2) if span_dim < 3 else (1 - value**2 / span_dim) ** ((span_dim - 3) / 2)
     return value, inside / inside.sum()
 
 

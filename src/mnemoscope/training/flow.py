@@ -71,12 +71,12 @@ def run_flow(spec: Flow, seed: int = 0, report: Callable[[int], None] | None = N
     weights = _start(spec, seed)
     key = jnp.asarray(named_key(seed, "flow-train", tokens=spec.tokens, length=spec.length))
     seen: list[Any] = []
-    program = _program(spec)
+    program = FLOW.program(spec, "any")
     for first in range(0, spec.steps, SEGMENT):
         count = min(SEGMENT, spec.steps - first)
         numbers = jnp.arange(first, first + SEGMENT, dtype=jnp.uint32)
-        weights, told = _segment(program, weights, key, numbers, jnp.asarray(spec.lr))
-        seen.append([np.asarray(part)[:count] for part in told])
+        weights, measured = _segment(program, weights, key, numbers, jnp.asarray(spec.lr))
+        seen.append([np.asarray(part)[:count] for part in measured])
         if report is not None:
             report(count)
     return Course(spec, *(np.concatenate(parts) for parts in zip(*seen, strict=True)))
@@ -89,21 +89,16 @@ def check_memory(spec: Flow) -> None:
     check_fits(blame, f"{sizes[blame]:,}", FLOW.bytes_needed(spec), "its sequences")
 
 
-def _program(spec: Flow) -> Flow:
-    """What is compiled once: the number of steps, their size and the start are arguments."""
-    return spec.replace(steps=1, lr=0.1, start=1e-5)
-
-
 class FlowKind:
     """Gradient flow as a kind: one run for each seed, which matters in the stochastic mode alone."""
 
     def program(self, spec: Flow, platform: str) -> Flow:
-        """The setting whose compiled program serves this one."""
-        return _program(spec)
+        """The number of steps, the learning rate and the start are arguments of the compiled program."""
+        return spec.replace(steps=1, lr=0.1, start=1e-5)
 
     def program_id(self, spec: Flow, platform: str) -> str:
         """Equal for settings that share a compiled program."""
-        return _program(spec).canonical()
+        return self.program(spec, platform).canonical()
 
     def bytes_needed(self, program: Flow) -> int:
         """Counts and logits of all sequences with their gradients, and the weights with theirs."""
@@ -185,9 +180,11 @@ def _segment(
 ) -> tuple[Weights, Any]:
     def step(weights: Weights, number: UInt32[Array, ""]) -> tuple[Weights, Any]:
         counts, subject, relation = _sequences(program, key, number) if program.batch else _population(program)
-        (loss, told), gradient = jax.value_and_grad(_loss, has_aux=True)(weights, program, counts, subject, relation)
+        (loss, measured), gradient = jax.value_and_grad(_loss, has_aux=True)(
+            weights, program, counts, subject, relation
+        )
         moved = jax.tree.map(lambda x, g: x - lr * g, weights, gradient)
-        return moved, (loss, *told)
+        return moved, (loss, *measured)
 
     return lax.scan(step, weights, numbers)
 
@@ -218,11 +215,11 @@ def _loss(
     D = program.answers
     answer = subject * D // program.subjects + D * relation
     logits = (counts * weights.w) @ weights.V.T
-    told = jax.nn.log_softmax(logits, axis=1)
+    log_p = jax.nn.log_softmax(logits, axis=1)
     named = jnp.argmax(logits, axis=1)
-    right = jnp.mean((named == answer).astype(told.dtype))
-    own = jnp.mean((named // D == relation).astype(told.dtype))
-    sure = jnp.take_along_axis(told, answer[:, None], axis=1)
+    right = jnp.mean((named == answer).astype(log_p.dtype))
+    own = jnp.mean((named // D == relation).astype(log_p.dtype))
+    sure = jnp.take_along_axis(log_p, answer[:, None], axis=1)
     at = jnp.arange(logits.shape[0])
-    mass = jnp.exp(told).reshape(len(at), program.relations, D)[at, relation].sum(axis=1)
+    mass = jnp.exp(log_p).reshape(len(at), program.relations, D)[at, relation].sum(axis=1)
     return -jnp.mean(sure), (right, own, jnp.mean(jnp.exp(sure)), jnp.mean(mass))

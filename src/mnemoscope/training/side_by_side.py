@@ -1,7 +1,7 @@
 """Trainings side by side in one compiled program.
 
-XLA's CPU compiler makes slow loops of matrix products that come in batches, even in a batch of one.
-So a training that is alone has its steps as plain products.
+XLA's CPU compiler turns batched matrix products into slow loops, even for a batch of one. So a
+single training runs without a batch axis.
 """
 
 from collections.abc import Callable
@@ -19,24 +19,20 @@ Step = Callable[[World, State, Float[Array, ""]], tuple[State, Float[Array, ""]]
 def take_steps(
     step: Step[World, State], count: int, world: World, state: State, lr: Float[Array, "n"]
 ) -> tuple[State, Float[Array, "n"]]:
-    """So many steps of every training, and the last one's loss; all have a row for each."""
+    """Take `count` steps of every training; the states and the last losses, a row for each."""
 
-    def one(world: World, state: State, lr: Float[Array, ""]) -> tuple[State, Float[Array, ""]]:
+    def steps_of_row(world: World, state: State, lr: Float[Array, ""]) -> tuple[State, Float[Array, ""]]:
         if count == 1:
             return step(world, state, lr)
         state, losses = jax.lax.scan(lambda state, _: step(world, state, lr), state, length=count)
         return state, losses[-1]
 
-    return over_rows(one, world, state, lr)
+    return over_rows(steps_of_row, world, state, lr)
 
 
-def over_rows(one: Callable[..., Any], *rows: Any) -> Any:
-    """`one` for every row of the arguments, inside a compiled program."""
-    if _count(rows) > 1:
-        return jax.vmap(one)(*rows)
+def over_rows(run: Callable[..., Any], *rows: Any) -> Any:
+    """Apply `run` to every row of the arguments, inside a compiled program."""
+    if len(jax.tree.leaves(rows)[0]) > 1:
+        return jax.vmap(run)(*rows)
     alone = jax.tree.map(lambda part: part[0], rows)
-    return jax.tree.map(lambda part: part[None], one(*alone))
-
-
-def _count(rows: Any) -> int:
-    return len(jax.tree.leaves(rows)[0])
+    return jax.tree.map(lambda part: part[None], run(*alone))

@@ -205,8 +205,8 @@ class Trained(ABC):
         def advance(rows: Rows) -> tuple[Rows, dict[str, np.ndarray]]:
             nonlocal checked
             world, state, lr = rows
-            state, told = self.advance(program, self.check, world, state, lr)
-            numbers = {name: np.asarray(part) for name, part in told.items()}
+            state, measured = self.advance(program, self.check, world, state, lr)
+            numbers = {name: np.asarray(part) for name, part in measured.items()}
             checked = numbers["accuracy"]
             return (world, state, lr), numbers
 

@@ -10,7 +10,7 @@ from functools import cache, partial
 
 from mnemoscope.engine.device import Precision, find_device
 from mnemoscope.engine.kinds import Hear, kind_of
-from mnemoscope.engine.record import AnyJob, Record, Trial, crashed
+from mnemoscope.engine.record import AnyJob, Trial, crashed
 from mnemoscope.spec import Retrieval, Spec, SpecError
 from mnemoscope.spec.validators import Device
 from mnemoscope.training.three_step.simulation import simulate
@@ -24,7 +24,7 @@ MOST_IN_A_BATCH = {"cpu": 8, "gpu": 128}
 
 def run_batch(
     jobs: Sequence[AnyJob], device: Device = "auto", budget: int | None = None, hear: Hear | None = None
-) -> list[Record]:
+) -> list[Trial]:
     """The trials of a batch, all of one kind. `hear(spec, seed, share)` is told what share of a trial is done."""
     kind = kind_of(jobs[0][0])
     return run_guarded(jobs, lambda part: kind.run(part, device, budget, hear), device)
@@ -32,10 +32,10 @@ def run_batch(
 
 def run_guarded(
     jobs: Sequence[AnyJob],
-    run: Callable[[Sequence[AnyJob]], Sequence[Record]],
+    run: Callable[[Sequence[AnyJob]], Sequence[Trial]],
     device: Device,
     precision: Precision = "float32",
-) -> list[Record]:
+) -> list[Trial]:
     """`run(jobs)`; if that fails, it is tried by halves, and what fails alone has crashed.
 
     A setting that cannot be run at all raises.

@@ -25,7 +25,7 @@ from typing import Any
 
 from mnemoscope.engine.device import share_gpu
 from mnemoscope.engine.extras import need
-from mnemoscope.engine.record import NUMERICS_VERSION, AnyJob, Record, crashed
+from mnemoscope.engine.record import NUMERICS_VERSION, AnyJob, Trial, crashed
 from mnemoscope.experiments.sweep import ThisProcess, Workers
 from mnemoscope.experiments.workers.batches import MOST_IN_A_BATCH, run_batch
 from mnemoscope.spec import SpecError
@@ -43,7 +43,7 @@ LOST_SECONDS = 60.0
 AHEAD = 2
 
 
-def run_far(batch: Sequence[AnyJob], device: Device, budget: int | None, numerics: int) -> list[Record]:
+def run_far(batch: Sequence[AnyJob], device: Device, budget: int | None, numerics: int) -> list[Trial]:
     """A batch, on a worker. It stands in an importable module: a function of `__main__` would be
     sent by value, and compile anew for every task."""
     if numerics != NUMERICS_VERSION:
@@ -152,7 +152,7 @@ class FarWorkers:
         self._under_way[future] = batch
         future.add_done_callback(self._ready.put)
 
-    def collect(self) -> Iterator[tuple[list[AnyJob], list[Record]]]:
+    def collect(self) -> Iterator[tuple[list[AnyJob], list[Trial]]]:
         """What is ready, at least one batch if any is under way."""
         while self._under_way:
             try:
@@ -196,7 +196,7 @@ class FarWorkers:
         """The workers that could run a batch."""
         return [worker for worker in self._workers() if self.device != "gpu" or worker["resources"].get("GPU")]
 
-    def _trials(self, future: Any, batch: list[AnyJob]) -> list[Record]:
+    def _trials(self, future: Any, batch: list[AnyJob]) -> list[Trial]:
         error = future.exception() if future.status == "error" else None
         if future.status == "finished":
             return future.result()

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from mnemoscope.engine.record import AnyJob, Record
+from mnemoscope.engine.record import AnyJob, Trial
 from mnemoscope.experiments.workers.batches import MOST_IN_A_BATCH, batches, run_batch
 from mnemoscope.spec.validators import Device
 
@@ -32,7 +32,7 @@ class _Order:
 
     def __init__(self, client: "Client", jobs: list[AnyJob]) -> None:
         self.client, self.jobs = client, jobs
-        self.found: dict[AnyJob, Record] = {}
+        self.found: dict[AnyJob, Trial] = {}
 
 
 class Broker:
@@ -132,7 +132,7 @@ class Client:
         self._under_way += 1
         self._broker.hand_in(_Order(self, batch))
 
-    def collect(self) -> Iterator[tuple[list[AnyJob], list[Record]]]:
+    def collect(self) -> Iterator[tuple[list[AnyJob], list[Trial]]]:
         """Wait for one at least, if any is under way."""
         if not self._under_way:
             return

@@ -55,10 +55,10 @@ def simulate_many(
         forget_programs()
     place = find_device(device)
     done: dict[int, Trial] = {}
-    room = MemoryBudget.of(place, budget)
+    memory = MemoryBudget.of(place, budget)
     groups: dict[Call, list[int]] = {}
     for number, (spec, seed) in enumerate(jobs):
-        call = call_for(spec, precision, room, place)
+        call = call_for(spec, precision, memory, place)
         if call is None:
             with _turn, keeping_partial(done):
                 done[number] = simulate(
@@ -74,7 +74,7 @@ def simulate_many(
     plans: list[tuple[Call, list[int]]] = []
     for call, numbers in groups.items():
         numbers.sort(key=lambda number: jobs[number][0].samples)
-        size = batch_size(call.program, call.layout, len(numbers), precision, room)
+        size = batch_size(call.program, call.layout, len(numbers), precision, memory)
         plans.append((call._replace(size=size), numbers))
     # Programs of different shape are compiled side by side, while the first ones run. What runs may
     # take all of the memory that was planned with, so that calls from several threads take turns.
@@ -92,12 +92,12 @@ def simulate_many(
 
 def shares(spec: Retrieval, seed: int, hear: Hear) -> Progress:
     """What hears of passes over a trial's samples, and says what share of all passes is made."""
-    made, in_all = 0.0, passes(spec)
+    done, total = 0.0, passes(spec)
 
     def report(share: float) -> None:
-        nonlocal made
-        made += share
-        hear(spec, seed, min(1.0, made / in_all))
+        nonlocal done
+        done += share
+        hear(spec, seed, min(1.0, done / total))
 
     return report
 
@@ -122,17 +122,17 @@ def _run_group(call: Call, jobs: Sequence[Job], numbers: list[int], say: Message
 
 def _run_batch(call: Call, jobs: Sequence[Job]) -> list[Trial]:
     began = time.perf_counter()
-    made = run_call(call, jobs)
+    results = run_call(call, jobs)
     seconds = (time.perf_counter() - began) / len(jobs)
-    return [read_seen(job, seen, seconds, call.precision, call.place) for job, seen in zip(jobs, made, strict=True)]
+    return [read_seen(job, seen, seconds, call.precision, call.place) for job, seen in zip(jobs, results, strict=True)]
 
 
-def batch_size(program: Retrieval, layout: Layout, jobs: int, precision: Precision, room: MemoryBudget) -> int:
+def batch_size(program: Retrieval, layout: Layout, jobs: int, precision: Precision, memory: MemoryBudget) -> int:
     """Trials to a call: a power of two, as many as the memory budget holds; on a CPU one."""
-    if room.platform == "cpu":
+    if memory.platform == "cpu":
         return 1
     each = sum(needed_bytes(program, layout, precision).values())
-    planned = 2**30 if room.planned is None else room.planned
+    planned = 2**30 if memory.planned is None else memory.planned
     fits = max(1, min(MOST_AT_ONCE, planned // each))
     cheap = program.vocab**2 * program.dim <= CHEAP_TO_FILL
     least = FILLED if cheap else 1

@@ -26,6 +26,7 @@ from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.engine.record import Job
 from mnemoscope.models.retrieval import draw_frozen
 from mnemoscope.spec import Retrieval
+from mnemoscope.training.side_by_side import over_rows
 from mnemoscope.training.three_step.algorithm import Rates, three_steps, train_in_one_call
 from mnemoscope.training.three_step.evaluation import Measurement, measure_steps
 from mnemoscope.training.three_step.streaming import Count, Source
@@ -66,18 +67,18 @@ def bucket(spec: Retrieval) -> Retrieval:
     return program.replace(dim=dim)
 
 
-def call_for(spec: Retrieval, precision: Precision, room: MemoryBudget, place: Place) -> Call | None:
+def call_for(spec: Retrieval, precision: Precision, memory: MemoryBudget, place: Place) -> Call | None:
     """The call of one trial that serves this spec; None where the trial is more than one call.
 
-    What cannot fit in the room is refused.
+    A trial that does not fit in memory is refused.
     """
-    exact = plan_memory(spec, precision, room)
+    exact = plan_memory(spec, precision, memory)
     if spec.then != "none" or spec.from_file:
         return None
     program = bucket(spec)
-    layout = choose_layout(program, precision, room.platform, room.planned)
+    layout = choose_layout(program, precision, memory.platform, memory.planned)
     needed = sum(needed_bytes(program, layout, precision).values())
-    if any(most is not None and needed > most for most in (room.free, room.budget)):
+    if any(most is not None and needed > most for most in (memory.free, memory.budget)):
         program, layout = spec.program(), exact
     if not train_in_one_call(spec, layout):
         return None
@@ -153,7 +154,7 @@ def _trials(
     fresh: Count,
     rates: Rates,
 ) -> Seen:
-    def one(streams: dict[str, jax.Array], dim: jax.Array, own: jax.Array, tests: jax.Array, rates: Rates) -> Seen:
+    def run_row(streams: dict[str, jax.Array], dim: jax.Array, own: jax.Array, tests: jax.Array, rates: Rates) -> Seen:
         exact = None if law == "orthonormal" else dim
         frozen = draw_frozen(program, law, streams, exact)
         train = Source(streams["train"], frozen.permutation)
@@ -164,8 +165,4 @@ def _trials(
         looks = measure_steps(program, layout, frozen, test, learned, rates, count)
         return Seen(looks, jnp.all(jnp.isfinite(learned.V2)))
 
-    rows = (streams, dims, samples.samples, fresh.samples, rates)
-    if len(dims) > 1:
-        return jax.vmap(one)(*rows)
-    alone = one(*jax.tree.map(lambda part: part[0], rows))
-    return jax.tree.map(lambda part: part[None], alone)
+    return over_rows(run_row, streams, dims, samples.samples, fresh.samples, rates)

@@ -55,15 +55,15 @@ def simulate(
     """
     began = time.perf_counter()
     place = find_device(device)
-    room = MemoryBudget.of(place, budget)
-    call = call_for(spec, precision, room, place)
+    memory = MemoryBudget.of(place, budget)
+    call = call_for(spec, precision, memory, place)
     if call is not None:
         (seen,) = run_call(call, [(spec, seed)])
         if progress is not None:
             progress(passes(spec))
         return read_seen((spec, seed), seen, time.perf_counter() - began, precision, place)
     with numerics(precision, place):
-        layout = plan_memory(spec, precision, room)
+        layout = plan_memory(spec, precision, memory)
         steps, finite = _in_parts(spec, seed, layout, progress)
     return _trial((spec, seed), steps, finite, time.perf_counter() - began, precision, place)
 
@@ -148,8 +148,7 @@ def _train_on(
 def judge(spec: Retrieval, steps: list[Step], finite: bool) -> tuple[Status, str]:
     """Whether these are results: numbers that stayed numbers, and attention that moved."""
     for step in steps:
-        told = (step.loss, step.signal, step.std)
-        if not all(math.isfinite(value) for value in told if value is not None):
+        if not all(math.isfinite(value) for value in (step.loss, step.signal, step.std) if value is not None):
             return "diverged", f"numbers overflowed by {step.name}"
     if not finite:
         return "diverged", "numbers overflowed by V2"

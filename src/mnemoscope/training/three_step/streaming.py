@@ -62,7 +62,7 @@ def as_float(samples: int | Count) -> Array | float:
 def fold(body: Body[Carry], carry: Carry, source: Source, span: Span, *, length: int, chunk: int) -> Carry:
     """body(carry, batch, live) over the samples of a span; dead rows pad the last chunk."""
 
-    def one(number: Array | int, carry: Carry) -> Carry:
+    def add_chunk(number: Array | int, carry: Carry) -> Carry:
         start = span.first + jnp.uint32(number) * jnp.uint32(chunk)
         index = start + lax.iota(jnp.uint32, chunk)
         # An index that wrapped past 2**32 is dead too.
@@ -76,7 +76,7 @@ def fold(body: Body[Carry], carry: Carry, source: Source, span: Span, *, length:
     total = span.most - span.first
     # Rounded up without adding to the total, which may be near the end of 32 bits.
     chunks = total // jnp.uint32(chunk) + (total % jnp.uint32(chunk) != 0)
-    return lax.fori_loop(0, chunks.astype(jnp.int32), one, carry)
+    return lax.fori_loop(0, chunks.astype(jnp.int32), add_chunk, carry)
 
 
 def _held(make: Callable[[], Made], needed: Bool[Array, ""]) -> Made:
