@@ -240,7 +240,7 @@ def test_what_a_process_refuses_is_told_as_it_said(tmp_path: Path, monkeypatch: 
 
 def note(piece: parallel.Piece, *words: object) -> float:
     """Run in a process of its own: which piece it was, and how it stands."""
-    _, _, ledger, _, ahead = words
+    _, _, ledger, _, ahead, _ = words
     if not ahead:
         parallel._stand_back()
         parallel._stand_back()  # as for a second piece in the same process
@@ -275,7 +275,7 @@ def test_one_base_seed_that_fails_leaves_the_others_theirs(tmp_path: Path, monke
     monkeypatch.setattr(parallel, "measure_one", measure)
     book = tmp_path / "l.json"
     with pytest.raises(SpecError, match="expected more of it"):
-        parallel._run(("b-fig5", "quick", (0, 1, 2)), "cpu", tmp_path / "s.db", book, True, True)
+        parallel._run(("b-fig5", "quick", (0, 1, 2)), "cpu", tmp_path / "s.db", book, True, True, b_stages.__name__)
     kept = Ledger(book)
     found = [kept.find(b_stages.STUDY, "quick", base) is not None for base in range(3)]
     assert found == [False, True, True]
