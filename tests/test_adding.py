@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from places import PROJECT
 
 from mnemoscope.store.maintenance import repair, verify
 from mnemoscope.store.query import list_settings
 from mnemoscope.store.tables import SETTING_VALUES
 from mnemoscope.store.trials import Store
-from tests.places import PROJECT
 
 FILES = {"signs.py", "signs_theory.py", "cube.py", "lookup.py", "study.py"}
 # Run in one process of its own, so that nothing stays registered here and JAX starts once.
