@@ -12,7 +12,7 @@ import pytest
 from places import PROJECT
 
 from mnemoscope.store.maintenance import repair, verify
-from mnemoscope.store.query import list_settings
+from mnemoscope.store.query import list_settings, open_frame
 from mnemoscope.store.tables import SETTING_VALUES
 from mnemoscope.store.trials import Store
 
@@ -102,6 +102,7 @@ if __name__ == "__main__":
     # Two base seeds: each is run in a process that finds the study by itself.
     judged = call("reproduce", "own-lookup", "--bases", "2", "--store", "studies.db", "--ledger", "ledger.db", "--json")
     seen["judged"] = json.loads(judged)["claims"]
+    call("report", "own-lookup", "--ledger", "ledger.db", "--out", "claims.html")
     print(json.dumps(seen))
 '''
 
@@ -178,6 +179,7 @@ def test_a_kind_runs_in_a_sweep_and_is_read_back(seen: dict[str, Any], folder: P
         assert verify(store) == (9, [])
         assert {row["trials"] for row in list_settings(store)} == {8, 1}
         assert [row["trials"] for row in list_settings(store, ["kind=lookup"])] == [8]
+        assert sorted(open_frame(store)["kind"]) == ["lookup"] * 8 + ["retrieval"]
     assert repair(path).faults == []
     with Store(path) as store:
         store.connection.execute("UPDATE settings SET id = 'another' WHERE kind = 'lookup'")
@@ -185,7 +187,7 @@ def test_a_kind_runs_in_a_sweep_and_is_read_back(seen: dict[str, Any], folder: P
         assert "the setting another: cannot be read ('lookup')" in verify(store)[1]
 
 
-def test_a_study_is_in_the_catalogue_and_is_judged(seen: dict[str, Any]):
+def test_a_study_is_in_the_catalogue_and_is_judged(seen: dict[str, Any], folder: Path):
     listed = {claim["id"]: claim for claim in seen["listed"]}
     assert len(listed) > 30
     assert listed["own-lookup"]["source"] == "own"
@@ -195,3 +197,4 @@ def test_a_study_is_in_the_catalogue_and_is_judged(seen: dict[str, Any]):
     assert claim["verdict"] == "supported"
     assert claim["measured"].startswith("accuracy rises by 0.")
     assert [base["base"] for base in claim["bases"]] == [0, 1]
+    assert "surer in more dimensions" in (folder / "claims.html").read_text()
