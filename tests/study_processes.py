@@ -15,7 +15,7 @@ def refuse(*words: object) -> None:
 
 def note(piece: parallel.Piece, *words: object) -> float:
     """Run in a process of its own: which piece it was, and how it stands."""
-    _, _, ledger, _, ahead = words
+    _, _, ledger, _, ahead, _ = words
     if not ahead:
         parallel._stand_back()
         parallel._stand_back()  # as for a second piece in the same process

@@ -14,7 +14,7 @@ from mnemoscope.engine.kinds import Cost, Hear, Kind, kind_of, register
 from mnemoscope.engine.record import AnyJob, Trial
 from mnemoscope.experiments.cost import estimate_seconds
 from mnemoscope.experiments.workers.batches import batches, run_batch
-from mnemoscope.spec import Facts, Flow, Memory, Retrieval, Spec
+from mnemoscope.spec import KINDS, Facts, Flow, Memory, Retrieval, Spec
 
 SPECS = [
     Retrieval(vocab=8, dim=4, length=2, samples=8),
@@ -62,7 +62,8 @@ class CoinKind:
 @pytest.fixture
 def coin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kinds, "_KINDS", dict(kinds._KINDS))
-    register("coin", CoinKind())
+    monkeypatch.setitem(KINDS, "coin", Coin)
+    register(Coin, CoinKind())
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.canonical()[:40])
@@ -94,7 +95,7 @@ def test_a_kind_of_ones_own_is_costed_cut_and_run():
 @pytest.mark.usefixtures("coin")
 def test_a_name_is_taken_once_and_must_be_known():
     with pytest.raises(ValueError, match="not registered yet, got 'coin'"):
-        register("coin", CoinKind())
+        register(Coin, CoinKind())
     with pytest.raises(LookupError, match="got 'parity'"):
         kind_of(type("Parity", (Coin,), {"kind": "parity", "__annotations__": {"kind": ClassVar[str]}})(sides=2))
 

@@ -259,7 +259,7 @@ def test_one_base_seed_that_fails_leaves_the_others_theirs(tmp_path: Path, monke
     monkeypatch.setattr(parallel, "measure_one", measure)
     book = tmp_path / "l.json"
     with pytest.raises(SpecError, match="expected more of it"):
-        parallel._run(("b-fig5", "quick", (0, 1, 2)), "cpu", tmp_path / "s.db", book, True, True)
+        parallel._run(("b-fig5", "quick", (0, 1, 2)), "cpu", tmp_path / "s.db", book, True, True, b_stages.__name__)
     kept = Ledger(book)
     found = [kept.find(b_stages.STUDY, "quick", base) is not None for base in range(3)]
     assert found == [False, True, True]

@@ -20,7 +20,7 @@ from mnemoscope.studies import (
     q_mlp,
 )
 from mnemoscope.studies.base import Source, agreed, within
-from mnemoscope.studies.catalogue import MINUTES, MODULES, load_all
+from mnemoscope.studies.catalogue import STUDIES, load_all
 from mnemoscope.studies.ledger import Ledger, is_current
 from mnemoscope.studies.scaling_fit import fit_growth
 from mnemoscope.ui.cli import main
@@ -33,8 +33,8 @@ def test_every_study_says_what_it_is():
         assert study.source in get_args(Source)
         assert "upported" in study.rule
         assert "efuted" in study.rule
-        assert MODULES[study.id]
-        assert len(MINUTES[study.id]) == 2
+        assert STUDIES[study.id].module
+        assert min(STUDIES[study.id].quick, STUDIES[study.id].full) > 0
 
 
 def test_growth_finds_its_power():
@@ -124,7 +124,7 @@ def test_a_quick_study_runs_draws_and_is_kept(tmp_path: Path, capsys: pytest.Cap
 def test_the_list_and_wrong_requests(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["reproduce", "--list"]) == 0
     text = capsys.readouterr().out
-    assert all(name in text for name in MODULES)
+    assert all(name in text for name in STUDIES)
     assert main(["reproduce", "b-fig7"]) == 2
     assert "did you mean 'b-fig" in capsys.readouterr().err
     assert main(["reproduce", "--quick", "--full"]) == 2

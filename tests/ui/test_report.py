@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from places import DATA
 
 from mnemoscope.studies.base import Source
-from mnemoscope.studies.catalogue import MODULES, load, load_all
+from mnemoscope.studies.catalogue import STUDIES, load, load_all
 from mnemoscope.studies.ledger import Entry, Ledger, is_current
 from mnemoscope.studies.sources import PAPERS
 from mnemoscope.ui.cli import main
@@ -276,7 +276,7 @@ def test_the_quick_ledger_is_of_these_studies():
     So the page that is looked at below is that of the whole catalogue as it stands.
     """
     book = Ledger(QUICK)
-    assert {name for name, size, _ in book.entries if size == "quick"} == set(MODULES)
+    assert {name for name, size, _ in book.entries if size == "quick"} == set(STUDIES)
     for (name, _, _), entry in book.entries.items():
         assert is_current(load(name), entry), name
 
@@ -317,7 +317,7 @@ def test_the_report_in_a_browser(size: str, tmp_path: Path):
     page = tmp_path / "claims.html"
     book = Ledger(DATA / f"{size}.json")
     exhibits, left_out = show_all(book.claims(load_all()))
-    assert len(exhibits) + len(left_out) == len({name for name, _, _ in book.entries} & {*MODULES})
+    assert len(exhibits) + len(left_out) == len({name for name, _, _ in book.entries} & {*STUDIES})
     told = {"shown": len(exhibits), "stale": sum(exhibit.stale for exhibit in exhibits)}
     write_page(exhibits, page, left_out)
     assert page.stat().st_size < 8e6

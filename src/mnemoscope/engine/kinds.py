@@ -2,9 +2,9 @@
 
 A kind is found by its spec's `kind`. It may be registered as text, "module:object", which is
 imported when a trial is first asked for: settings and theory never load the simulator. To add one,
-write a `Spec` with a `kind` of its own and a class with the methods of `Kind`, and register it:
+write a `Spec` with a `kind` of its own and a class with the methods of `Kind`, and register both:
 
-    register("parity", Parity())
+    register(Parity, ParityKind())
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 from mnemoscope.engine.record import Trial
-from mnemoscope.spec import Spec
+from mnemoscope.spec import KINDS, Spec
 from mnemoscope.spec.validators import Device, nearest
 
 # Hears what share of a trial is done: hear(spec, seed, share).
@@ -68,19 +68,17 @@ class Kind(Protocol):
         ...
 
 
-_KINDS: dict[str, Kind | str] = {
-    "retrieval": "mnemoscope.training.three_step.kind:RETRIEVAL",
-    "facts": "mnemoscope.training.facts:FACTS",
-    "memory": "mnemoscope.training.memory:MEMORY",
-    "flow": "mnemoscope.training.flow:FLOW",
-}
+# A kind of the package stands in the module of its name, as FACTS in training/facts.py; one has a folder.
+_KINDS: dict[str, Kind | str] = {name: f"mnemoscope.training.{name}:{name.upper()}" for name in KINDS}
+_KINDS["retrieval"] = "mnemoscope.training.three_step.kind:RETRIEVAL"
 
 
-def register(name: str, kind: Kind | str) -> None:
-    """Run specs whose `kind` is `name` by this kind, or by the one at "module:object"."""
-    if name in _KINDS:
-        raise ValueError(f"expected a kind that is not registered yet, got {name!r}")
-    _KINDS[name] = kind
+def register(spec: type[Spec], kind: Kind | str) -> None:
+    """Run specs of this class by this kind, or by the one at "module:object"; stores read them back."""
+    if spec.kind in _KINDS:
+        raise ValueError(f"expected a kind that is not registered yet, got {spec.kind!r}")
+    KINDS[spec.kind] = spec
+    _KINDS[spec.kind] = kind
 
 
 def kind_of(spec: Spec) -> Kind:

@@ -31,7 +31,7 @@ class Result(Generic[R]):
     trials: dict[Place, tuple[Trial, ...]] = field(repr=False)
 
     @property
-    def records(self) -> tuple[Record, ...]:
+    def records(self) -> tuple[Trial, ...]:
         """All trials, in the order they were asked for."""
         return tuple(record for records in self.trials.values() for record in records)
 

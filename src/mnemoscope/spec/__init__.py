@@ -7,7 +7,8 @@ from mnemoscope.spec.memory import Memory, Method
 from mnemoscope.spec.names import Activation, Embedding
 from mnemoscope.spec.retrieval import LETTERS, Attention, Retrieval, Then, Trigger
 
-KINDS: dict[str, type[Spec]] = {kind.kind: kind for kind in (Retrieval, Facts, Memory)}
+# By name; `engine.kinds.register` adds to it.
+KINDS: dict[str, type[Spec]] = {kind.kind: kind for kind in (Retrieval, Facts, Memory, Flow)}
 
 __all__ = [
     "KINDS",

@@ -62,7 +62,8 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
     )
     embedding: Annotated[str, BeforeValidator(law_or_file(LAWS))] = Field(
         default="gaussian",
-        description=f"law of the embeddings: {', '.join(LAWS)}, of which "
+        # Help puts in the laws, of which there may be more by then.
+        description="law of the embeddings: {laws}, of which "
         "orthonormal needs dim >= vocab; or file:PATH, a matrix of your own",
     )
     trigger: Annotated[Trigger, BeforeValidator(one_of(*get_args(Trigger)))] = Field(

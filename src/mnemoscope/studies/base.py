@@ -22,8 +22,10 @@ Numbers = dict[str, Any]
 # Base seeds that a run takes unless it is told otherwise.
 BASES: dict[Size, int] = {"quick": 1, "full": 3}
 # Who says it. A paper's statement stands in its public text; what we derived from its setting is
-# ours, exponents and constants included.
-Source = Literal["paper A (statement)", "ours, after paper A", "paper B", "ours, after paper B", "news", "review"]
+# ours, exponents and constants included. A study that a user adds is their own.
+Source = Literal[
+    "paper A (statement)", "ours, after paper A", "paper B", "ours, after paper B", "news", "review", "own"
+]
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ class Listed(NamedTuple):
     quick: float
     full: float
     asks_often: bool = False
+    # One that another package has added.
+    study: Study | None = None
 
 
 # What a study costs stands here and not in its file, which decides its numbers.
@@ -62,18 +64,32 @@ STUDIES = {
     "b-low-rank": Listed("b_low_rank", 0.3, 0.7),
     "b-shared-answers": Listed("b_shared_answers", 0.2, 1.1),
 }
-MODULES = {name: listed.module for name, listed in STUDIES.items()}
-MINUTES = {name: (listed.quick, listed.full) for name, listed in STUDIES.items()}
-SEARCHES = tuple(name for name, listed in STUDIES.items() if listed.asks_often)
+
+
+def add_study(study: Study, module: str, *, quick: float, full: float, asks_often: bool = False) -> None:
+    """Add a study of your own, with about how many minutes it takes.
+
+    `module` is the one that adds it, `__name__` there: processes that run studies in parallel
+    import it.
+    """
+    if study.id in STUDIES:
+        raise ValueError(f"expected an id that is not in the catalogue yet, got {study.id!r}")
+    STUDIES[study.id] = Listed(module, quick, full, asks_often, study)
+
+
+def module_of(name: str) -> str:
+    """The module that brings a study, in full."""
+    listed = STUDIES[name]
+    return listed.module if listed.study else f"mnemoscope.studies.{listed.module}"
 
 
 def load(name: str) -> Study:
     """The study of that name."""
-    if name not in MODULES:
-        raise SpecError("", f"expected studies that --list shows, got {name!r}{nearest(name, MODULES)}")
-    return import_module(f"mnemoscope.studies.{MODULES[name]}").STUDY
+    if name not in STUDIES:
+        raise SpecError("", f"expected studies that --list shows, got {name!r}{nearest(name, STUDIES)}")
+    return STUDIES[name].study or import_module(module_of(name)).STUDY
 
 
 def load_all(names: Sequence[str] = ()) -> list[Study]:
     """The studies of these names, each once, or all of them."""
-    return [load(name) for name in dict.fromkeys(names or MODULES)]
+    return [load(name) for name in dict.fromkeys(names or STUDIES)]

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from importlib import import_module
 from pathlib import Path
 
 from mnemoscope.engine.device import find_device, share_gpu
@@ -23,7 +24,7 @@ from mnemoscope.spec import SpecError
 from mnemoscope.spec.validators import Device
 from mnemoscope.store.trials import Store
 from mnemoscope.studies.base import Bench, Size, Study
-from mnemoscope.studies.catalogue import MINUTES, SEARCHES, load
+from mnemoscope.studies.catalogue import STUDIES, load, module_of
 from mnemoscope.studies.ledger import APART, Entry, Ledger, measure_one
 
 # What processes may take of a GPU between them. More than there is, since few need much at once.
@@ -79,22 +80,22 @@ def pieces_left(studies: Sequence[Study], size: Size, bases: int, ledger: Ledger
         parts = [missing] if side_by_side else [[base] for base in missing]
         pieces: list[Piece] = [(study.id, size, tuple(part)) for part in parts if part]
         left += pieces
-    return sorted(left, key=lambda piece: (piece[0] not in SEARCHES, -MINUTES[piece[0]][size == "full"]))
+    return sorted(left, key=lambda piece: (not STUDIES[piece[0]].asks_often, -getattr(STUDIES[piece[0]], size)))
 
 
 # The large sizes are for a GPU: on two cores they take about so many times as long.
 FULL_ON_CPU = 60.0
-# MINUTES at the large size are of three base seeds, with so many studies at once.
+# Minutes at the large size are of three base seeds, with so many studies at once.
 FULL_BASES = 3
 
 
 def minutes_of(piece: Piece, platform: str) -> float:
-    """About how long a piece takes beside others, on the machines that MINUTES are of."""
+    """About how long a piece takes beside others, on the machines that the catalogue's minutes are of."""
     name, size, bases = piece
-    quick, full = MINUTES[name]
+    listed = STUDIES[name]
     if size == "quick":
-        return quick * len(bases)
-    return full * len(bases) / FULL_BASES * (1.0 if platform == "gpu" else FULL_ON_CPU)
+        return listed.quick * len(bases)
+    return listed.full * len(bases) / FULL_BASES * (1.0 if platform == "gpu" else FULL_ON_CPU)
 
 
 def of_pieces(pieces: Sequence[Piece], jobs: int, platform: str) -> Forecast:
@@ -117,9 +118,12 @@ def run_parallel(
     _share_the_machine(jobs)
     context = multiprocessing.get_context("spawn")
     alone = len(pieces) == 1  # several would talk all at once
-    ahead = {piece for piece in pieces if piece[0] in SEARCHES} or set(pieces)
+    ahead = {piece for piece in pieces if STUDIES[piece[0]].asks_often} or set(pieces)
     with ProcessPoolExecutor(jobs, context, initializer=_be_stopped) as pool:
-        under_way = {pool.submit(_run, piece, device, store, ledger, alone, piece in ahead): piece for piece in pieces}
+        under_way = {
+            pool.submit(_run, piece, device, store, ledger, alone, piece in ahead, module_of(piece[0])): piece
+            for piece in pieces
+        }
         try:
             for future in as_completed(under_way):
                 yield under_way[future], future.result()
@@ -154,10 +158,11 @@ def _telling(what: str) -> Callable[[Tally, str], None]:
     return tell
 
 
-def _run(piece: Piece, device: Device, store: Path, ledger: Path, aloud: bool, ahead: bool) -> float:
+def _run(piece: Piece, device: Device, store: Path, ledger: Path, aloud: bool, ahead: bool, module: str) -> float:
     name, size, bases = piece
     if not ahead:
         _stand_back()
+    import_module(module)  # adds the study to this process's catalogue, if it is another package's
     began = time.perf_counter()
     broker = Broker(device, len(bases)) if len(bases) > 1 or on_gpu(device) else None
 

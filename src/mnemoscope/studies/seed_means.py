@@ -9,11 +9,11 @@ from scipy.special import stdtrit
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
 from mnemoscope.experiments.sweep import sweep
-from mnemoscope.spec import Retrieval
+from mnemoscope.spec import Spec
 from mnemoscope.studies.base import Bench, Numbers
 
 
-def run_settings(bench: Bench, specs: Sequence[Retrieval], seeds: int, what: str = "trials") -> list[list[Trial]]:
+def run_settings(bench: Bench, specs: Sequence[Spec], seeds: int, what: str = "trials") -> list[list[Trial]]:
     """The trials of every setting that did not crash, seeds in order."""
     numbers = range(bench.seed, bench.seed + seeds)
     sweep([(spec, seed) for spec in specs for seed in numbers], bench.store, bench.workers, bench.tools.report(what))

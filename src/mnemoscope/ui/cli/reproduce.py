@@ -13,7 +13,7 @@ from mnemoscope.spec import SpecError
 from mnemoscope.spec.validators import whole
 from mnemoscope.store.schema import default_path
 from mnemoscope.studies.base import BASES, Bench, Power, Size, Study
-from mnemoscope.studies.catalogue import MINUTES, load_all
+from mnemoscope.studies.catalogue import STUDIES, load_all
 from mnemoscope.studies.ledger import Claim, Ledger, run_studies
 from mnemoscope.studies.parallel import minutes_of, of_pieces, on_gpu, pieces_left, run_parallel, usual_number
 from mnemoscope.studies.power import ENOUGH
@@ -143,7 +143,7 @@ def figure_files(studies: list[Study], out: Path | None) -> dict[str, Path]:
 def about(study: Study) -> dict[str, object]:
     """A line of the catalogue."""
     names = ("id", "source", "place", "statement", "expected", "rule")
-    minutes = dict(zip(("quick", "full"), MINUTES[study.id], strict=True))
+    minutes = {size: getattr(STUDIES[study.id], size) for size in ("quick", "full")}
     return {
         **{name: getattr(study, name) for name in names},
         "history": [earlier.as_dict() for earlier in study.history],
@@ -154,7 +154,7 @@ def about(study: Study) -> dict[str, object]:
 def show_catalogue(studies: list[Study]) -> None:
     """The catalogue for people."""
     for study in studies:
-        cost = "quick {:g} min, full {:g} min".format(*MINUTES[study.id])
+        cost = "quick {0.quick:g} min, full {0.full:g} min".format(STUDIES[study.id])
         echo(f"[bold]{study.id}[/bold]  {study.origin}  ({cost})", Padding(study.statement, (0, 0, 0, 4)))
     echo("", *(f"{paper.name}: {paper.citation}" for paper in PAPERS))
     echo("\nMinutes: quick, one base seed on two CPU cores; full, three on one H200.")

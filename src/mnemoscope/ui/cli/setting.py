@@ -20,6 +20,7 @@ from pydantic_core import PydanticUndefined
 
 from mnemoscope.models.matrices import take_matrix
 from mnemoscope.spec import Spec, SpecError, read_toml
+from mnemoscope.spec.names import LAWS, with_registered
 from mnemoscope.ui.cli.options import option
 
 S = TypeVar("S", bound=Spec)
@@ -61,7 +62,7 @@ def takes(
     `file` adds `--spec`, a TOML file.
     """
     fields: list[tuple[str, Any, Any]] = [
-        (name, Annotated[kind.model_fields[name].annotation | None, field_option(kind, name)], None)
+        (name, Annotated[with_registered(kind.model_fields[name].annotation) | None, field_option(kind, name)], None)
         for name in kind.model_fields
         if name not in without
     ]
@@ -103,7 +104,7 @@ def field_option(kind: type[Spec], name: str) -> Parameter:
 
     return option(
         read,
-        field.description or "",
+        (field.description or "").replace("{laws}", ", ".join(LAWS)),
         group=GOING_ON if going_on else SETTING,
         metavar="NAME" if field.annotation is str else None,
         show_default=None if field.default in (PydanticUndefined, None) else str(field.default),

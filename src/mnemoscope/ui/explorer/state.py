@@ -6,13 +6,14 @@ from functools import cached_property
 from typing import Any, get_args
 from urllib.parse import urlencode
 
-from mnemoscope.spec import Activation, Embedding, Retrieval, SpecError, Trigger, read_option
+from mnemoscope.spec import Retrieval, SpecError, Trigger, read_option
+from mnemoscope.spec.names import ACTIVATIONS, LAWS
 from mnemoscope.spec.validators import between, one_of, whole
 from mnemoscope.theory.spec_grid import SpecGrid
 
 # The range of every size. Wide enough to see each regime; small enough that no request is costly.
 RANGES = {"vocab": (64, 8192), "dim": (8, 2048), "length": (2, 1024), "samples": (100, 1_000_000), "width": (16, 8192)}
-CHOICES = {"activation": get_args(Activation), "embedding": get_args(Embedding), "trigger": get_args(Trigger)}
+CHOICES = {"activation": ACTIVATIONS, "embedding": LAWS, "trigger": get_args(Trigger)}
 # What can lie across the diagram; samples always go upwards.
 ACROSS = ("dim", "length", "vocab", "width")
 # What a first visit shows: a setting in which several regimes meet.

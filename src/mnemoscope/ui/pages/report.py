@@ -32,6 +32,7 @@ SOURCES = {
     "ours": ("ours", "derived here in a paper's setting; the paper does not say it"),
     "news": ("news", "a popular summary says it"),
     "review": ("review", "reviewers of paper A asked"),
+    "own": ("ours", "a study that was added to the catalogue"),
 }
 
 
