@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mnemoscope.engine.record import AnyJob, Trial
-from mnemoscope.experiments import run, sweep
+from mnemoscope.experiments import sweep
 from mnemoscope.experiments.workers import batches, shared_batches
 from mnemoscope.training.three_step.simulation import simulate
 from mnemoscope.ui.cli import program
@@ -38,7 +38,7 @@ def simulate_one(spec: Any, seed: int = 0, **more: Any) -> Any:
 for module, name, heard in (
     (sweep, "run_batch", run_batch),
     (shared_batches, "run_batch", run_batch),
-    (run, "simulate", simulate_one),
+    (batches, "simulate", simulate_one),
 ):
     assert hasattr(module, name)
     setattr(module, name, heard)
