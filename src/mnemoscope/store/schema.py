@@ -46,8 +46,8 @@ class DamagedFileError(SpecError):
 class Connection(sqlite3.Connection):
     """A connection that remembers which rows did not look sound to a query."""
 
-    def __init__(self, *arguments: Any, **more: Any) -> None:
-        super().__init__(*arguments, **more)
+    def __init__(self, database: str, *, uri: bool = False, timeout: float = PATIENCE_SECONDS) -> None:
+        super().__init__(database, uri=uri, timeout=timeout, isolation_level=None)
         self.suspects: set[Key] = set()
         self.named: set[Key] = set()
 
@@ -74,7 +74,7 @@ def connect(path: Path, *, writing: bool) -> Connection:
         if writing and path != NOWHERE:
             path.parent.mkdir(parents=True, exist_ok=True)
         with sqlite_errors(path):
-            connection = Connection(_address(path, writing), uri=True, timeout=PATIENCE_SECONDS, isolation_level=None)
+            connection = Connection(_address(path, writing), uri=True)
             try:
                 connection = _open(connection, path, writing)
             except BaseException:
@@ -129,7 +129,7 @@ def _open(connection: Connection, path: Path, writing: bool) -> Connection:
 def _migrated(connection: Connection, path: Path, writing: bool) -> Connection:
     """The store in today's format: the file itself, or a copy where the file is only to be read."""
     if not writing:
-        copy = Connection(":memory:", isolation_level=None)
+        copy = Connection(":memory:")
         connection.backup(copy)
         connection.close()
         _prepare(copy)

@@ -1,7 +1,7 @@
 """Many trials, for phase diagrams and searches: grouped by the program that serves them.
 
 On a GPU many trials go into one compiled call; they have about the same N, since the loop over
-samples runs to the largest. On a CPU each has a call of its own. See `calls`.
+samples runs to the largest. On a CPU each has a call of its own. See `call`.
 """
 
 import math

@@ -1,10 +1,10 @@
-"""The main corridor: one spec and one seed in, one record out.
+"""One spec and one seed in, one record out.
 
     spec, seed -> streams -> frozen vectors -> three steps [-> more training] -> record
 
-A short trial is one compiled call (`calls`); a long one goes through the same functions in parts.
-Formulas: the model's stand in `models.transformer`, the steps' in `training.three_step` and, as
-computed, in `training.by_token` and `training.by_sample`.
+A short trial is one compiled call (`call`); a long one goes through the same functions in parts.
+The model's formulas stand in `models.retrieval`, those of the steps in `algorithm` and, as computed, in
+`by_token` and `by_sample`.
 """
 
 import math

@@ -49,7 +49,7 @@ def facts(
     `--method constructed` sets the weights by the paper's construction instead. `--capacity` finds how many facts a
     model of this size can learn: the limit of each seed, then their mean.
     """
-    spec = setting.read(**({"subjects": 2, "relations": 2, "answers": 2} if capacity else {}))
+    spec = setting.read({"subjects": 2, "relations": 2, "answers": 2} if capacity else {})
     rate_values = [read_option("rates", between(1e-8, 1e3), r) for r in read_axis("rates", f"lr={rates}").values]
     if capacity is not None:
         how = {"seeds": seeds, "most_seeds": seeds, "resolution": min(0.05, tolerance / 2), "tolerance": tolerance}

@@ -65,7 +65,7 @@ def memory(
         raise SpecError("width", "expected hidden units for an mlp, got none")
     if kind == "linear" and width:
         raise SpecError("width", f"expected none for a linear memory, got {width}")
-    specs = [setting.read(items=2, dim=value) for value in read_axis("dim", f"dim={dim}").values]
+    specs = [setting.read({"items": 2, "dim": value}) for value in read_axis("dim", f"dim={dim}").values]
     check_form(out)
     how = {"tolerance": tolerance, "resolution": min(0.03, tolerance / 2), "most_seeds": seeds, "seeds": min(4, seeds)}
 

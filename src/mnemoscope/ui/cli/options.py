@@ -6,17 +6,27 @@ A reader raises `ValueError` with one line, "expected ..., got ..."; `main` puts
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, TypedDict, Unpack, get_args
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from mnemoscope.spec import SpecError
 from mnemoscope.spec.validators import Device, Measure, between, byte_count, one_of, whole
 
 
-def option(read: Callable[[str], Any], help: str, **more: Any) -> Parameter:
+class Shown(TypedDict, total=False):
+    """How an option is named and shown."""
+
+    name: str | tuple[str, ...]
+    n_tokens: int
+    metavar: str | None
+    group: Group
+    show_default: str | None
+
+
+def option(read: Callable[[str], Any], help: str, **shown: Unpack[Shown]) -> Parameter:
     """An option with one value, parsed by `read`."""
-    return Parameter(converter=lambda _, tokens: read(tokens[0].value), negative="", help=help, **more)
+    return Parameter(converter=lambda _, tokens: read(tokens[0].value), negative="", help=help, **shown)
 
 
 def count(at_least: int, at_most: int, help: str) -> Parameter:
@@ -34,9 +44,9 @@ def choice(names: Any, help: str) -> Parameter:
     return option(one_of(*get_args(names)), help)
 
 
-def flag(help: str, **more: Any) -> Parameter:
+def flag(help: str, **shown: Unpack[Shown]) -> Parameter:
     """An option without a value."""
-    return Parameter(negative="", show_default=False, help=help, **more)
+    return Parameter(**{"negative": "", "show_default": False, "help": help, **shown})
 
 
 def read_ends(text: str) -> tuple[int, int]:

@@ -10,8 +10,9 @@ A command says which spec it takes; every field becomes an option with the field
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
 
 from cyclopts import Group, Parameter
@@ -42,10 +43,10 @@ class Setting(Generic[S]):
         named = {name: getattr(self, name, None) for name in self.kind.model_fields}
         return take_matrix({**values, **{name: value for name, value in named.items() if value is not None}})
 
-    def read(self, **more: Any) -> S:
-        """The spec, with `more` values laid over those that were given."""
+    def read(self, over: Mapping[str, Any] = MappingProxyType({})) -> S:
+        """The spec, with the values `over` laid over those that were given."""
         try:
-            return cast(S, self.kind.read({**self.given(), **more}))
+            return cast(S, self.kind.read({**self.given(), **over}))
         except SpecError as error:
             if self.spec is None or getattr(self, error.field, None) is not None:
                 raise
