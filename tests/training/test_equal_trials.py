@@ -61,8 +61,8 @@ def draw_setting(draw: random.Random, number: int) -> Retrieval | Memory | Facts
 
 
 def numbers(record: Trial) -> dict[str, Any]:
-    """Everything that is reported, but how long it took."""
-    return {name: value for name, value in record.as_dict().items() if name != "seconds"}
+    """Everything that is reported, but how long it took and the state of the repository."""
+    return {name: value for name, value in record.as_dict().items() if name not in ("seconds", "code")}
 
 
 def alone(job: AnyJob) -> Trial:
