@@ -3,19 +3,35 @@
 import os
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from jax._src.lru_cache import LRUCache
 from jaxtyping import install_import_hook
 
 if TYPE_CHECKING:
     from explorer_server import Running
 
 # Commands keep what they compile in the user's cache folder, and trials in the data folder: not in
-# those of whoever runs tests.
-os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="mnemoscope-tests-")
-os.environ["XDG_DATA_HOME"] = os.environ["XDG_CACHE_HOME"]
+# those of whoever runs tests. What is compiled is kept in one folder for all of pytest's processes,
+# which inherit its name from the first; stores are each process's own.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="mnemoscope-tests-")
+os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="data-", dir=os.environ["XDG_CACHE_HOME"])
+
+
+def put_whole(self: LRUCache, key: str, value: bytes) -> None:
+    """Put a program into JAX's cache at once: JAX writes in place, and others read half a file."""
+    path = Path(str(self.path)) / f"{key}-cache"
+    if not path.exists():
+        part = path.with_name(f"{key}.{os.getpid()}")
+        part.write_bytes(value)
+        part.replace(path)
+
+
+LRUCache.put = put_whole
 
 # The first example of a property may have to compile, and a machine may be busy: how long it takes
 # says nothing.

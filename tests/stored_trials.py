@@ -1,7 +1,9 @@
 """Made-up trials, stores of them, and workers that hand them back."""
 
+import re
 import sqlite3
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -75,3 +77,12 @@ def change(path: Path, statement: str, *values: Any) -> None:
 def read_all(path: Path) -> dict[tuple[int, int], float | None]:
     with Store(path, writing=False) as store:
         return {(trial.spec.dim, trial.seed): trial.accuracy for trial in store.find()}
+
+
+@contextmanager
+def reports(caplog: pytest.LogCaptureFixture, pattern: str) -> Iterator[None]:
+    """Damage is logged inside the block, in a line that matches."""
+    caplog.clear()
+    yield
+    lines = [record.getMessage() for record in caplog.records]
+    assert any(re.search(pattern, line) for line in lines), lines

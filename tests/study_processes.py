@@ -15,13 +15,13 @@ def refuse(*words: object) -> None:
 
 def note(piece: parallel.Piece, *words: object) -> float:
     """Run in a process of its own: which piece it was, and how it stands."""
-    _, _, ledger, _, ahead, _ = words
-    if not ahead:
-        parallel._stand_back()
-        parallel._stand_back()  # as for a second piece in the same process
+    _, _, ledger, urgent, _ = words
+    if not urgent:
+        parallel._lower_priority()
+        parallel._lower_priority()  # as for a second piece in the same process
     ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    told = [os.nice(0), os.environ.get("CUDA_MPS_CLIENT_PRIORITY"), ignored]
-    Path(str(ledger)).with_name(piece[0]).write_text(json.dumps(told))
+    state = [os.nice(0), os.environ.get("CUDA_MPS_CLIENT_PRIORITY"), ignored]
+    Path(str(ledger)).with_name(piece[0]).write_text(json.dumps(state))
     return 0.0
 
 

@@ -88,7 +88,7 @@ with mn.Store("trials.db") as store:
     sweep([(signs, 0)], store, ThisProcess("cpu"))
     seen["sweep"] = [tally.done, tally.failed]
 with mn.Store("trials.db") as store:
-    trials = [store.get(spec, seed) for seed in range(8)]
+    trials = store.get([(spec, seed) for seed in range(8)]).values()
     seen["kept"] = [trial.accuracy for trial in trials]
     seen["same"] = all(trial.spec == spec and type(trial.spec) is Lookup for trial in trials)
     seen["again"] = sweep([(spec, seed) for seed in range(8)], store, ThisProcess("cpu")).found

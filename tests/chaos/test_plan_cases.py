@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from mnemoscope.experiments.plan import MOST_FACTS, Option, plan_budget, plan_job
+from mnemoscope.experiments.plan import Option, plan_budget, plan_job
+from mnemoscope.experiments.plan_search import MOST_FACTS
 
 pytestmark = pytest.mark.chaos
 
@@ -41,7 +42,7 @@ def test_job_against_budget(full: bool):
             nothing += 1
         else:
             assert fits(bought, limits), case
-            assert (bought.told.accuracy or 0) >= target, case
+            assert (bought.prediction.accuracy or 0) >= target, case
             job = plan_job(most, length, target, **limits).recommended
             assert job is not None, case
             assert fits(job, limits), case

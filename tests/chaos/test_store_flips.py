@@ -8,7 +8,6 @@ import collections
 import json
 import random
 import shutil
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from mnemoscope.experiments import sweep as sweeping
 from mnemoscope.experiments.workers.batches import run_batch
 from mnemoscope.spec import Retrieval
 from mnemoscope.store.salvage import salvage
-from mnemoscope.store.schema import DamagedStore
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli import main
 from mnemoscope.ui.explorer.measured import measured_points
@@ -60,8 +58,7 @@ def call(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, Any, li
         capsys.readouterr()
         out = path.with_name("table.csv")
         line = [*words.format(out=out).split(), "--json", "--store", str(path)]
-        with no_hang(words), warnings.catch_warnings():
-            warnings.simplefilter("always", DamagedStore)
+        with no_hang(words):
             status = main(line)
         told = capsys.readouterr()
         lines = [one for one in told.err.splitlines() if one.startswith("mnemoscope:")]
@@ -99,7 +96,7 @@ def test_flipped_bytes(
     expected = {name: numbers(call(words, sound)[1]) for name, words in SWEEPS.items()}
     with Store(sound, writing=False) as store:
         everything = {(t.spec.id, t.seed): t.accuracy for t in store.find()}
-        total = store.rows()
+        total = store.count(checked=False)
         trials_of = dict(store.connection.execute("SELECT id, count(*) FROM sound GROUP BY id").fetchall())
     point = Retrieval(vocab=24, length=4, dim=16, samples=200, test_samples=64)
     curve = measured_points(point, sound)
@@ -147,13 +144,11 @@ def test_flipped_bytes(
             elif status != 0:
                 assert_refused(status, found, damaged)
                 assert len(lines) == 1
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DamagedStore)
-            for one in measured_points(point, fresh()):
-                whole = next(at for at in curve if at["samples"] == one["samples"])
-                assert one["seeds"] <= whole["seeds"]
-            with Store(damaged, writing=False) as store:
-                left = {(t.spec.id, t.seed): t.accuracy for t in store.find()}
+        for one in measured_points(point, fresh()):
+            whole = next(at for at in curve if at["samples"] == one["samples"])
+            assert one["seeds"] <= whole["seeds"]
+        with Store(damaged, writing=False) as store:
+            left = {(t.spec.id, t.seed): t.accuracy for t in store.find()}
         assert left.items() <= everything.items()
         tally["records that were lost"] += len(everything) - len(left)
     for name, count in sorted(tally.items()):
@@ -162,11 +157,9 @@ def test_flipped_bytes(
 
 def lost_settings(path: Path) -> set[str]:
     """The settings of a store that cannot be told from its own rows."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DamagedStore)
-        with Store(path, writing=False) as store:
-            known = {one for (one,) in store.connection.execute("SELECT DISTINCT id FROM sound")}
-            kept = {one for (one,) in store.connection.execute("SELECT DISTINCT spec FROM trials")}
+    with Store(path, writing=False) as store:
+        known = {one for (one,) in store.connection.execute("SELECT DISTINCT id FROM sound")}
+        kept = {one for (one,) in store.connection.execute("SELECT DISTINCT spec FROM trials")}
     return kept - known
 
 

@@ -316,7 +316,7 @@ def test_waiting_for_another_process_is_said_once(tmp_path: Path, capsys: pytest
     workers = FakeWorkers(lambda spec, seed: Trial(spec, seed, "ok"))
     with Store(path) as store, Store(path) as other, Watch() as watch:
         claims = Claims(other)
-        claims.take(jobs[1:], 2)
+        claims.take(jobs[1:3])
         waits = 0
 
         def hear(tally: Tally) -> None:

@@ -15,13 +15,13 @@ def test_wilson_gives_textbook_values():
 
 def test_seeds_that_agree_still_leave_the_test_sequences_uncertainty():
     made = mean_interval([1.0] * 8, 100)
-    assert made.mean == made.high == 1.0
+    assert made.value == made.high == 1.0
     assert made.low == pytest.approx(wilson(1.0, 800)[0])
 
 
 def test_no_seed_and_one_seed():
-    assert mean_interval([], 10).as_dict() == {"mean": None, "low": None, "high": None}
-    assert mean_interval([0.3], 10).as_dict() == {"mean": 0.3, "low": None, "high": None}
+    assert mean_interval([], 10).ends("mean") == {"mean": None, "low": None, "high": None}
+    assert mean_interval([0.3], 10).ends("mean") == {"mean": 0.3, "low": None, "high": None}
 
 
 def test_the_interval_covers_the_mean_over_seeds():

@@ -45,7 +45,7 @@ def test_the_recommendation_costs_least():
     # A trade-off: whoever has more parameters needs fewer tokens.
     assert all(a.tokens > b.tokens for a, b in pairwise(sizes))
     for one in sizes:
-        assert one.told.accuracy == pytest.approx(0.9, abs=0.02)
+        assert one.prediction.accuracy == pytest.approx(0.9, abs=0.02)
         assert one.parameters == 2 * one.spec.dim**2
 
 

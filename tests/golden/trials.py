@@ -421,10 +421,8 @@ def _swept(jobs: Sequence[AnyJob], budget: int | None = None) -> list[Any]:
     """What a store gives back after a sweep."""
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "s.db") as store:
         sweep(jobs, store, ThisProcess("cpu", budget))
-        kept: list[Any] = [*store.find()]
-        kept += [one for spec in {spec for spec, _ in jobs} for one in store.outcomes(spec).values()]
-    found = {(one.spec, one.seed): one for one in kept}
-    return [found[job] for job in jobs]
+        trials = store.get(jobs)
+    return [trials[job] for job in jobs]
 
 
 def _learn_facts(cases: Sequence[Case]) -> Iterator[dict[str, Any]]:

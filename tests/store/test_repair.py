@@ -25,8 +25,6 @@ from mnemoscope.ui.cli import main
 
 __all__ = ["path"]  # a fixture
 
-pytestmark = pytest.mark.filterwarnings("ignore::mnemoscope.store.schema.DamagedStore")
-
 
 def break_header(path: Path) -> bytes:
     """Make a file that SQLite refuses, with all its rows still in it."""
@@ -46,8 +44,9 @@ def test_a_row_of_another_setting_gives_way_to_the_trial_it_hides(path: Path):
     change(path, "UPDATE trials SET setting = 2 WHERE setting = 1 AND seed = 1")
     other, workers = SPEC.replace(dim=16), Recorded()
     with Store(path) as store:
-        sweep([(other, seed) for seed in range(3)], store, workers)
-        assert store.finished([other]) == {(other.id, seed) for seed in range(3)}
+        jobs = [(other, seed) for seed in range(3)]
+        sweep(jobs, store, workers)
+        assert store.finished(jobs) == set(jobs)
     assert workers.asked == [(other, 1)]
 
 
@@ -211,7 +210,7 @@ def test_a_damaged_claim_holds_nobody_up(path: Path, harm: str):
         row = (job[0].id, 0, NUMERICS_VERSION, "nobody", claims.host, -1, 0.0)
         store.connection.execute("INSERT INTO claims VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         store.connection.execute(f"UPDATE claims SET {harm}")
-        assert claims.take([job], 1) == [job]
+        assert claims.take([job]) == [job]
         claims.close()
 
 

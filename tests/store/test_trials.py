@@ -35,9 +35,19 @@ def store(tmp_path: Path):
 def test_a_trial_comes_back_whole(store: Store):
     trial = made(accuracy=0.25)
     store.add([trial])
-    assert store.get(SPEC, 0) == trial
-    assert store.get(SPEC, 1) is None
-    assert store.finished([SPEC]) == {(SPEC.id, 0)}
+    jobs = [(SPEC, 1), (SPEC.replace(dim=8), 0), (SPEC, 0)]
+    assert store.get(jobs) == {(SPEC, 0): trial}
+    assert store.finished(jobs) == {(SPEC, 0)}
+
+
+def test_only_the_jobs_that_were_asked_for_come_back_in_their_order(store: Store):
+    other = SPEC.replace(dim=8)
+    store.add([made(spec, seed) for spec in (SPEC, other) for seed in range(3)])
+    jobs = [(other, 2), (SPEC, 1), (SPEC, 0)]
+    assert [*store.get(jobs)] == jobs  # and not the other pairs of these settings and seeds
+    assert store.finished(jobs) == set(jobs)
+    assert store.get([]) == {}
+    assert store.finished([]) == set()
 
 
 def test_what_is_there_stays_but_a_crash_gives_way(store: Store):
@@ -45,15 +55,15 @@ def test_what_is_there_stays_but_a_crash_gives_way(store: Store):
     store.add([made(accuracy=0.75), made(seed=1, accuracy=0.75)])
     assert [trial.accuracy for trial in store.find()] == [0.25, 0.75]
     store.add([made(seed=2, status="crashed"), made(seed=2, status="crashed")])
-    assert store.finished([SPEC]) == {(SPEC.id, 0), (SPEC.id, 1)}
+    assert store.finished([(SPEC, seed) for seed in range(3)]) == {(SPEC, 0), (SPEC, 1)}
     assert store.count() == 3
 
 
 def test_another_version_of_the_numerics_does_not_mix(store: Store):
     old = made(accuracy=0.1)
     store.add([Trial(**{**vars(old), "versions": {**old.versions, "numerics": "0"}})])
-    assert store.finished([SPEC]) == set()
-    assert store.get(SPEC, 0) is None
+    assert store.finished([(SPEC, 0)]) == set()
+    assert store.get([(SPEC, 0)]) == {}
     assert store.count() == 1
 
 
@@ -114,7 +124,7 @@ def test_a_closed_folder_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
         store.add([made()])
     monkeypatch.setattr("os.access", lambda path, mode: False)
     with Store(tmp_path / "trials.db", writing=False) as store:
-        assert store.get(SPEC, 0) == made()
+        assert store.get([(SPEC, 0)]) == {(SPEC, 0): made()}
     assert not list(tmp_path.glob("*-shm"))
 
 
@@ -122,7 +132,7 @@ def test_nowhere_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     with Store(Path("none")) as store:
         claims = Claims(store)
-        assert claims.take([(SPEC, 0)], 1) == [(SPEC, 0)]
+        assert claims.take([(SPEC, 0)]) == [(SPEC, 0)]
         claims.finish([made()])
         claims.close()
         assert store.count() == 1
@@ -210,14 +220,14 @@ def test_two_drivers_share_the_work(tmp_path: Path):
     jobs = [(SPEC, seed) for seed in range(10)]
     with Store(path) as one, Store(path) as two:
         first, second = Claims(one), Claims(two)
-        mine = first.take(jobs, 6)
-        theirs = second.take(jobs, 10)
+        mine = first.take(jobs[:6])
+        theirs = second.take(jobs)
         assert not set(mine) & set(theirs)
         assert len(mine) + len(theirs) == 10
         first.finish([made(seed=seed) for _, seed in mine])
         second.finish([made(seed=theirs[0][1])])
         second.close()
-        assert first.take(jobs, 10) == theirs[1:]
+        assert first.take(jobs) == theirs[1:]
         first.close()
         assert one.connection.execute("SELECT count(*) FROM claims").fetchone() == (0,)
 
@@ -251,13 +261,13 @@ def test_a_dead_drivers_claims_fall_to_the_next(tmp_path: Path):
         "from mnemoscope.store.claims import Claims; from mnemoscope.store.trials import Store; "
         "claims = Claims(Store(Path(sys.argv[1]))); "
         "spec = Retrieval(vocab=64, dim=32, length=4, samples=500); "
-        "print(len(claims.take([(spec, 0), (spec, 1)], 2)), flush=True); os.kill(os.getpid(), 9)"
+        "print(len(claims.take([(spec, 0), (spec, 1)])), flush=True); os.kill(os.getpid(), 9)"
     )
     dead = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True)
     assert dead.stdout.strip() == "2"
     with Store(path) as store:
         claims = Claims(store)
-        assert len(claims.take([(SPEC, 0), (SPEC, 1)], 2)) == 2
+        assert len(claims.take([(SPEC, 0), (SPEC, 1)])) == 2
         claims.close()
 
 
@@ -306,7 +316,7 @@ def test_listing_looks_only_at_what_was_asked_for(tmp_path: Path):
         (columns,) = [row for row in store.connection.execute("SELECT count(*) FROM settings")]
         assert columns == (1000,)
         repeat_trials(store, range(1, 100))
-        assert store.rows() == 100_000
+        assert store.count(checked=False) == 100_000
         rows: list[dict[str, Any]] = []
         words = ["dim=20", "samples>=1000"]
         assert sqlite_steps(store, lambda: rows.extend(list_settings(store, words))) < 300 * 1100

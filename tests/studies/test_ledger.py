@@ -15,18 +15,19 @@ import pytest
 from study_numbers import points
 from study_processes import die, note, refuse
 
-from mnemoscope.experiments.sweep import ThisProcess, sweep
+from mnemoscope.experiments.sweep import Tally, ThisProcess, sweep
 from mnemoscope.experiments.workers.shared_batches import Client
 from mnemoscope.spec import Memory, Retrieval, SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.studies import b_stages, parallel
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study
 from mnemoscope.studies.catalogue import load_all
+from mnemoscope.studies.claims import Claim
+from mnemoscope.studies.entries import Entry, trials_of
 from mnemoscope.studies.fingerprints import REVISIONS
-from mnemoscope.studies.ledger import Claim, Entry, Ledger, run_studies
+from mnemoscope.studies.ledger import Ledger, run_studies
 from mnemoscope.studies.parallel import pieces_left
 from mnemoscope.studies.seed_means import run_settings
-from mnemoscope.studies.trials import trials_of
 from mnemoscope.ui.cli import main
 
 
@@ -72,10 +73,10 @@ def test_base_seeds_have_to_agree_unless_they_are_pooled(tmp_path: Path):
 
         (pooled,) = run_studies([make_study(judge_all)], "quick", 2, again, bench)
         assert again.path.read_bytes() == before  # a rule is no measurement
-    told = pooled.as_dict()
-    assert (told["verdict"], told["measured"]) == ("supported", "2 together")
-    assert [own["verdict"] for own in told["bases"]] == ["supported", "refuted"]
-    assert told["power"] == {"supported": 0.9, "rivals": {"two": 0.0}, "draws": 10, "note": "drawn"}
+    claim_dict = pooled.as_dict()
+    assert (claim_dict["verdict"], claim_dict["measured"]) == ("supported", "2 together")
+    assert [own["verdict"] for own in claim_dict["bases"]] == ["supported", "refuted"]
+    assert claim_dict["power"] == {"supported": 0.9, "rivals": {"two": 0.0}, "draws": 10, "note": "drawn"}
 
 
 def test_what_ran_for_a_replaced_rule_is_told_as_that_had_it():
@@ -83,9 +84,9 @@ def test_what_ran_for_a_replaced_rule_is_told_as_that_had_it():
     study = dataclasses.replace(make_study(), history=(earlier,))
     old = Claim(study, "full", (Entry("b-fig5", "full", 0, 0, {}),))
     assert old.earlier is earlier
-    told = old.as_earlier(earlier)
-    assert (told["verdict"], told["measured"], told["rule"]) == ("refuted", "value 7", "any value will do")
-    assert told["replaced"] == {"date": "2026-11-18", "rule": "by its value", "statement": "it is one"}
+    replaced = old.as_earlier(earlier)
+    assert (replaced["verdict"], replaced["measured"], replaced["rule"]) == ("refuted", "value 7", "any value will do")
+    assert replaced["replaced"] == {"date": "2026-11-18", "rule": "by its value", "statement": "it is one"}
     assert Claim(study, "quick", old.entries).earlier is None  # known at full size alone
     new = Entry("b-fig5", "full", 0, study.revision, {"value": 1})
     assert Claim(study, "full", (new,)).earlier is None
@@ -111,16 +112,16 @@ def test_an_entry_has_its_trials(tmp_path: Path):
         run_settings(bench, specs, 2)
         memory = Memory(items=8, dim=16)
         ask([memory], bench)
-        told = trials_of(store, bench.asked)
-    kinds = [one["kind"] for one in told["settings"]]
+        trials = trials_of(store, bench.asked)
+    kinds = [setting["kind"] for setting in trials["settings"]]
     assert kinds[:2] == ["retrieval", "retrieval"]
     assert "memory" in kinds
-    rows = [dict(zip(told["columns"], row, strict=True)) for row in told["rows"]]
+    rows = [dict(zip(trials["columns"], row, strict=True)) for row in trials["rows"]]
     own = [row for row in rows if row["setting"] == 1]
     assert [row["seed"] for row in own] == [0, 1]
     assert all(0 <= row["accuracy"] <= 1 for row in own)
     assert all(row["first_gradient"] is not None for row in own)
-    json.dumps(told, allow_nan=False)
+    json.dumps(trials, allow_nan=False)
 
 
 def ask(specs: list[Memory], bench: Bench) -> None:
@@ -199,10 +200,10 @@ def test_studies_run_at_once_and_are_found_again(tmp_path: Path, capsys: pytest.
         "--json",
     ]
     assert main([*words, "--at-once", "2"]) == 0
-    told = capsys.readouterr()
-    assert "2 of 2 done" in told.err
-    claims = json.loads(told.out)["claims"]
-    assert [one["id"] for one in claims] == ["b-fig5", "a-trigger"]
+    printed = capsys.readouterr()
+    assert "2 of 2 done" in printed.err
+    claims = json.loads(printed.out)["claims"]
+    assert [claim["id"] for claim in claims] == ["b-fig5", "a-trigger"]
     assert main([*words, "--at-once", "2"]) == 0
     again = capsys.readouterr()
     assert "done" not in again.err
@@ -243,8 +244,8 @@ def test_searches_go_ahead_of_the_others(tmp_path: Path, monkeypatch: pytest.Mon
     assert [name for name, _, _ in pieces] == names  # searches, then the longest
     list(parallel.run_parallel(pieces, 4, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
     own = os.nice(0)
-    told = [json.loads((tmp_path / name).read_text()) for name in names]
-    assert told == [[own, None, True]] * 2 + [[max(own, 10), "1", True]] * 2
+    states = [json.loads((tmp_path / name).read_text()) for name in names]
+    assert states == [[own, None, True]] * 2 + [[max(own, 10), "1", True]] * 2
     list(parallel.run_parallel(pieces[2:], 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
     assert json.loads((tmp_path / names[2]).read_text()) == [own, None, True]
 
@@ -256,10 +257,10 @@ def test_one_base_seed_that_fails_leaves_the_others_theirs(tmp_path: Path, monke
         assert isinstance(bench.workers, Client)
         return Entry(study.id, size, base, study.revision, {})
 
-    monkeypatch.setattr(parallel, "measure_one", measure)
+    monkeypatch.setattr(parallel, "measure_entry", measure)
     book = tmp_path / "l.json"
     with pytest.raises(SpecError, match="expected more of it"):
-        parallel._run(("b-fig5", "quick", (0, 1, 2)), "cpu", tmp_path / "s.db", book, True, True, b_stages.__name__)
+        parallel._run(("b-fig5", "quick", (0, 1, 2)), "cpu", tmp_path / "s.db", book, True, b_stages.__name__)
     kept = Ledger(book)
     found = [kept.find(b_stages.STUDY, "quick", base) is not None for base in range(3)]
     assert found == [False, True, True]
@@ -302,8 +303,25 @@ def test_older_ledgers_name_a_revision_by_a_fingerprint(tmp_path: Path):
         assert (entry.revision, entry.numerics) == (revision, 3)
 
 
-def test_a_process_that_dies_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_process_that_dies_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(parallel, "_run", die)
     pieces: list[parallel.Piece] = [("b-fig5", "quick", (0,))]
     with pytest.raises(SpecError, match="what was finished is kept"):
         list(parallel.run_parallel(pieces, 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
+
+
+def test_a_study_alone_reports_to_the_one_display(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    """The base seeds side by side are one count, and the other process prints nothing."""
+    heard: list[tuple[int, int, str]] = []
+    sweeps: list[Tally] = []
+
+    def progress(tally: Tally, what: str) -> None:
+        sweeps.append(tally)
+        heard.append((tally.done, tally.total, what))
+
+    pieces: list[parallel.Piece] = [("a-three-steps", "quick", (0, 1))]
+    list(parallel.run_parallel(pieces, 1, "cpu", tmp_path / "s.db", tmp_path / "l.db", progress))
+    assert heard[-1] == (16, 16, "a-three-steps: trials")
+    assert {what for _, _, what in heard} == {"a-three-steps: trials"}
+    assert all(tally is sweeps[0] for tally in sweeps)  # so that the display does not count it twice
+    assert capfd.readouterr().err == ""

@@ -13,10 +13,8 @@ from matplotlib.figure import Figure
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies import a_first_gradient, a_gradient_noise, a_mean_bias, a_width, news_linear, q_coupling
 from mnemoscope.studies.base import Judgement, Numbers, Study
-from mnemoscope.studies.boxes import judge_powers
-from mnemoscope.studies.expected_scatter import TOLD, TRUE, expected_scatter, seed_spread
-from mnemoscope.studies.exponents import fit_pooled
-from mnemoscope.studies.pooling import pool_points
+from mnemoscope.studies.expected_scatter import REPORTED, TRUE, expected_scatter, seed_spread
+from mnemoscope.studies.exponents import fit_pooled, pool_points
 from mnemoscope.studies.power import rehearse, scattered
 from mnemoscope.studies.rival_laws import (
     CRITICAL_SAMPLES,
@@ -25,6 +23,7 @@ from mnemoscope.studies.rival_laws import (
     WIDEST,
     distance,
     half_width,
+    judge_powers,
     rivals_of,
 )
 from mnemoscope.ui.cli import main
@@ -224,7 +223,7 @@ def test_scatter_falls_with_seeds_until_the_search_is_content():
     assert few.error / many.error == pytest.approx(2.0)
     assert math.hypot(many.error, many.beyond) == pytest.approx(TRUE * spread / math.sqrt(32))
     content = expected_scatter(spec, "attention_accuracy", 9.0, 32)
-    assert content.error == pytest.approx(TOLD * spread / math.sqrt(8))
+    assert content.error == pytest.approx(REPORTED * spread / math.sqrt(8))
 
 
 @pytest.mark.parametrize("module", [a_gradient_noise, a_width, news_linear])

@@ -21,7 +21,8 @@ from mnemoscope.studies import (
 )
 from mnemoscope.studies.base import Source, agreed, within
 from mnemoscope.studies.catalogue import STUDIES, load_all
-from mnemoscope.studies.ledger import Ledger, is_current
+from mnemoscope.studies.entries import is_current
+from mnemoscope.studies.ledger import Ledger
 from mnemoscope.studies.scaling_fit import fit_growth
 from mnemoscope.ui.cli import main
 

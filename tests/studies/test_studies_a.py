@@ -39,11 +39,11 @@ def verdict(study: Study, *bases: Numbers) -> str:
     study.draw(kept[0], figure)
     assert figure.axes
     assert study.judge_all is not None
-    told = study.judge_all(kept)
+    judgement = study.judge_all(kept)
     if len(bases) == 1:
-        assert study.judge(kept[0]) == told
-    assert told.measured
-    return told.verdict
+        assert study.judge(kept[0]) == judgement
+    assert judgement.measured
+    return judgement.verdict
 
 
 def about(value: float, wide: float = 1.1) -> Numbers:
@@ -227,8 +227,8 @@ def test_the_rule_of_large_dimensions(times: float, expected: str):
     ]
     numbers = {"vocab": 64, "dim": 128, "seen": 100.0, "points": points}
     assert verdict(q_large_dimension.STUDY, numbers) == expected
-    told = q_large_dimension.STUDY.judge(numbers).measured
-    assert ("enough to L = 128" in told) == (expected == "supported")
+    measured = q_large_dimension.STUDY.judge(numbers).measured
+    assert ("enough to L = 128" in measured) == (expected == "supported")
 
 
 def ladder(*means: float, sign: int = 1) -> Numbers:
@@ -359,6 +359,6 @@ def test_the_rule_of_the_news():
 def test_power_is_enough_at_full_size_and_rivals_are_told_apart():
     for study in (a_per_parameter.STUDY, news_facts.STUDY):
         assert study.power is not None
-        told = study.power("full")
-        assert told.supported >= ENOUGH
-        assert all(share <= 0.05 for share in told.rivals.values())
+        power = study.power("full")
+        assert power.supported >= ENOUGH
+        assert all(share <= 0.05 for share in power.rivals.values())

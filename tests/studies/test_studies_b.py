@@ -29,8 +29,7 @@ from mnemoscope.studies import (
 from mnemoscope.studies.base import Numbers, Study
 from mnemoscope.studies.log_forms import compare_logs
 from mnemoscope.studies.power import ENOUGH
-from mnemoscope.studies.seed_limits import limit_point, mean_limit, pool_limits
-from mnemoscope.studies.step_limit import pool_steps
+from mnemoscope.studies.seed_limits import limit_point, mean_limit, pool_limits, pool_steps
 from mnemoscope.theory.associative import hebbian_constant, items_by_law
 from mnemoscope.theory.plateau import plateau_length, relation_time, subject_time
 
@@ -108,8 +107,8 @@ def test_a_size_that_runs_out_of_steps_is_left_out():
     assert [point["dim"] for point in cut_short] == [64]
     assert cut_short[0]["moved"] == pytest.approx(0.2)
     assert len(counted) == 6
-    told = b_linear_memory.STUDY.judge({"trained": points})
-    assert "left out for want of steps: 4,096 weights" in told.measured
+    judgement = b_linear_memory.STUDY.judge({"trained": points})
+    assert "left out for want of steps: 4,096 weights" in judgement.measured
     # With every size out of steps nothing is left to judge by.
     assert b_linear_memory.STUDY.judge({"trained": trained(with_logs, moved=1.2)}).verdict == OPEN
 
@@ -134,10 +133,10 @@ def facts(power: float, spread: tuple[float, ...] = CLOSE) -> Numbers:
 
 
 def test_the_rule_of_facts():
-    told = b_facts.STUDY.judge(facts(1.0))
-    assert told.verdict == SUPPORTED
-    assert "slowest success took 384 steps" in told.measured
-    assert "from d = 32 on 1.000" in told.measured
+    judgement = b_facts.STUDY.judge(facts(1.0))
+    assert judgement.verdict == SUPPORTED
+    assert "slowest success took 384 steps" in judgement.measured
+    assert "from d = 32 on 1.000" in judgement.measured
     assert b_facts.STUDY.judge(facts(1.2)).verdict == REFUTED
     assert b_facts.STUDY.judge(facts(0.5)).verdict == REFUTED
     assert b_facts.STUDY.judge(facts(1.0, WIDE)).verdict == OPEN

@@ -107,7 +107,7 @@ def test_a_crash_is_called_a_crash(monkeypatch: pytest.MonkeyPatch):
     done = run(SPEC, 2)
     assert [trial.status for trial in done.trials] == ["crashed"] * 2
     assert done.trials[0].message == "MemoryError: no more"
-    assert done.interval().mean is None
+    assert done.interval().value is None
     assert done.trials[0].as_dict()["accuracy"] is None
 
 

@@ -31,11 +31,11 @@ def test_a_measurement_is_kept_where_commands_keep_theirs(server: Running):
     server.wait(number, "done")
     spec = read_state(SMALL).spec
     with Store(server.explorer.store, writing=False) as store:
-        kept = [store.get(spec, seed) for seed in range(2)]
-    assert all(one is not None and one.status == "ok" for one in kept)
+        kept = [*store.get([(spec, seed) for seed in range(2)]).values()]
+    assert [trial.status for trial in kept] == ["ok", "ok"]
     points = json.loads(server.ask(f"/measured.json?{query(SMALL)}")[2])["points"]
     assert [(one["samples"], one["seeds"]) for one in points] == [(300, 2)]
-    known = [one.accuracy for one in kept if one is not None and one.accuracy is not None]
+    known = [trial.accuracy for trial in kept if trial.accuracy is not None]
     assert points[0]["mean"] == pytest.approx(np.mean(known))
     assert points[0]["low"] <= points[0]["mean"] <= points[0]["high"]
     # Another law of embeddings is another curve.

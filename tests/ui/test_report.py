@@ -18,7 +18,8 @@ from places import DATA
 
 from mnemoscope.studies.base import Source
 from mnemoscope.studies.catalogue import STUDIES, load, load_all
-from mnemoscope.studies.ledger import Entry, Ledger, is_current
+from mnemoscope.studies.entries import Entry, is_current
+from mnemoscope.studies.ledger import Ledger
 from mnemoscope.studies.sources import PAPERS
 from mnemoscope.ui.cli import main
 from mnemoscope.ui.cli.report import show_all

@@ -15,7 +15,7 @@ SIZED = ("eta", "gamma", "lr")
 MOST_VALUES = 10_000
 # The largest ratio of two ends that can be computed with.
 WIDEST = 1e300
-# More settings than anybody runs, and than memory holds at ease.
+# More settings than anybody runs, and than fit comfortably in memory.
 MOST_SETTINGS = 100_000
 
 
@@ -33,8 +33,8 @@ def read_axis(option: str, text: str) -> Axis:
         try:
             Retrieval.check_value(axis.field, value)
         except SpecError as error:
-            of = "" if option == axis.field else f"{axis.field}: "
-            raise SpecError(option, f"{of}{error.message}") from None
+            prefix = "" if option == axis.field else f"{axis.field}: "
+            raise SpecError(option, f"{prefix}{error.message}") from None
     return axis
 
 
@@ -51,7 +51,7 @@ def _read(option: str, text: str) -> Axis:
         raise SpecError(option, f"expected at least one value, got {text!r}")
     if field in NAMED:
         return Axis(field, tuple(dict.fromkeys(listed)))
-    # In order and each once, whatever the order they were given in.
+    # Sorted, without duplicates.
     return Axis(field, tuple(sorted({_number(option, part) for part in listed})))
 
 
@@ -67,7 +67,7 @@ def _spaced(option: str, field: str, text: str) -> tuple[float | int, ...]:
     step = math.log(high / low) / (int(count) - 1)
     values = [low * math.exp(step * k) for k in range(int(count))]
     if field in COUNTED:
-        # Rounded, so that close ones may coincide; each is taken once.
+        # Close values may round to the same number.
         return tuple(dict.fromkeys(round(value) for value in values))
     return tuple(values)
 
@@ -83,11 +83,11 @@ def _number(option: str, text: str) -> float:
 
 
 def grid(base: dict[str, Any], axes: Sequence[Axis], option: str = "y") -> list[Retrieval]:
-    """Every combination of the axes' values, the last axis fastest, on top of a base."""
+    """A spec for every combination of the axes' values, the last axis fastest, on top of a base."""
     names = [axis.field for axis in axes]
     if len(set(names)) < len(names):
         raise SpecError(option, f"expected two different axes, got {names[0]!r} twice")
-    for name in names:  # an axis wins over an option, which must be right nevertheless
+    for name in names:  # an axis overrides an option, which must be valid nevertheless
         if name in base:
             Retrieval.check_value(name, base[name])
     count = math.prod(len(axis.values) for axis in axes)

@@ -1,4 +1,4 @@
-"""How much a memory or a transformer stores: up to how many items its seeds meet a criterion."""
+"""Capacity: up to how many items the seeds of a memory or a transformer meet a criterion."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,12 +8,12 @@ from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.estimate.estimate import Estimated
 from mnemoscope.experiments.estimate.limits import Limits, search_limits
 from mnemoscope.experiments.searches import Result, SearchInProgress, Tries, run_searches
-from mnemoscope.experiments.tools import GivenTools, Tools, open_tools
+from mnemoscope.experiments.tools import GivenTools, open_tools
 from mnemoscope.spec import Memory, SpecError
 from mnemoscope.spec.memory import MOST
 from mnemoscope.theory.associative import BEST_LINEAR, HEBBIAN_ALL, expected_items, items_by_law
 
-# How far beyond what is expected a memory's limit may lie.
+# How far beyond the expected number a memory's limit may lie.
 BEYOND = 2.0
 
 
@@ -21,8 +21,8 @@ BEYOND = 2.0
 class Question:
     """One search: the trials at a place on the axis, what counts as success, and where to begin.
 
-    The limit is expected at `usual`, and not beyond `most`, which a forecast of the run time needs.
-    A seed succeeds if one of its tries meets the aim.
+    A seed succeeds if one of its tries meets the aim. For forecasts of the run time: the limit is expected at `usual`,
+    and not beyond `most`.
     """
 
     tries: Tries
@@ -38,45 +38,56 @@ class Question:
         return True if True in met else None if None in met else False
 
 
-@dataclass(frozen=True)
-class LimitOptions:
-    """How seeds are searched for their limits.
+class LimitOptions(GivenTools, total=False):
+    """How limits are searched for, and with which tools; see `find_limits` for meanings and defaults."""
 
-    `seeds` at first, up to `most_seeds` until the mean is known to +-`tolerance`; every seed's limit
-    to within `resolution`.
+    seeds: int
+    most_seeds: int
+    first_seed: int
+    resolution: float
+    tolerance: float
+
+
+def find_limits(
+    questions: Sequence[Question],
+    along: str,
+    *,
+    seeds: int = 4,
+    most_seeds: int = 16,
+    first_seed: int = 0,
+    resolution: float = 0.03,
+    tolerance: float = 0.1,
+    **given: Unpack[GivenTools],
+) -> list[Result[Limits]]:
+    """Answer all questions side by side; `along` names their axis for progress.
+
+    Each begins with `seeds` seeds and takes up to `most_seeds`, until the mean is known to +-`tolerance`; every seed's
+    own limit is found to within `resolution`. Trials are kept in `store`, the user's own by default; workers and
+    progress are given by name as well, or all three as `tools`.
     """
-
-    seeds: int = 4
-    most_seeds: int = 16
-    first_seed: int = 0
-    resolution: float = 0.03
-    tolerance: float = 0.1
-
-
-def find_limits(questions: Sequence[Question], along: str, options: LimitOptions, tools: Tools) -> list[Result[Limits]]:
-    """Answer every question, all side by side."""
     searches = [
         SearchInProgress(
             search_limits(
                 question.guess,
                 ends=question.ends,
-                resolution=options.resolution,
-                tolerance=options.tolerance,
-                seeds_at_first=options.seeds,
-                most_seeds=options.most_seeds,
+                resolution=resolution,
+                tolerance=tolerance,
+                seeds_at_first=seeds,
+                most_seeds=most_seeds,
             ),
             question.tries,
             question.read,
-            options.first_seed,
+            first_seed,
         )
         for question in questions
     ]
-    return run_searches(searches, along, tools)
+    with open_tools(**given) as opened:
+        return run_searches(searches, along, opened)
 
 
 @dataclass(frozen=True)
 class Capacity(Estimated):
-    """How many items a memory holds by one criterion: all of them right (1), or a share."""
+    """How many items a memory holds: with all of them right (criterion 1), or a share."""
 
     spec: Memory
     criterion: float
@@ -86,7 +97,7 @@ class Capacity(Estimated):
 
     @property
     def laws(self) -> dict[str, float]:
-        """The N of each sharp law at this size; those that speak of another case are left out."""
+        """The N of each sharp law at this size, if the law covers this memory."""
         spec = self.spec
         if spec.form == "mlp" or spec.rank or spec.outputs:
             return {}
@@ -99,7 +110,7 @@ class Capacity(Estimated):
         """Plain data, ready for JSON."""
         spec = self.spec
         return {
-            "spec": {k: v for k, v in spec.model_dump().items() if k not in ("items", "target")},
+            "spec": spec.model_dump(exclude={"items", "target"}),
             "kind": spec.form,
             "method": spec.method,
             "criterion": criterion_name(self.criterion),
@@ -118,7 +129,7 @@ class Capacity(Estimated):
 
 @dataclass(frozen=True)
 class Capacities:
-    """A series of capacities; as plain data the only one, or a list of points."""
+    """A series of capacities; plain data of a single one is that capacity itself."""
 
     points: tuple[Capacity, ...]
 
@@ -140,22 +151,11 @@ def capacity_many(
     criterion: float = 0.99,
     *,
     ends: tuple[int, int] | None = None,
-    seeds: int = 4,
-    most_seeds: int = 16,
-    first_seed: int = 0,
-    resolution: float = 0.03,
-    tolerance: float = 0.1,
-    **given: Unpack[GivenTools],
+    **options: Unpack[LimitOptions],
 ) -> Capacities:
-    """The capacity of every memory; `items` and `target` of the specs do not matter.
-
-    Options of the search are those of `LimitOptions`. Trials are kept in `store`, the user's own by
-    default; workers and progress are given by name as well, or all three as `tools`.
-    """
+    """The capacity of every memory, between `ends` if given. `items` and `target` of the specs do not matter."""
     settings = memory_questions(specs, criterion, ends)
-    options = LimitOptions(seeds, most_seeds, first_seed, resolution, tolerance)
-    with open_tools(**given) as opened:
-        results = find_limits([question for _, question in settings], "items", options, opened)
+    results = find_limits([question for _, question in settings], "items", **options)
     return Capacities(
         tuple(
             Capacity(
@@ -182,7 +182,7 @@ def memory_questions(
                 "expected gaussian or sphere, since an orthonormal memory holds "
                 "all that there is room for, got orthonormal",
             )
-    # Only a training stops at a target: one construction serves every criterion.
+    # Only a training stops at a target; a construction serves every criterion.
     settings = [spec.replace(target=criterion) if spec.method == "trained" else spec for spec in specs]
     questions = []
     for spec in settings:
@@ -205,17 +205,8 @@ def memory_questions(
     return questions
 
 
-class CapacityOptions(GivenTools, total=False):
-    """How a capacity is searched for; see `capacity_many` for meanings and defaults."""
-
-    ends: tuple[int, int] | None
-    seeds: int
-    most_seeds: int
-    first_seed: int
-    resolution: float
-    tolerance: float
-
-
-def capacity(spec: Memory, criterion: float = 0.99, **options: Unpack[CapacityOptions]) -> Capacity:
+def capacity(
+    spec: Memory, criterion: float = 0.99, *, ends: tuple[int, int] | None = None, **options: Unpack[LimitOptions]
+) -> Capacity:
     """One memory's capacity; the options are those of `capacity_many`."""
-    return capacity_many([spec], criterion, **options).points[0]
+    return capacity_many([spec], criterion, ends=ends, **options).points[0]

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from mnemoscope.experiments.decoders import decode, see
-from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
+from mnemoscope.experiments.estimate.estimate import Estimate
+from mnemoscope.experiments.estimate.intervals import mean_interval
 from mnemoscope.spec import Retrieval
 from mnemoscope.spec.validators import Device
 from mnemoscope.theory.bound import collapse
@@ -21,7 +22,7 @@ class Point(NamedTuple):
 
     spec: Retrieval
     x: float
-    shares: dict[str, Interval]
+    shares: dict[str, Estimate]
 
 
 def settings() -> list[Retrieval]:

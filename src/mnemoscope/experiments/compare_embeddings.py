@@ -1,16 +1,16 @@
-"""What recall a matrix of one's own allows, beside random embeddings of its shape.
+"""Recall with a user's matrix of embeddings, compared with random embeddings of its shape.
 
-Four ways are run on the same sequences: the matrix as it is, centred, whitened, and random.
-Centring takes away what the mean bias feeds on, whitening all anisotropy; what each gains is what
-that part of the geometry costs.
+Four variants run on the same sequences: the matrix as it is, centred, whitened, and random embeddings. Centring
+removes the mean bias, whitening all anisotropy: what each gains is the cost of that part of the geometry.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.geometry import Geometry, look_at
-from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
+from mnemoscope.experiments.estimate.intervals import mean_interval
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.experiments.tools import Tools
 from mnemoscope.models.matrices import Matrices, keep, read_matrices
@@ -18,20 +18,19 @@ from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.theory.critical import critical_value
 
 WAYS = {"as it is": {}, "centred": {"centre": True}, "whitened": {"whiten": True}}
-# Tokens that a trial has, unless the file has fewer or the user says otherwise, and the accuracy
-# that random embeddings are predicted to reach.
+# The default vocabulary (less if the file has fewer rows) and length, and the accuracy that N is chosen for.
 USUAL_VOCAB, USUAL_LENGTH, AIM = 512, 16, 0.8
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One form of the matrix: its geometry, its setting, and the accuracy it reached."""
+    """One variant: its geometry, its setting, and the accuracy it reached."""
 
     name: str
     geometry: Geometry | None
     spec: Retrieval
-    accuracy: Interval
-    attention: Interval
+    accuracy: Estimate
+    attention: Estimate
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -39,24 +38,24 @@ class Variant:
             "name": self.name,
             "embedding": self.spec.embedding,
             "geometry": None if self.geometry is None else self.geometry.as_dict(),
-            "accuracy": self.accuracy.as_dict(),
-            "attention_accuracy": self.attention.as_dict(),
+            "accuracy": self.accuracy.ends("mean"),
+            "attention_accuracy": self.attention.ends("mean"),
         }
 
 
 def prepare_ways(
-    told: Any,
+    source: Any,
     *,
     dim: int | None = None,
     vocab: int | None = None,
     length: int = USUAL_LENGTH,
     samples: int | None = None,
 ) -> tuple[dict[str, Matrices], Retrieval]:
-    """Every form of the matrix, and the setting of random embeddings that goes with them.
+    """Every form of the matrix, and the setting with random embeddings of its shape.
 
-    Without `samples`, N is where random embeddings recall most tokens.
+    Without `samples`, N is the least at which random embeddings reach AIM by theory.
     """
-    forms = {name: read_matrices(told, dim=dim, **how) for name, how in WAYS.items()}
+    forms = {name: read_matrices(source, dim=dim, **how) for name, how in WAYS.items()}
     rows, columns = forms["as it is"].Z.shape
     tokens = min(rows, USUAL_VOCAB) if vocab is None else vocab
     if tokens > rows:
@@ -73,21 +72,20 @@ def prepare_ways(
     return forms, random
 
 
-def compare_ways(made: dict[str, Matrices], random: Retrieval, *, seeds: Sequence[int], tools: Tools) -> list[Variant]:
-    """Every way's geometry and recall."""
-    specs = {name: random.replace(embedding=keep(matrices)) for name, matrices in made.items()}
+def compare_ways(forms: dict[str, Matrices], random: Retrieval, *, seeds: Sequence[int], tools: Tools) -> list[Variant]:
+    """The geometry and the recall of every variant."""
+    specs = {name: random.replace(embedding=keep(matrices)) for name, matrices in forms.items()}
     specs["random"] = random
-    sweep(
-        [(spec, seed) for spec in specs.values() for seed in seeds], tools.store, tools.workers, tools.report("trials")
-    )
-    ways = []
+    jobs = [(spec, seed) for spec in specs.values() for seed in seeds]
+    sweep(jobs, tools.store, tools.workers, tools.report("trials"))
+    trials = tools.store.get(jobs)
+    variants = []
     for name, spec in specs.items():
-        trials = [tools.store.get(spec, seed) for seed in seeds]
-        good = [trial for trial in trials if trial is not None and trial.status == "ok"]
+        good = [trial for (owner, _), trial in trials.items() if owner == spec and trial.status == "ok"]
         intervals = [
             mean_interval([v for v in values if v is not None], float(spec.test_samples))
             for values in ([trial.accuracy for trial in good], [trial.attention_accuracy for trial in good])
         ]
-        geometry = look_at(made[name].Z) if name in made else None
-        ways.append(Variant(name, geometry, spec, intervals[0], intervals[1]))
-    return ways
+        geometry = look_at(forms[name].Z) if name in forms else None
+        variants.append(Variant(name, geometry, spec, intervals[0], intervals[1]))
+    return variants

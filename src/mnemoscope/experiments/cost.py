@@ -1,9 +1,8 @@
-"""How long work takes, said before it is begun: operations counted, at rates of this machine.
+"""Estimate how long work takes before it starts: count operations, and scale them to this machine.
 
-Trials fall apart into passes over tokens, products of matrices, and single numbers that something
-is done with (a softmax, a hidden unit). What each of those takes was measured on two cores
-(REFERENCE) and on an H200; on a CPU a probe of a few milliseconds says how this machine compares
-with those two cores. Good to a factor of two or three. A training counts with all of its steps.
+A trial consists of passes over tokens, matrix products and elementwise work (a softmax, a hidden unit). Their rates
+were measured on two cores (REFERENCE) and on an H200; a probe of a few milliseconds compares this machine's CPU with
+those cores. Estimates are good to a factor of two or three, and count all steps of a training.
 """
 
 import math
@@ -21,19 +20,18 @@ from mnemoscope.engine.record import AnyJob
 from mnemoscope.spec import Retrieval, Spec
 from mnemoscope.training.three_step import kind as three_step
 
-# Seconds of the probe on the cores on which the rates below were measured: a product of matrices
-# that one core makes, and exponentials.
+# Seconds of the probe on the reference cores: a matrix product on one core, and exponentials.
 REFERENCE = (5.6e-6, 15.5e-6)
 REFERENCE_CORES = 2
 PROBES = 25
-# However busy a machine is, most of it passes: we reckon with at least so much of the cores.
+# However busy a machine is, most of its load passes: assume at least this share of the cores.
 LEAST_SHARE = 1 / 3
 # A prediction, on the reference.
 THEORY_SECONDS = 0.015
 
 
 def machine_speed() -> float:
-    """How fast this machine's CPU is beside the one that the rates are of, as busy as it is."""
+    """The speed of this machine's CPU, at its current load, relative to the reference."""
     # More cores help where steps are large, and not where they are small.
     cores = math.sqrt((os.cpu_count() or 1) / REFERENCE_CORES)
     return _core_speed() * cores * _idle_share()
@@ -41,7 +39,7 @@ def machine_speed() -> float:
 
 @lru_cache(maxsize=1)
 def _core_speed() -> float:
-    matrix = np.ones((64, 64), np.float32)  # larger ones would take all cores, and wait for them
+    matrix = np.ones((64, 64), np.float32)  # a larger one would use all cores, and wait for them
     line = np.linspace(0.0, 1.0, 2**15, dtype=np.float32)
     measured = (_median_seconds(np.matmul, matrix, matrix), _median_seconds(np.exp, line))
     return statistics.geometric_mean(
@@ -59,7 +57,7 @@ def _median_seconds(what: np.ufunc, *arrays: np.ndarray) -> float:
 
 
 def _idle_share() -> float:
-    """What others leave us of the cores, by the last minute's load. A probe is too short to see."""
+    """The share of the cores that is idle, by the last minute's load; a probe is too short to see it."""
     if not hasattr(os, "getloadavg"):  # Windows
         return 1.0
     return max(LEAST_SHARE, min(1.0, (os.cpu_count() or 1) / (1 + os.getloadavg()[0])))
@@ -68,9 +66,9 @@ def _idle_share() -> float:
 def estimate_seconds(
     jobs: Sequence[AnyJob], platform: str, *, compiling: bool = True, speed: float | None = None
 ) -> float:
-    """About how long the jobs take, one process on its own; trainings with all of their steps.
+    """About how long the jobs take in one process, trainings with all of their steps.
 
-    `speed` is that of the CPU beside the reference's, by default as it is measured now.
+    `speed` is the CPU's relative to the reference, measured by default.
     """
     each: dict[str, float] = {}
     programs: dict[str, float] = {}
@@ -88,19 +86,19 @@ def estimate_seconds(
 
 
 def scaled(seconds: float, platform: str, speed: float | None = None) -> float:
-    """Seconds of the reference as those of this machine."""
+    """Seconds on this machine from seconds on the reference."""
     if known_platform(platform) == "gpu":
         return seconds
     return seconds / (machine_speed() if speed is None else speed)
 
 
 def job_seconds(spec: Spec, platform: str) -> float:
-    """One trial on the reference, beside others of its kind; compilation is not in it."""
+    """One trial in a batch on the reference, without compilation."""
     return kind_of(spec).cost(spec, platform).seconds
 
 
 def compile_seconds(spec: Spec, platform: str) -> float:
-    """A program of that kind, on the reference."""
+    """Compilation of one program, on the reference."""
     return kind_of(spec).cost(spec, platform).compile_seconds
 
 
@@ -110,12 +108,12 @@ def stops_early(spec: Spec) -> bool:
 
 
 def most_steps(spec: Spec) -> int:
-    """The steps after which a training gives up; 0 where there is none."""
+    """The most steps of a training; 0 for other kinds."""
     return kind_of(spec).cost(spec, "cpu").most_steps
 
 
 def decoding_seconds(spec: Retrieval) -> float:
-    """Decoders of the first gradient, on the reference: most is message passing, on a CPU."""
+    """Decoders of the first gradient on the reference's CPU; most of it is message passing."""
     V, d = spec.vocab, spec.dim
     rounds = 25 * (V**2 * 4e-8 + 6 * V**2 * d * 4e-11)
     assigned = 2e-10 * V**3 if V <= 2048 else 0.0
@@ -123,7 +121,7 @@ def decoding_seconds(spec: Retrieval) -> float:
 
 
 def training_seconds(spec: Retrieval, platform: str) -> float:
-    """The steps alone, on the reference, without answers to all tokens."""
+    """The training steps alone, without evaluation, on the reference."""
     return three_step.training_seconds(spec, RATES[known_platform(platform)])
 
 

@@ -1,4 +1,4 @@
-"""Where a measure crosses a target along one axis, for one setting or for many side by side."""
+"""Critical values: where a measure crosses a target along an axis, for one setting or many side by side."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.critical import SEARCH, critical_value
 
 Along = Literal["vocab", "dim", "length", "samples", "width"]
-# Along these accuracy rises; along the others it falls.
+# Accuracy rises along these axes and falls along the others.
 RISING = ("dim", "samples", "width")
 AROUND = 8
 
@@ -42,13 +42,13 @@ class Critical(Estimated):
 
     @property
     def tokens(self) -> int:
-        """How many tokens were simulated for it."""
+        """The number of tokens simulated for it."""
         return sum(trial.spec.samples * trial.spec.length for trial in self.trials)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         return {
-            "spec": {k: v for k, v in self.spec.model_dump().items() if k != self.axis},
+            "spec": self.spec.model_dump(exclude={self.axis}),
             "axis": self.axis,
             "measure": self.measure,
             "target": self.target,
@@ -76,7 +76,7 @@ def guess_from_theory(spec: Retrieval, axis: Along, target: float, measure: Meas
 
 
 def range_about(spec: Retrieval, axis: Along, target: float, measure: Measure = "accuracy") -> tuple[int, int]:
-    """A factor of AROUND to either side of theory's guess."""
+    """The range from 1/AROUND to AROUND times theory's guess."""
     guess = guess_from_theory(spec, axis, target, measure)
     if guess is None:
         raise SpecError("range", "expected LOW:HIGH, since theory has no guess here, got none")
@@ -98,9 +98,9 @@ def critical_many(
 ) -> list[Critical]:
     """Find where the measure crosses `target` for every spec, each to +-`tolerance`.
 
-    Without ranges, about theory's guesses; a range may be open upwards. `use_theory=False` keeps
-    theory out of the search itself. Trials are kept in `store`, the user's own by default; workers
-    and progress are given by name as well, or all three as `tools`.
+    Without ranges, it searches around theory's guesses; a range may have no upper end. `use_theory=False` keeps theory
+    out of the search itself. Trials are kept in `store`, the user's own by default; workers and progress are given by
+    name as well, or all three as `tools`.
     """
     _check_axis(axis)
     if measure == "first_gradient" and any(spec.attention == "locked" for spec in specs):

@@ -28,7 +28,7 @@ from mnemoscope.spec.validators import Device
 from mnemoscope.training.three_step.algorithm import first_gradient
 from mnemoscope.training.three_step.streaming import Count
 
-# An assignment takes about V^3 steps: above this it is left out.
+# An assignment takes about V^3 steps; it is skipped above this V.
 MOST_ASSIGNED = 2048
 DECODERS = (
     "matched_filter",
@@ -39,12 +39,12 @@ DECODERS = (
     "message_assignment",
 )
 NAMES = {"squares_filter": "least_squares"}
-# Entries written in bits are cut off at so many times their root mean square.
+# Rounding to bits clips entries at this many times their root mean square.
 WIDEST = 3.0
 
 
 class Seen(NamedTuple):
-    """What a decoder may look at, and the answer to compare with."""
+    """What a decoder may see, and the right answer."""
 
     gradient: np.ndarray
     Z: np.ndarray
@@ -52,7 +52,7 @@ class Seen(NamedTuple):
     permutation: np.ndarray
     length: int
     samples: int
-    # What was added, in units of the root mean square entry: noise, and rounding to bits.
+    # Noise and rounding error added to the gradient, in units of its root mean square entry.
     noise: float = 0.0
 
 
@@ -61,8 +61,8 @@ def see(
 ) -> Seen:
     """The first gradient of a trial, from the same random numbers as `simulate`.
 
-    With `noise` it has normal noise of so many times its root mean square entry, and with `bits`
-    every entry is then written in so many bits: what (D5) and (D6) are about.
+    `noise` adds normal noise, in units of the root mean square entry; `bits` then rounds each entry to that many bits:
+    the cases of (D5) and (D6).
     """
     if spec.width:
         raise SpecError("width", f"expected 0: the bound is attention-only, got {spec.width}")
@@ -73,7 +73,7 @@ def see(
     if noise is not None or bits is not None:
         size = rms_entry(spec, U, Z, trigger)
         if noise is not None:
-            # A generator of its own: the streams are those of the trial.
+            # From a separate generator: the streams belong to the trial.
             G = G + noise * size * np.random.default_rng([seed, spec.dim]).normal(size=G.shape)
         if bits is not None:
             step = 2 * WIDEST * size / 2**bits
@@ -96,7 +96,7 @@ def rms_entry(spec: Retrieval, U: np.ndarray, Z: np.ndarray, trigger: np.ndarray
 
 
 def decode(seen: Seen, names: tuple[str, ...] = DECODERS) -> dict[str, float]:
-    """The share of tokens that each decoder names right."""
+    """The share of tokens for which each decoder names the right label."""
     _check_room(seen, names)
     makers = {"matched": _matched, "squares": _squares, "message": _messages, "ridge": _ridge}
     scores: dict[str, np.ndarray] = {}
@@ -116,7 +116,7 @@ def decode(seen: Seen, names: tuple[str, ...] = DECODERS) -> dict[str, float]:
 
 
 def _check_room(seen: Seen, names: tuple[str, ...]) -> None:
-    """Scores by pair of tokens, those of messages under way, and both sides' overlaps undone."""
+    """Refuse what does not fit in memory: scores and messages by pair of tokens, and inverses of the overlaps."""
     V, d = seen.Z.shape
     tables = 8 * (3 + 6 * ("message_passing" in names)) * V**2
     undone = 0 if all(name.startswith("matched") for name in names) else 8 * (SINGULAR + 2) * d**2
@@ -141,7 +141,7 @@ def _ridge(seen: Seen) -> np.ndarray:
     of_labels, labels = _eigen(U.tobytes(), U.shape[1])
     of_tokens, tokens = _eigen(Z.tobytes(), Z.shape[1])
     others = np.outer(of_labels, of_tokens)
-    # Without any noise a thousandth of it keeps directions that are not there out.
+    # A thousandth of noise, if there is none, suppresses directions with eigenvalue zero.
     weight = others / others.mean() + max(seen.noise, 1e-3) ** 2
     G = labels @ ((labels.T @ seen.gradient @ tokens) / weight) @ tokens.T
     return Z @ G.T @ seen.U.T
@@ -149,7 +149,7 @@ def _ridge(seen: Seen) -> np.ndarray:
 
 @lru_cache(maxsize=32)
 def _eigen(raw: bytes, columns: int) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues and eigenvectors of M^T M, once for all N that have the same embeddings."""
+    """Eigenvalues and eigenvectors of M^T M, cached for all N with the same embeddings."""
     M = np.frombuffer(raw).reshape(-1, columns)
     values, vectors = np.linalg.eigh(M.T @ M)
     return values, vectors

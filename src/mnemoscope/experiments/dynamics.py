@@ -2,32 +2,32 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from importlib import import_module
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from mnemoscope.engine.record import finite
+from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.estimate.plateaus import Stage, find_stages
 from mnemoscope.spec import Flow
 from mnemoscope.training.flow import Course, run_flow
 
 NAMES = ("guess", "relation only", "recall")
-# A stochastic loss is smoothed over this many steps before stages are looked for.
+# A stochastic loss is smoothed over this many steps before its stages are found.
 SMOOTH = 33
 
 
 @dataclass(frozen=True)
-class Dynamics:
+class Dynamics(Drawable):
     """A run and its stages. `relation_only` is how often the answer's relation was right."""
 
+    figure: ClassVar[str] = "dynamics"
     course: Course
     stages: list[Stage]
 
     @property
     def status(self) -> Literal["ok", "diverged"]:
-        """Whether the numbers stayed numbers."""
+        """Whether the loss stayed finite."""
         return "ok" if np.isfinite(self.course.loss).all() else "diverged"
 
     @property
@@ -55,14 +55,6 @@ class Dynamics:
                 "plateau_relation_accuracy": self.plateau_relation_accuracy,
             }
         )
-
-    def plot(self, path: str | Path | None = None) -> Any:
-        """Draw loss and accuracies into a file; without one, a matplotlib figure."""
-        # By name: figures are made from results, and nothing here depends on them.
-        report = import_module("mnemoscope.ui.figures.dynamics")
-        if path is None:
-            return report.make_figure(self)
-        return report.draw_dynamics(self, Path(path))
 
 
 def dynamics(spec: Flow | None = None, seed: int = 0, report: Callable[[int], None] | None = None) -> Dynamics:

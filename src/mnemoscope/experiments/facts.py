@@ -1,4 +1,4 @@
-"""Factual recall: several seeds of one setting, and how many facts a model of one size holds."""
+"""Factual recall: several seeds of one setting, and how many facts a model of a given size holds."""
 
 import math
 from collections.abc import Sequence
@@ -7,8 +7,8 @@ from typing import Any, Literal, Unpack, get_args
 
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.capacity import BEYOND, LimitOptions, Question, find_limits
-from mnemoscope.experiments.estimate.estimate import Estimated
-from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
+from mnemoscope.experiments.estimate.estimate import Estimate, Estimated
+from mnemoscope.experiments.estimate.intervals import mean_interval
 from mnemoscope.experiments.estimate.limits import Limits
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.experiments.tools import GivenTools, open_tools
@@ -17,11 +17,10 @@ from mnemoscope.theory.associative import GUIDE_FACTS
 
 # How S, R and D grow together: S = R, R = sqrt(S), or S = R = D.
 Scaling = Literal["equal", "sqrt", "own"]
-# In the first two, a relation has so many answers (our choice), or as many as there are subjects.
+# In the first two, a relation has this many answers (our choice), or as many as there are subjects if those are fewer.
 ANSWERS = 8
 RATES = (1e-3, 3e-3, 1e-2)
-# A search begins at this share of the authors' guide line. Too many facts cost most: no training
-# reaches its target, and each takes all of its steps.
+# A search begins at this share of the authors' guide line. Too many facts cost most: trainings take all their steps.
 BEGIN = 0.25
 
 
@@ -33,7 +32,7 @@ class FactsRun:
     outcomes: tuple[Trial, ...]
 
     @property
-    def interval(self) -> Interval:
+    def interval(self) -> Estimate:
         """Mean accuracy over seeds; a training that was cut short counts with what it reached."""
         accuracies = [outcome.accuracy for outcome in self.outcomes if outcome.accuracy is not None]
         return mean_interval(accuracies, float(self.spec.test_samples))
@@ -50,7 +49,7 @@ class FactsRun:
             "spec": spec.model_dump(),
             "id": spec.id,
             "trials": [outcome.as_dict() for outcome in self.outcomes],
-            "accuracy": self.interval.as_dict(),
+            "accuracy": self.interval.ends("mean"),
             "parameters": spec.parameters,
             "facts": spec.facts,
             "facts_per_parameter": spec.facts / spec.parameters,
@@ -61,12 +60,10 @@ class FactsRun:
 
 def learn_facts(spec: Facts, seeds: Sequence[int] = range(4), **given: Unpack[GivenTools]) -> FactsRun:
     """Train on each seed, or read it from the store, the user's own by default."""
+    jobs = [(spec, seed) for seed in seeds]
     with open_tools(**given) as opened:
-        try:
-            sweep([(spec, seed) for seed in seeds], opened.store, opened.workers, opened.report("trials"))
-        finally:
-            outcomes = opened.store.outcomes(spec)
-    return FactsRun(spec, tuple(outcomes[seed] for seed in seeds if seed in outcomes))
+        sweep(jobs, opened.store, opened.workers, opened.report("trials"))
+        return FactsRun(spec, tuple(opened.store.get(jobs).values()))
 
 
 @dataclass(frozen=True)
@@ -83,15 +80,14 @@ class FactsCapacity(Estimated):
     trials: tuple[Trial, ...] = field(default=(), repr=False)
 
     def facts(self, subjects: float | None) -> float | None:
-        """S R at so many subjects, which may be between two whole numbers."""
+        """S R at a number of subjects, which need not be whole."""
         return None if subjects is None else facts_at(subjects, self.scaling)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         parameters = self.spec.parameters
-        gone = ("subjects", "relations", "answers", "lr")
         return {
-            "spec": {k: v for k, v in self.spec.model_dump().items() if k not in gone},
+            "spec": self.spec.model_dump(exclude={"subjects", "relations", "answers", "lr"}),
             "scaling": self.scaling,
             "rates": list(self.rates),
             **self.answer.as_dict("capacity"),
@@ -107,12 +103,12 @@ class FactsCapacity(Estimated):
 
 
 def facts_at(subjects: float, scaling: Scaling) -> float:
-    """S R at so many subjects."""
+    """S R at a number of subjects."""
     return subjects**1.5 if scaling == "sqrt" else subjects**2
 
 
 def grown(spec: Facts, scaling: Scaling, subjects: int) -> Facts:
-    """The setting with so many subjects, and relations and answers to match."""
+    """The setting with this many subjects, and relations and answers to match."""
     relations = max(1, round(math.sqrt(subjects))) if scaling == "sqrt" else subjects
     answers = subjects if scaling == "own" else min(ANSWERS, subjects)
     return spec.replace(subjects=subjects, relations=relations, answers=answers)
@@ -143,25 +139,16 @@ def facts_capacity_many(
     scaling: Scaling = "equal",
     *,
     rates: Sequence[float] = RATES,
-    seeds: int = 4,
-    most_seeds: int = 16,
-    first_seed: int = 0,
-    resolution: float = 0.03,
-    tolerance: float = 0.1,
-    **given: Unpack[GivenTools],
+    **options: Unpack[LimitOptions],
 ) -> list[FactsCapacity]:
-    """How many facts each model holds; subjects, relations, answers and lr of the specs are free.
+    """How many facts each model holds; subjects, relations, answers and lr of the specs do not matter.
 
-    A seed manages a number of subjects if it reaches the target with one of the learning rates, the
-    largest of which is tried before the others. Options of the search are those of `LimitOptions`;
-    resolution and tolerance are in subjects.
+    A seed manages a number of subjects if it reaches the target with one of the learning rates; the largest is tried
+    first. Resolution and tolerance are in subjects.
     """
     if scaling not in get_args(Scaling):
-        known = ", ".join(get_args(Scaling))
-        raise SpecError("capacity", f"expected one of {known}, got {scaling!r}")
-    options = LimitOptions(seeds, most_seeds, first_seed, resolution, tolerance)
-    with open_tools(**given) as opened:
-        results = find_limits(facts_questions(specs, scaling, rates), "subjects", options, opened)
+        raise SpecError("capacity", f"expected one of {', '.join(get_args(Scaling))}, got {scaling!r}")
+    results = find_limits(facts_questions(specs, scaling, rates), "subjects", **options)
     return [
         FactsCapacity(
             result.end.answer.map(lambda subjects: facts_at(subjects, scaling)),

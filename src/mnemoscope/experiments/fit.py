@@ -7,14 +7,13 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 
 from mnemoscope.engine.extras import need
 from mnemoscope.engine.record import finite
 from mnemoscope.experiments.axes import Axis, grid
 from mnemoscope.experiments.critical import Along, Critical, SearchOptions, critical_many
+from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.power_law import (
     Beyond,
@@ -42,12 +41,13 @@ FIRST_GRADIENT = {"dim": -2.0, "length": 1.0, "vocab": 2.0}
 
 
 @dataclass(frozen=True)
-class Scaling:
+class Scaling(Drawable):
     """Exponents of a critical value, what they rest on, and what theory says of the same points.
 
     Where the status is not `found`, the law's numbers are NaN.
     """
 
+    figure: ClassVar[str] = "scaling"
     along: Along
     measure: Measure
     target: float
@@ -111,17 +111,9 @@ class Scaling:
 
         return pandas.DataFrame(self.as_dict()["points"])
 
-    def plot(self, path: str | Path | None = None) -> Any:
-        """Draw points and exponents into a file; without one, a matplotlib figure."""
-        # By name: figures are made from results, and nothing here depends on them.
-        report = import_module("mnemoscope.ui.figures.scaling")
-        if path is None:
-            return report.make_figure(self)
-        return report.draw_scaling(self, Path(path))
-
 
 def settings(base: Retrieval | dict[str, Any], axes: Sequence[Axis], along: Along) -> list[Retrieval]:
-    """The grid's settings. What is searched along need not be given, and cannot be an axis."""
+    """The grid's settings. The field searched along need not be given, and cannot be an axis."""
     names = [axis.field for axis in axes]
     for axis in axes:
         if axis.field == along:
@@ -151,9 +143,8 @@ def fit(
 ) -> Scaling:
     """Exponents of the critical value of `along` over the grid of `axes`.
 
-    `log_of` names an axis whose logarithm is divided out first; the options from `ranges` on are
-    those of `critical_many`. Fewer points with a crossing than the law needs are an answer, too:
-    see `status`.
+    `log_of` names an axis whose logarithm is divided out first; the options from `ranges` on are those of
+    `critical_many`. If fewer points have a crossing than the law needs, `status` says so.
     """
     fields = [Axis(name, tuple(values)) for name, values in axes]
     specs = settings(base, fields, along)
@@ -162,11 +153,10 @@ def fit(
     if len(specs) < needed:
         raise SpecError("axis", f"expected {needed} points or more, got {len(specs)}")
     criticals = critical_many(specs, along, target=target, measure=measure, ranges=ranges, **options)
-    good = [critical for critical in criticals if critical.answer.bounded]
-    bad = [critical for critical in criticals if not critical.answer.bounded]
-    points = _divided(names, good, [critical.answer for critical in good], log_of)
+    bounded = [critical for critical in criticals if critical.answer.bounded]
+    points = _divided(names, bounded, [critical.answer for critical in bounded], log_of)
     status: FitStatus = "found"
-    if len(good) < needed:
+    if len(bounded) < needed:
         status = "too-few-points"
     elif not math.isfinite(condition_number(points.x)):
         status = "axes-do-not-vary"
@@ -177,17 +167,17 @@ def fit(
         log_of=log_of,
         law=no_law(names),
         points=points,
-        found=tuple(good),
-        left_out=tuple(bad),
+        found=tuple(bounded),
+        left_out=tuple(critical for critical in criticals if not critical.answer.bounded),
         status=status,
     )
     if status != "found":
         return scaling
-    name, leading = _leading(good, along, measure)
+    name, leading = _leading(bounded, along, measure)
     return replace(
         scaling,
         law=fit_power_law(points),
-        predicted=_predicted(names, good, log_of),
+        predicted=_predicted(names, bounded, log_of),
         leading={axis: leading.get(axis, 0.0) for axis in names} if leading is not None else None,
         leading_name=name,
         rivals=compare_forms(points),
@@ -212,7 +202,7 @@ def _divided(
 
 
 def _predicted(names: tuple[str, ...], criticals: Sequence[Critical], log_of: str | None) -> PowerLaw | None:
-    """The same fit to theory's values at the same points, each with the weight it has there."""
+    """The same fit to theory's values at the same points, with the same weights."""
     estimates = []
     for critical in criticals:
         if not (critical.predicted and critical.estimate):
@@ -224,7 +214,7 @@ def _predicted(names: tuple[str, ...], criticals: Sequence[Critical], log_of: st
 
 
 def _leading(criticals: Sequence[Critical], along: Along, measure: Measure) -> tuple[str, dict[str, float] | None]:
-    """The noise that theory says binds at most of the points, and its powers at leading order."""
+    """The noise that binds at most points by theory, and its powers at leading order."""
     if measure == "first_gradient":
         return "first gradient", FIRST_GRADIENT if along == "samples" else None
     regimes = Counter(

@@ -1,9 +1,8 @@
-"""What an experiment will run, and how long that takes, foreseen before any of it is run.
+"""Forecast what an experiment will run, and how long it takes.
 
-The jobs of a sweep are known. Those of a search are not: each of its trials decides the next. What
-it usually takes is told from where theory expects the answer, and the most it can take, "at most",
-from the costliest answer there may be. A training's length is not known either: one that reaches
-its target stops there.
+The jobs of a sweep are known. Those of a search are not, since each trial decides the next: the usual time assumes the
+answer that theory expects, "at most" the costliest answer possible. Nor is the length of a training, which stops when
+it reaches its target.
 """
 
 import math
@@ -30,15 +29,15 @@ from mnemoscope.experiments.estimate.search import FEW_SEEDS, NARROW, Place, dri
 from mnemoscope.spec import Flow, Retrieval
 from mnemoscope.spec.validators import Measure
 
-# A search for a crossing usually takes so many trials about it, beside those at both ends.
+# Trials that a search for a crossing usually takes near it, besides those at both ends.
 USUAL_TRIALS = 48
-# To find theory's own crossing takes so many predictions.
+# Predictions that it takes to find theory's own crossing.
 GUESS = 20
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Seconds that work usually takes, and at most; the same where it is known what is run."""
+    """The seconds that work usually takes, and at most; equal if the jobs are known."""
 
     usual: float
     most: float
@@ -51,23 +50,22 @@ class Forecast:
 
     @classmethod
     def sure(cls, seconds: float, what: str) -> "Forecast":
-        """Work that is known in full."""
+        """A forecast of work that is fully known."""
         return cls(seconds, seconds, what)
 
     @property
     def said(self) -> str:
-        """How long it takes, in words."""
+        """The time in words."""
         usual, most = duration(self.usual), duration(self.most)
         return f"about {usual}" if usual == most else f"about {usual}, at most {most}"
 
 
-# How long what is ahead takes, on a platform: all of it, or what the store does not have.
+# Forecasts the work ahead on a platform, from the jobs that the store does not have; None: all of them.
 Ahead = Callable[[Sequence[AnyJob] | None, str], Forecast]
 
 
 def jobs_ahead(jobs: Sequence[AnyJob], *, all_of_them: bool = False, usual: float = 1.0) -> Ahead:
-    """Jobs that are known, less those in the store; or all of them, of which only a share may be
-    needed."""
+    """Known jobs, less those in the store; with `all_of_them`, every job, of which usually a share is needed."""
 
     def ahead(left: Sequence[AnyJob] | None, platform: str) -> Forecast:
         forecast = of_jobs(jobs if left is None or all_of_them else left, platform)
@@ -79,7 +77,7 @@ def jobs_ahead(jobs: Sequence[AnyJob], *, all_of_them: bool = False, usual: floa
 
 
 def of_jobs(jobs: Sequence[AnyJob], platform: str) -> Forecast:
-    """Jobs that are all known."""
+    """Known jobs."""
     most = estimate_seconds(jobs, platform)
     if not any(stops_early(spec) for spec, _ in jobs):
         return Forecast.sure(most, counted(len(jobs), "trial"))
@@ -93,7 +91,7 @@ def of_jobs(jobs: Sequence[AnyJob], platform: str) -> Forecast:
 
 
 def of_theory(predictions: int) -> Forecast:
-    """So many predictions, on a CPU in any case."""
+    """Predictions, which always run on a CPU."""
     return Forecast.sure(scaled(predictions * THEORY_SECONDS, "cpu"), counted(predictions, "prediction"))
 
 
@@ -103,25 +101,25 @@ def of_flow(spec: Flow, platform: str) -> Forecast:
 
 
 def of_decoding(specs: Sequence[Retrieval], seeds: int) -> Forecast:
-    """The first gradients of these settings, and what decoders make of them, on a CPU."""
+    """The first gradients of these settings, and their decoding, on a CPU."""
     each = [job_seconds(spec, "cpu") + decoding_seconds(spec) for spec in specs]
     return Forecast.sure(scaled(seeds * sum(each), "cpu"), counted(seeds * len(specs), "gradient") + " to decode")
 
 
 def of_settings(specs: Sequence[Retrieval], seeds: int, platform: str) -> Forecast:
-    """So many seeds of each."""
+    """Several seeds of each setting."""
     return of_jobs([(spec, seed) for spec in specs for seed in range(seeds)], platform)
 
 
 def of_terms(specs: Sequence[Retrieval], seeds: int, platform: str) -> Forecast:
-    """Attention's terms in so many trials of each; every setting is compiled anew."""
+    """Attention's terms in several trials of each setting; each setting compiles its own program."""
     # In double precision, a trial takes about twice as long.
     forecast = of_filtering(specs, [2 * seeds] * len(specs), platform)
     return replace(forecast, what=counted(seeds * len(specs), "trial") + " taken apart")
 
 
 def of_open_crossings(specs: Sequence[Retrieval], seeds: int, platform: str) -> Forecast:
-    """Searches that begin far below, and take all their seeds at three places in the end."""
+    """Searches that start far below the crossing, and end with all seeds at three places."""
     ranges = []
     for spec in specs:
         guess = int(guess_from_theory(spec, "samples", 0.5, "accuracy") or spec.vocab)
@@ -133,14 +131,14 @@ def of_open_crossings(specs: Sequence[Retrieval], seeds: int, platform: str) -> 
 
 
 def of_open_decoding(specs: Sequence[Retrieval], seeds: int, platform: str) -> Forecast:
-    """Searches for where two decoders cross, the one quick, the other slow."""
+    """Searches for the crossings of a quick and a slow decoder."""
     places = 3 * seeds + 6 * FEW_SEEDS
     there = [spec.replace(samples=max(2, 2 * spec.vocab)) for spec in specs]
     return replace(of_decoding(there, places), what=counted(len(specs), "bound") + " to search")
 
 
 def of_filtering(specs: Sequence[Retrieval], seeds: Sequence[int], platform: str) -> Forecast:
-    """Matched filters of these settings, so many seeds of each; every setting is compiled anew."""
+    """Matched filters of these settings, with `seeds` of each; each setting compiles its own program."""
     each = [
         many * job_seconds(spec, platform) + compile_seconds(spec, platform)
         for spec, many in zip(specs, seeds, strict=True)
@@ -163,7 +161,7 @@ def of_crossings(
     most_seeds: int,
     platform: str,
 ) -> Forecast:
-    """Searches for a crossing, as `critical_many` makes them."""
+    """Searches for crossings, as `critical_many` runs them."""
     usual: list[Job] = []
     most: list[Job] = []
     for spec, (low, high) in zip(specs, ranges, strict=True):
@@ -189,23 +187,23 @@ def _searches(number: int) -> str:
 
 
 def _several(spec: Retrieval, axis: Along, places: Sequence[tuple[int, int]]) -> list[Job]:
-    """So many trials at each of the places."""
+    """Several trials at each (value, count)."""
     return [(spec.replace(**{axis: value}), 0) for value, count in places for _ in range(count)]
 
 
 def of_limits(
     questions: Sequence[Question], *, seeds: int, most_seeds: int, resolution: float, tolerance: float, platform: str
 ) -> Forecast:
-    """Searches for limits, as `find_limits` makes them: each is asked, and given made-up answers.
+    """Searches for limits, as `find_limits` runs them: each is run on made-up answers.
 
-    At most, unless a limit lies further beyond what was expected than anyone has seen.
+    The most is not a strict bound: a limit may lie beyond `Question.most`.
     """
     how = {"resolution": resolution, "tolerance": tolerance}
     usual, most, trials = 0.0, 0.0, 0
     for question in questions:
         asked = _asked(question, question.usual, seeds, seeds, spread=0.0, **how)
         usual += _limit_seconds(question, asked, question.usual, platform, early=True)
-        # Seeds that lie so far apart that no number of them is enough.
+        # Seeds so far apart that no number of them is enough.
         asked = _asked(question, question.most, seeds, most_seeds, spread=1.0 + tolerance, **how)
         most += _limit_seconds(question, asked, question.most, platform, early=False)
         trials += sum(len(question.tries(value)) for value, _ in asked)
@@ -218,7 +216,7 @@ def of_limits(
 def _asked(
     question: Question, limit: float, seeds: int, most_seeds: int, *, spread: float, resolution: float, tolerance: float
 ) -> list[Place]:
-    """The places that a search asks for where every second seed's limit is `spread` below."""
+    """The places that a search asks for if every second seed's limit is lower by `spread`."""
     search = search_limits(
         question.guess,
         ends=question.ends,
@@ -238,16 +236,13 @@ def _asked(
 
 
 def _limit_seconds(question: Question, asked: Sequence[Place], limit: float, platform: str, *, early: bool) -> float:
-    """Where a seed manages, one trial is enough; where not, all that may be tried are."""
-    total = 0.0
-    programs: list[AnyJob] = []
+    """Seconds for these places. Where a seed succeeds, its first try may be enough; elsewhere all tries run."""
+    saved = 0.0
+    jobs: list[AnyJob] = []
     for value, seed in asked:
         tries = question.tries(value)
-        met = value <= limit
-        part = tries[:1] if met and early else tries
-        jobs = [(spec, seed) for spec in part]
-        share = USUAL_SHARE if met and early and stops_early(part[0]) else 1.0
-        total += share * estimate_seconds(jobs, platform, compiling=False)
-        programs += jobs
-    compiling = estimate_seconds(programs, platform) - estimate_seconds(programs, platform, compiling=False)
-    return total + compiling
+        first_is_enough = early and value <= limit
+        jobs += [(spec, seed) for spec in (tries[:1] if first_is_enough else tries)]
+        if first_is_enough and stops_early(tries[0]):
+            saved += (1 - USUAL_SHARE) * estimate_seconds(jobs[-1:], platform, compiling=False)
+    return estimate_seconds(jobs, platform) - saved

@@ -1,4 +1,4 @@
-r"""The best decoder of the first gradient that we have for normal counts: message passing.
+r"""Message passing, the best decoder of the first gradient that we have for normal counts.
 
 Whitened from both sides, the gradient is a few noisy linear measurements of the permutation's
 matrix P (labels by tokens):
@@ -18,7 +18,7 @@ out again. The first r is the least-squares decoder.
 import numpy as np
 
 ROUNDS = 25
-# How far the scaling of rows and columns is taken in each round.
+# Scalings of rows and columns in each round.
 SCALINGS = 3
 SETTLED = 1e-6
 

@@ -1,8 +1,7 @@
-r"""Attention's signal and each of its noises, measured apart in one trial.
+r"""Attention's signal and each of its noise terms, measured separately in one trial.
 
-The second step's weights beta = sum_i T_i R[y_i, :] are bilinear in the counts, so they fall apart
-exactly (docs/theory/attention.md). With dn = n - N/V, M = dn 1^T (L-1)/V, F = Kc - M, B = Z Z^T and
-its diagonal D:
+The second step's weights beta = sum_i T_i R[y_i, :] are bilinear in the counts, so they decompose exactly
+(docs/theory/attention.md). With dn = n - N/V, M = dn 1^T (L-1)/V, F = Kc - M, B = Z Z^T and its diagonal D:
 
     mean_bias       M left,  M right
     label_noise     M left,  F right   and   F left, M right

@@ -1,6 +1,6 @@
-"""What decoders name from a first gradient seen through noise or in bits, beside the bound.
+"""What decoders recover from a first gradient with noise or in few bits, compared with the bound.
 
-(D5), (D6) and (D7) say how many labels can be named from it at most (`theory/bound`).
+(D5), (D6) and (D7) bound the number of labels that can be named from it (`theory/bound`).
 """
 
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from mnemoscope.spec.validators import Device
 from mnemoscope.theory.bound import limits
 
 NAMES = ("matched_filter", "ridge_assignment")
-# What is asked of `limits`; the share that it allows does not depend on it.
+# `limits` needs a target; the share that it allows does not depend on it.
 TARGET = 0.5
 
 
 @dataclass(frozen=True)
 class Named:
-    """The share of labels that each decoder names from one gradient, and the most that may be."""
+    """The share of labels that each decoder names from one gradient, and the largest that the bounds allow."""
 
     shares: dict[str, float]
     allowed: float

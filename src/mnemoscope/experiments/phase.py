@@ -1,18 +1,15 @@
 """Phase diagrams: accuracy over two axes, measured and predicted.
 
-The whole grid, or (`adaptive`) only what the contour needs: in every column the row where accuracy
-crosses the target is found by bisection with few seeds, starting from the neighbour's, and only the
-rows next to it get all seeds. A contour is read off by interpolation between exactly those rows, so
-it comes out as it would from the whole grid.
+Measure the whole grid or, with `adaptive`, only what the contour needs: in each column, bisection with few seeds finds
+the row where accuracy crosses the target, starting from the neighbouring column's, and only the rows next to it get
+all seeds. The contour interpolates between exactly those rows, so it equals that of the whole grid.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -20,6 +17,7 @@ from mnemoscope.engine.extras import need
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.axes import NAMED, Axis, grid
 from mnemoscope.experiments.critical import RISING
+from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.experiments.tools import GivenTools, Tools, open_tools
 from mnemoscope.spec import Retrieval, SpecError
@@ -28,14 +26,15 @@ from mnemoscope.theory.predict import predict
 if TYPE_CHECKING:
     import xarray
 
-# Seeds that are enough to see on which side of the target a cell lies.
+# Enough seeds to see on which side of the target a cell lies.
 FEW_SEEDS = 2
 
 
 @dataclass(frozen=True)
-class PhaseDiagram:
+class PhaseDiagram(Drawable):
     """Accuracy on a grid; rows follow `y`, columns follow `x`. NaN where nothing was run."""
 
+    figure: ClassVar[str] = "phase"
     x: Axis
     y: Axis
     target: float
@@ -47,7 +46,7 @@ class PhaseDiagram:
     trials: tuple[Trial, ...] = field(default=(), repr=False)
 
     def contour(self) -> list[float | None]:
-        """For every column, where accuracy crosses the target along `y`; None where it does not."""
+        """Where accuracy crosses the target along `y`, for each column; None where it does not."""
         return [crossing_in_column(self.y.values, column, self.target) for column in self.accuracy.T]
 
     def as_dict(self) -> dict[str, Any]:
@@ -64,14 +63,6 @@ class PhaseDiagram:
             "trials": len(self.trials),
             "failed": self.failed,
         }
-
-    def plot(self, path: str | Path | None = None) -> Any:
-        """Draw it into a file (.png, .svg, .pdf, .html); without one, a matplotlib figure."""
-        # By name: figures are made from results, and nothing here depends on them.
-        report = import_module("mnemoscope.ui.figures.phase")
-        if path is None:
-            return report.make_figure(self)
-        return report.draw_phase(self, Path(path))
 
     def to_xarray(self) -> "xarray.Dataset":
         """Measured and predicted accuracy with labelled axes."""
@@ -106,7 +97,7 @@ def _plain(values: np.ndarray) -> list[list[float | None]]:
 
 
 def crossing_in_column(values: Sequence[float], column: Sequence[float] | np.ndarray, target: float) -> float | None:
-    """Between the last two measured neighbours on different sides, straight in the logarithm."""
+    """Where a column crosses the target: linear in the logarithm between two measured neighbours on different sides."""
     known = [(v, a) for v, a in zip(values, column, strict=True) if not math.isnan(a)]
     for (v0, a0), (v1, a1) in pairwise(known):
         if (a0 >= target) != (a1 >= target):
@@ -124,18 +115,16 @@ class Measured:
         self.failed = 0
 
     def run(self, cells: Sequence[tuple[int, int]], seeds: int) -> None:
-        """See to it that these cells (row, column) have their first seeds."""
+        """Run the first seeds of these cells (row, column) unless they were run before."""
         wanted = [(r, c, s) for r, c in cells for s in range(seeds) if (r, c, s) not in self.trials]
         jobs = [(self.specs[r][c], seed) for r, c, seed in wanted]
         tools = self.tools
         self.failed += sweep(jobs, tools.store, tools.workers, tools.report("trials")).failed
-        for (r, c, seed), (spec, _) in zip(wanted, jobs, strict=True):
-            trial = tools.store.get(spec, seed)
-            if trial is not None:
-                self.trials[r, c, seed] = trial
+        trials = tools.store.get(jobs)
+        self.trials |= {cell: trials[job] for cell, job in zip(wanted, jobs, strict=True) if job in trials}
 
     def mean(self, row: int, column: int) -> float:
-        """Mean accuracy of a cell over what was run, NaN if nothing was."""
+        """Mean accuracy of a cell; NaN if nothing was run."""
         accuracies = [
             trial.accuracy
             for (r, c, _), trial in self.trials.items()
@@ -156,8 +145,8 @@ def phase_diagram(
 ) -> PhaseDiagram:
     """Measure and predict accuracy over two axes, such as `("dim", [32, 48, 64])`.
 
-    `base` is a spec, or as much of one as the axes leave open. Trials are kept in `store`, the
-    user's own by default; workers and progress are given by name as well, or all three as `tools`.
+    `base` is a spec, or the fields that the axes leave open. Trials are kept in `store`, the user's own by default;
+    workers and progress are given by name as well, or all three as `tools`.
     """
     plain = predicted_diagram(base, x, y, target=target)
     x, y, predicted = plain.x, plain.y, plain.predicted
@@ -185,7 +174,7 @@ def phase_diagram(
 def predicted_diagram(
     base: Retrieval | dict[str, Any], x: tuple[str, Sequence[Any]], y: tuple[str, Sequence[Any]], *, target: float = 0.5
 ) -> PhaseDiagram:
-    """Theory's diagram alone: nothing is run, and nothing is kept."""
+    """Theory's diagram alone: it runs and stores nothing."""
     x, y = ordered("x", x), ordered("y", y)
     predictions = [[predict(spec) for spec in row] for row in _specs(base, x, y)]
     predicted = np.array([[math.nan if p.accuracy is None else p.accuracy for p in r] for r in predictions])
@@ -202,7 +191,7 @@ def predicted_diagram(
 
 
 def usual_share(rows: int, seeds: int) -> float:
-    """The share of a grid's trials that its contour usually needs, with so many rows."""
+    """The share of a grid's trials that its contour usually needs."""
     few = min(FEW_SEEDS, seeds)
     return (few * math.log2(rows + 1) + 2 * seeds) / (rows * seeds)
 
@@ -226,7 +215,7 @@ def _follow(measured: Measured, predicted: np.ndarray, seeds: int, target: float
             measured.run([(row, column)], few)
             return (measured.mean(row, column) >= target) == rising
 
-        # The first row on the easy side: away from the guess in growing steps, then by halves.
+        # Find the first row on the easy side: growing steps away from the guess, then bisection.
         low, high, step = -1, rows, 1
         at = min(guess, rows - 1)
         while high - low > 1:
@@ -240,7 +229,7 @@ def _follow(measured: Measured, predicted: np.ndarray, seeds: int, target: float
             step *= 2
         guess = high
         measured.run([(r, c) for r in (low, high) if 0 <= r < rows], seeds)
-        # All seeds may move the crossing by a row: follow it.
+        # With all seeds the crossing may move by a row: follow it.
         while low >= 0 and (measured.mean(low, c) >= target) == rising:
             low -= 1
             measured.run([(low, c)] if low >= 0 else [], seeds)

@@ -1,15 +1,14 @@
-r"""Memories whose matrix is cut to a few bits a weight: how many items do they still name?
+r"""Memories whose weights are rounded to a few bits: how many items do they still name?
 
-The matrix comes to be in full precision, as a sum of outer products or by training, and is then
-rounded to 2^b levels, symmetric and evenly spaced over [-c, c]:
+The matrix is computed in full precision, as a sum of outer products or by training, and then rounded to 2^b levels,
+symmetric and evenly spaced over [-c, c]:
 
     +-D/2, +-3D/2, ..., +-(2^b - 1) D/2,     D = 2 c / 2^b                                   (Q1)
 
-At b = 1 these are the signs. c is the best of several multiples of the weights' root mean square,
-for each memory its own: the answer is an argmax, so that c itself says nothing, and the b d^2 bits
-of the levels are all there is. Over maps that give every item an answer of its own there are N!
-different ones, each matrix names at most one of them, and items and answers are drawn without
-regard to the map. So all N are right with probability at most 2^(b d^2) / N!:
+At b = 1 these are the signs. c is the best of several multiples of the weights' root mean square, for each memory its
+own: the answer is an argmax, so that c itself says nothing, and the b d^2 bits of the levels are all there is. Over
+maps that give every item an answer of its own there are N! different ones, each matrix names at most one of them, and
+items and answers are drawn without regard to the map. So all N are right with probability at most 2^(b d^2) / N!:
 
     log2 N! <= b d^2                                                                         (Q2)
 """
@@ -29,7 +28,7 @@ from mnemoscope.spec import Memory
 from mnemoscope.spec.validators import Device
 from mnemoscope.training.memory import MEMORY, draw_streams
 
-# Where levels end, in units of the weights' root mean square.
+# The values of c to try, in units of the weights' root mean square.
 ENDS = (0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)
 
 
@@ -45,12 +44,12 @@ def recall_by_bits(
 ) -> np.ndarray:
     """The share of right items by seed and number of bits; the last column is full precision.
 
-    A trained matrix takes `steps` steps, whether or not all items are right before: what rounding
-    leaves depends on how far the right answer is ahead.
+    Training takes `steps` steps even if all items are right earlier: what rounding leaves depends on the margin of the
+    right answer.
     """
     place = find_device(device)
     program = MEMORY.program(spec, place.platform)
-    # Side by side on a GPU; on a CPU, batches of matrix products are slow.
+    # All seeds at once on a GPU; on a CPU, batches of matrix products are slow.
     groups = [[seed] for seed in seeds] if place.platform == "cpu" else [list(seeds)]
     shares = []
     with numerics("float32", place):

@@ -1,4 +1,4 @@
-"""Several seeds of one setting: the smallest experiment."""
+"""The smallest experiment: several seeds of one setting."""
 
 import statistics
 from collections.abc import Iterable
@@ -8,7 +8,8 @@ from pathlib import Path
 
 from mnemoscope.engine.device import Precision
 from mnemoscope.engine.record import Trial
-from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
+from mnemoscope.experiments.estimate.estimate import Estimate
+from mnemoscope.experiments.estimate.intervals import mean_interval
 from mnemoscope.experiments.sweep import OneByOne, sweep
 from mnemoscope.experiments.workers.batches import run_trials
 from mnemoscope.spec import Retrieval
@@ -26,11 +27,11 @@ class Run:
 
     @property
     def finished(self) -> list[Trial]:
-        """Trials that have an outcome to average; a crash is not a failure to recall."""
+        """Trials with an outcome to average; a crash is not a failure to recall."""
         return [trial for trial in self.trials if trial.status == "ok"]
 
-    def interval(self, metric: str = "accuracy") -> Interval:
-        """Mean over seeds, with its interval, of accuracy, attention_accuracy or recall."""
+    def interval(self, metric: str = "accuracy") -> Estimate:
+        """The mean over seeds of accuracy, attention_accuracy or recall, with its interval."""
         trials = [trial for trial in self.finished if getattr(trial, metric) is not None]
         draws = float(self.spec.test_samples)
         if metric == "recall" and trials:  # measured only where attention is right
@@ -43,12 +44,12 @@ class Run:
             "spec": self.spec.model_dump(),
             "id": self.spec.id,
             "trials": [trial.as_dict() for trial in self.trials],
-            **{metric: self.interval(metric).as_dict() for metric in ("accuracy", "attention_accuracy", "recall")},
+            **{metric: self.interval(metric).ends("mean") for metric in ("accuracy", "attention_accuracy", "recall")},
         }
 
 
 class Keep(Enum):
-    """Where trials are kept unless a caller names a store."""
+    """Where trials go unless the caller names a store."""
 
     USER = "the user's store"
 
@@ -81,5 +82,4 @@ def run(
 
 def kept_run(spec: Retrieval, seeds: Iterable[int], store: Store) -> Run:
     """The trials of these seeds that a store has."""
-    trials = {trial.seed: trial for trial in store.find("id = ?", (spec.id,))}
-    return Run(spec, tuple(trials[seed] for seed in seeds if seed in trials))
+    return Run(spec, tuple(store.get([(spec, seed) for seed in seeds]).values()))

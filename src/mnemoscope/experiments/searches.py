@@ -1,8 +1,7 @@
-"""Searches side by side: what all of them ask for is swept in one, round by round.
+"""Run searches side by side: each round sweeps what all of them ask for.
 
-A search is a generator that only asks (`estimate.search`, `estimate.limits`). Its trials go through
-the store, so a search that was stopped goes on where it was; trials of many searches share batches,
-and keep many workers busy.
+A search is a generator that only asks (`estimate.search`, `estimate.limits`). Its trials go through the store, so a
+search that was stopped resumes there. Trials of many searches share batches, and keep many workers busy.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -14,30 +13,28 @@ from mnemoscope.experiments.estimate.search import Place
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.experiments.tools import Tools
 from mnemoscope.spec import Spec
-from mnemoscope.store.trials import Store
 
 A = TypeVar("A")
 R = TypeVar("R")
-# The settings that can answer for a value on the axis. The first is run first, and the others only
-# where its answer is not yes.
+# The settings to try at a value on the axis. The first is run first; the others only if its answer is not yes.
 Tries = Callable[[int], Sequence[Spec]]
 
 
 @dataclass(frozen=True)
 class Result(Generic[R]):
-    """What a search ended with, and every trial it asked for, by place."""
+    """What a search returned, and every trial it asked for, by place."""
 
     end: R
     trials: dict[Place, tuple[Trial, ...]] = field(repr=False)
 
     @property
     def records(self) -> tuple[Trial, ...]:
-        """All trials, in the order they were asked for."""
+        """All trials, in the order the search asked for them."""
         return tuple(record for records in self.trials.values() for record in records)
 
 
 class SearchInProgress(Generic[A, R]):
-    """A search, the settings that its places stand for, and what their trials say."""
+    """A search, the settings that its places stand for, and their trials so far."""
 
     def __init__(
         self,
@@ -52,11 +49,11 @@ class SearchInProgress(Generic[A, R]):
         self.places = next(search)
 
     def jobs(self) -> list[AnyJob]:
-        """What it wants run now."""
+        """The jobs it needs next."""
         return [job for place in self.places for job in self._jobs_at(place)]
 
     def _jobs_at(self, place: Place) -> list[AnyJob]:
-        """The trials of a place that are to be run next; none if it can be answered."""
+        """The jobs that a place needs next; none if it can be answered."""
         trials = self.trials.get(place, ())
         if trials and self.read(trials) is True:
             return []
@@ -64,13 +61,13 @@ class SearchInProgress(Generic[A, R]):
         tries = self.tries(value)
         return [(spec, self.first_seed + seed) for spec in (tries[len(trials) :] if trials else tries[:1])]
 
-    def hear(self, records: Mapping[tuple[str, int], Trial]) -> None:
-        """Take the trials that were run, and ask the search what it wants next."""
+    def hear(self, trials: Mapping[AnyJob, Trial]) -> None:
+        """Take the trials that were run, and ask the search for its next places."""
         for place in self.places:
-            new = tuple(records[spec.id, seed] for spec, seed in self._jobs_at(place))
+            new = tuple(trials[job] for job in self._jobs_at(place))
             self.trials[place] = self.trials.get(place, ()) + new
         if self.jobs():
-            return  # somewhere the first was not enough
+            return  # at some place the first try was not enough
         try:
             self.places = self.search.send({place: self.read(self.trials[place]) for place in self.places})
         except StopIteration as end:
@@ -78,7 +75,7 @@ class SearchInProgress(Generic[A, R]):
 
 
 def run_searches(searches: Sequence[SearchInProgress[A, R]], along: str, tools: Tools) -> list[Result[R]]:
-    """Run all searches to their ends; `along` names their axis for progress."""
+    """Run all searches to the end; `along` names their axis for progress."""
     under_way = list(searches)
     while under_way:
         jobs = list(dict.fromkeys(job for search in under_way for job in search.jobs()))
@@ -87,16 +84,8 @@ def run_searches(searches: Sequence[SearchInProgress[A, R]], along: str, tools: 
         if len(searches) > 1:
             what = f"{len(searches) - len(under_way)} of {len(searches)} searches ended, this round, {what}"
         sweep(jobs, tools.store, tools.workers, tools.report(what))
-        records = _records(tools.store, jobs)
+        trials = tools.store.get(jobs)
         for search in under_way:
-            search.hear(records)
+            search.hear(trials)
         under_way = [search for search in under_way if search.result is None]
     return [search.result for search in searches if search.result is not None]
-
-
-def _records(store: Store, jobs: Sequence[AnyJob]) -> dict[tuple[str, int], Trial]:
-    """What the store has of these settings."""
-    records: dict[tuple[str, int], Trial] = {}
-    for spec in dict.fromkeys(spec for spec, _ in jobs):
-        records |= {(spec.id, seed): record for seed, record in store.outcomes(spec).items()}
-    return records

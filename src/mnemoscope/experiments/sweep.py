@@ -1,16 +1,15 @@
-"""Many trials, kept as they are finished: stop at any moment, go on where it was.
+"""Sweeps: run many trials and store each as it finishes. A sweep can stop at any moment and resume later.
 
-    jobs -> those without a result -> batches -> claimed -> run -> kept
+    jobs -> those without a result -> batches -> claimed -> run -> stored
 
-Only the driver writes to the store. Several drivers may work on one store: what another has claimed
-is left to it, and waited for.
+Only the driver writes to the store. Several drivers may share a store: each leaves alone what another has claimed,
+and waits for it.
 """
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from mnemoscope.engine.device import find_device
 from mnemoscope.engine.interrupts import Interrupted, interrupts_held, stop_if_asked
@@ -25,19 +24,18 @@ from mnemoscope.store.claims import Claims
 from mnemoscope.store.trials import Store
 from mnemoscope.training.three_step.batch import shares
 
-# Progress within a batch is passed on this often.
+# How often progress within a batch is reported.
 SECONDS_BETWEEN_WORDS = 0.5
-# How long to wait before looking again for what another driver is computing.
+# How long to wait before asking again for what another driver computes.
 POLL_SECONDS = 0.5
 
 
 @dataclass
 class Tally:
-    """How a sweep stands. `found` were in the store before, `failed` crashed this time.
+    """The state of a sweep: `found` were in the store before, `failed` crashed this time, `waiting` run elsewhere.
 
-    `waiting` are left to another process that computes them. `work` is what there is to do, and
-    `worked` what is done of it, both in the seconds of `cost`: trials differ by far more than their
-    number says, and a training moves on long before it ends.
+    `work` is what there is to do and `worked` how much of it is done, both in the seconds of `cost`: some trials take
+    far longer than others, and a long training makes progress long before it ends.
     """
 
     total: int
@@ -53,7 +51,7 @@ class Tally:
 
     @property
     def said(self) -> str:
-        """How it stands, in words."""
+        """The state in words."""
         text = f"{self.found + self.done:,} of {self.total:,}"
         seconds = time_left(self.worked, self.work, time.monotonic() - self.began)
         if seconds is not None:
@@ -63,22 +61,18 @@ class Tally:
 
 
 class _Shares:
-    """What is done of each trial of a sweep."""
+    """The share of each trial of a sweep that is done."""
 
     def __init__(self, tally: Tally, jobs: Sequence[AnyJob]) -> None:
-        each: dict[str, float] = {}
-        for spec, _ in jobs:
-            if spec.id not in each:  # a sweep has many seeds of few specs
-                each[spec.id] = job_seconds(spec, "cpu")
-        self.tally, self.done = tally, {(spec.id, seed): 0.0 for spec, seed in jobs}
-        self.each = each
-        tally.work = sum(each[name] for name, _ in self.done)
+        # A sweep has many seeds of few specs.
+        self.seconds = {spec: job_seconds(spec, "cpu") for spec in {spec for spec, _ in jobs}}
+        self.tally, self.done = tally, dict.fromkeys(jobs, 0.0)
+        tally.work = sum(self.seconds[spec] for spec, _ in jobs)
 
     def note(self, spec: Spec, seed: int, share: float) -> None:
-        """Take in that so much of a trial is done."""
-        key = (spec.id, seed)
-        self.tally.worked += self.each[spec.id] * (share - self.done[key])
-        self.done[key] = share
+        """Record that this share of a trial is done."""
+        self.tally.worked += self.seconds[spec] * (share - self.done[spec, seed])
+        self.done[spec, seed] = share
 
 
 Progress = Callable[[Tally], None]
@@ -86,29 +80,29 @@ Progress = Callable[[Tally], None]
 
 @runtime_checkable
 class Workers(Protocol):
-    """Something that runs batches and hands back each with its trials, in any order."""
+    """Something that runs batches and returns each with its trials, in any order."""
 
     @property
     def together(self) -> int:
-        """How many trials it takes in a batch."""
+        """How many trials fit in a batch."""
         ...
 
     @property
     def at_once(self) -> int:
-        """How many batches it wants under way."""
+        """How many batches to keep under way."""
         ...
 
     def submit(self, batch: list[AnyJob]) -> None:
-        """Take on one batch."""
+        """Accept a batch."""
         ...
 
     def collect(self) -> Iterator[tuple[list[AnyJob], list[Trial]]]:
-        """What is ready, at least one batch if any is under way."""
+        """Batches that are ready: at least one, if any is under way."""
         ...
 
 
 class ThisProcess:
-    """Runs batches right here, one after the other."""
+    """Runs batches in this process, one after the other."""
 
     def __init__(self, device: Device = "auto", budget: int | None = None) -> None:
         self.device: Device = device
@@ -116,65 +110,63 @@ class ThisProcess:
         on_cpu = find_device(device).platform == "cpu"
         self.together = MOST_IN_A_BATCH["cpu" if on_cpu else "gpu"]
         self.at_once = 1
-        # Told what share of a trial is done, while a batch is under way.
+        # Called with the share of a trial that is done while a batch runs.
         self.hear: Hear | None = None
         self._waiting: list[list[AnyJob]] = []
 
     def submit(self, batch: list[AnyJob]) -> None:
-        """Take on one batch."""
+        """Accept a batch."""
         self._waiting.append(batch)
 
     def collect(self) -> Iterator[tuple[list[AnyJob], list[Trial]]]:
-        """Run what was taken on."""
+        """Run the batches that were submitted."""
         while self._waiting:
             batch = self._waiting.pop(0)
             try:
                 with interrupts_held():
-                    trials = run_batch(batch, self.device, self.budget, self.hear)
+                    trials = self._run(batch)
             except Interrupted as stop:
                 yield [(trial.spec, trial.seed) for trial in stop.finished], stop.finished
                 raise
             yield batch, trials
-            stop_if_asked()  # now that the batch is kept
+            stop_if_asked()  # now that the batch is stored
+
+    def _run(self, batch: list[AnyJob]) -> list[Trial]:
+        return run_batch(batch, self.device, self.budget, self.hear)
 
 
 class OneByOne(ThisProcess):
-    """Runs single trials of retrieval right here, each kept as soon as it is done.
+    """Runs single trials of retrieval in this process, each stored as soon as it is done.
 
-    `report(seed, share)` hears of progress within a trial, in passes over its samples.
+    `report(seed, share)` is called after each pass over a trial's samples.
     """
 
     def __init__(self, device: Device = "auto", budget: int | None = None, report: Report | None = None) -> None:
         super().__init__(device, budget)
         self.together, self.report = 1, report
 
-    def collect(self) -> Iterator[tuple[list[AnyJob], list[Trial]]]:
-        """Run what was taken on."""
-        while self._waiting:
-            ((any_spec, seed),) = batch = self._waiting.pop(0)
-            spec = cast(Retrieval, any_spec)
-            heard = None if self.hear is None else shares(spec, seed, self.hear)
+    def _run(self, batch: list[AnyJob]) -> list[Trial]:
+        ((spec, seed),) = batch
+        assert isinstance(spec, Retrieval)
+        heard = None if self.hear is None else shares(spec, seed, self.hear)
 
-            def report(seed: int, share: float, heard: Any = heard) -> None:
-                for listener in (heard, self.report and partial(self.report, seed)):
-                    if listener is not None:
-                        listener(share)
+        def report(seed: int, share: float) -> None:
+            if heard is not None:
+                heard(share)
+            if self.report is not None:
+                self.report(seed, share)
 
-            more = {"device": self.device, "budget": self.budget, "report": report}
-            with interrupts_held():
-                trials: list[Trial] = [*run_trials(spec, [seed], **more)]
-            yield batch, trials
-            stop_if_asked()
+        return [*run_trials(spec, [seed], device=self.device, budget=self.budget, report=report)]
 
 
 def sweep(jobs: Sequence[AnyJob], store: Store, workers: Workers, progress: Progress | None = None) -> Tally:
-    """See to it that every job has a result in the store, and say how it went.
+    """Make sure that every job has a result in the store.
 
-    A trial that crashes is kept as crashed and not tried again by this call; the next one tries it.
+    A trial that crashes is stored as crashed. This call does not try it again; the next one does.
     """
     jobs = list(dict.fromkeys(jobs))
-    finished = store.finished([spec for spec, _ in jobs])
-    left = [job for job in jobs if (job[0].id, job[1]) not in finished]
+    finished = store.finished(jobs)
+    left = [job for job in jobs if job not in finished]
     tally = Tally(total=len(jobs), found=len(jobs) - len(left), jobs=tuple(jobs), left=tuple(left))
     shares_done = _Shares(tally, left)
     claims = Claims(store)
@@ -195,13 +187,13 @@ def sweep(jobs: Sequence[AnyJob], store: Store, workers: Workers, progress: Prog
         report(tally)
         while left:
             queue = batches(left, workers.together)
-            gone: set[tuple[str, int]] = set()
+            gone: set[AnyJob] = set()
             took = exhausted = False
             while not exhausted or under_way:
                 while under_way < workers.at_once and not exhausted:
                     batch = next(queue, None)
                     exhausted = batch is None
-                    taken = claims.take(batch, len(batch)) if batch else []
+                    taken = claims.take(batch) if batch else []
                     if taken:
                         workers.submit(taken)
                         under_way, took = under_way + 1, True
@@ -211,15 +203,14 @@ def sweep(jobs: Sequence[AnyJob], store: Store, workers: Workers, progress: Prog
                     under_way -= 1
                     tally.done += len(trials)
                     tally.failed += sum(trial.status == "crashed" for trial in trials)
+                    gone.update(batch)
                     for spec, seed in batch:
-                        gone.add((spec.id, seed))
                         shares_done.note(spec, seed, 1.0)
                     report(tally)
-            # What another driver did meanwhile is no longer left; what it is doing is waited for.
-            left = [job for job in left if (job[0].id, job[1]) not in gone]
-            finished = store.finished([spec for spec, _ in left])
-            others = [job for job in left if (job[0].id, job[1]) in finished]
-            left = [job for job in left if (job[0].id, job[1]) not in finished]
+            # Drop what another driver has finished meanwhile, and wait for what it is computing.
+            left = [job for job in left if job not in gone]
+            others = store.finished(left)
+            left = [job for job in left if job not in others]
             tally.found += len(others)
             for spec, seed in others:
                 shares_done.note(spec, seed, 1.0)

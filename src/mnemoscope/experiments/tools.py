@@ -1,4 +1,4 @@
-"""What an experiment works with: a store for its trials, workers to run them, a progress callback."""
+"""The tools of an experiment: a store for its trials, workers to run them, and a progress callback."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from typing import TypedDict
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers
 from mnemoscope.store.trials import Store
 
-# Called with the state of a sweep, and what it is about.
+# Called with the state of a sweep, and a name for its trials.
 Progress = Callable[[Tally, str], None]
 
 
@@ -27,7 +27,7 @@ class Tools:
 
 
 class GivenTools(TypedDict, total=False):
-    """The options under which a caller hands over tools, whole or in parts."""
+    """The options by which a caller passes tools, together or one by one."""
 
     tools: Tools | None
     store: Store | None
@@ -42,7 +42,7 @@ def open_tools(
     workers: Workers | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Tools]:
-    """Tools as they were given; by default the user's own store, and this process."""
+    """The given tools; by default the user's own store, and workers in this process."""
     if tools is not None:
         yield tools
     elif store is not None:

@@ -1,4 +1,4 @@
-"""What to run: frozen, validated settings, one kind a file."""
+"""What to run: frozen, validated settings, one file per kind."""
 
 from mnemoscope.spec.base import Spec, SpecError, read_option, read_toml
 from mnemoscope.spec.facts import Facts, Mixing
@@ -7,7 +7,7 @@ from mnemoscope.spec.memory import Memory, Method
 from mnemoscope.spec.names import Activation, Embedding
 from mnemoscope.spec.retrieval import LETTERS, Attention, Retrieval, Then, Trigger
 
-# By name; `engine.kinds.register` adds to it.
+# Kinds by name; `engine.kinds.register` adds to them.
 KINDS: dict[str, type[Spec]] = {kind.kind: kind for kind in (Retrieval, Facts, Memory, Flow)}
 
 __all__ = [

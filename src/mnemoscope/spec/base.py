@@ -1,4 +1,4 @@
-"""What every kind of setting shares: frozen, validated, canonical JSON, a stable id."""
+"""What all specs share: frozen, validated, with canonical JSON and a stable id."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from mnemoscope.spec.validators import nearest
 
-# A setting's file is a few lines; what is longer, or has no end, is something else.
+# A settings file has a few lines; anything longer, perhaps endless, is something else.
 MOST_BYTES = 100_000
 
 S = TypeVar("S", bound="Spec")
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class SpecError(ValueError):
-    """A setting that cannot be run: `field`, and one line that says what was expected."""
+    """A setting that cannot be run: the field, and one line that says what was expected."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}" if field else message)
@@ -29,25 +29,25 @@ class SpecError(ValueError):
         self.message = message
 
     def __reduce__(self) -> tuple[type["SpecError"], tuple[str, str]]:
-        """As made, so that one which another process raised arrives whole."""
+        """Pickle both arguments, so that the error survives the way from another process."""
         return type(self), (self.field, self.message)
 
 
 class Spec(BaseModel, frozen=True, extra="forbid"):
     """One setting of one kind of experiment.
 
-    The defaults are part of every spec's identity and never change: a spec's id leaves out what
-    equals its default, so an option added later does not rename an earlier experiment.
+    Defaults never change: the id leaves out values that equal their default, so that a field added
+    later does not rename earlier experiments.
     """
 
     kind: ClassVar[str] = ""
-    # What a trial of this kind holds: the model after each of a few steps, or a curve of checks.
+    # A trial's history: the model after each of a few steps, or a curve of measurements.
     history: ClassVar[Literal["steps", "curve"]] = "curve"
 
-    if not TYPE_CHECKING:  # type checkers see pydantic's own, with a keyword for every field
+    if not TYPE_CHECKING:  # type checkers see pydantic's, with a keyword for every field
 
         def __init__(self, **values: Any) -> None:
-            """A spec from named values; whatever is wrong becomes one `SpecError`."""
+            """Validate named values; the first mistake becomes a `SpecError`."""
             _check_names(values, type(self).model_fields)
             try:
                 super().__init__(**values)
@@ -56,33 +56,32 @@ class Spec(BaseModel, frozen=True, extra="forbid"):
 
     @classmethod
     def read(cls: type[S], values: dict[str, Any]) -> S:
-        """A spec from values that still have to be looked at, such as text."""
+        """A spec from values still to be validated, such as text."""
         return cls(**values)
 
     @classmethod
     def check_value(cls, name: str, value: Any) -> None:
-        """Refuse what a field cannot be, whatever the others are."""
+        """Refuse a value that a field cannot have, whatever the others are."""
         try:
             _field_reader(cls, name).validate_python(value)
         except ValidationError as error:
             raise SpecError(name, _as_spec_error(error).message) from None
 
     def canonical_values(self) -> dict[str, Any]:
-        """What differs from its default."""
+        """The values that differ from their defaults."""
         return self.model_dump(exclude_defaults=True)
 
     def canonical(self) -> str:
-        """Canonical JSON: sorted keys, no spaces, nothing that equals its default."""
-        values = {"kind": self.kind, **self.canonical_values()}
-        return json.dumps(values, sort_keys=True, separators=(",", ":"))
+        """Canonical JSON: sorted keys, no spaces, no defaults."""
+        return json.dumps({"kind": self.kind, **self.canonical_values()}, sort_keys=True, separators=(",", ":"))
 
     @cached_property
     def id(self) -> str:
-        """Sixteen hexadecimal digits of the canonical JSON's SHA-256."""
+        """The first sixteen hexadecimal digits of the canonical JSON's SHA-256."""
         return hashlib.sha256(self.canonical().encode()).hexdigest()[:16]
 
     def replace(self: S, **changes: Any) -> S:
-        """The same setting with some values changed, validated anew."""
+        """This setting with some values changed, validated again."""
         return type(self).read({**self.model_dump(), **changes})
 
 
@@ -99,7 +98,7 @@ def _check_names(values: dict[str, Any], known: Mapping[str, Any], where: str = 
 
 
 def _as_spec_error(error: ValidationError) -> SpecError:
-    """The first thing that is wrong, in one line."""
+    """The first mistake, in one line."""
     first = error.errors()[0]
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, SpecError):
@@ -111,7 +110,7 @@ def _as_spec_error(error: ValidationError) -> SpecError:
 
 
 def read_option(option: str, read: Callable[[Any], T], value: Any) -> T:
-    """A value that is not part of a spec; a wrong one is refused by its name."""
+    """Validate an option that is not part of a spec; an error names the option."""
     try:
         return read(value)
     except ValueError as error:
@@ -119,7 +118,7 @@ def read_option(option: str, read: Callable[[Any], T], value: Any) -> T:
 
 
 def read_toml(path: Path, kind: type[Spec]) -> dict[str, Any]:
-    """The settings in a TOML file, as named values of that kind still to be validated."""
+    """The values in a TOML file, with known names but still to be validated."""
     shown = repr(str(path))
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would never answer
@@ -131,9 +130,8 @@ def read_toml(path: Path, kind: type[Spec]) -> dict[str, Any]:
         table = tomllib.loads(text.decode())
     except OSError as error:
         raise SpecError("spec", f"expected a readable TOML file, got {shown} ({error.strerror})") from None
-    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, or past Python's limits
-        reason = str(error).splitlines()[0]
-        raise SpecError("spec", f"expected TOML, got {shown}: {reason}") from None
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, or beyond Python's limits
+        raise SpecError("spec", f"expected TOML, got {shown}: {str(error).splitlines()[0]}") from None
     values = {name.replace("-", "_"): value for name, value in table.items()}
     _check_names(values, kind.model_fields, f" in {shown}")
     return values

@@ -14,14 +14,15 @@ from mnemoscope.spec.validators import between, one_of, whole
 Mixing = Literal["softmax", "linear"]
 Making = Literal["trained", "constructed"]
 Count = Annotated[int, BeforeValidator(whole(1, 2**20))]
+CountOrZero = Annotated[int, BeforeValidator(whole(0, 2**20))]
 
 
 class Facts(Spec, frozen=True, extra="forbid"):
     """One setting of the factual-recall task, its transformer and its training.
 
-    A sequence of `length` tokens holds one of S subjects, one of R relations, noise, and the end
-    token. Every pair (s, r) has one answer out of the D that belong to r. A one-layer transformer
-    with frozen random embeddings names it from the last token.
+    A sequence of `length` tokens has one of S subjects, one of R relations, noise, and the end token.
+    Every pair (s, r) has one of the D answers that belong to r. A one-layer transformer with frozen
+    random embeddings names it from the last token.
     """
 
     kind: ClassVar[str] = "facts"
@@ -32,25 +33,21 @@ class Facts(Spec, frozen=True, extra="forbid"):
     dim: Count = Field(description="d: embedding dimension")
     heads: Count = Field(description="H: attention heads")
     head_dim: Count = Field(description="d_h: dimension of a head")
-    width: Annotated[int, BeforeValidator(whole(0, 2**20))] = Field(
-        default=0, description="m: hidden units of the MLP; 0 leaves the MLP out"
-    )
+    width: CountOrZero = Field(default=0, description="m: hidden units of the MLP; 0 leaves the MLP out")
     length: Annotated[int, BeforeValidator(whole(3, 2**16))] = Field(
         default=32, description="T: tokens in a sequence, with subject, relation and end"
     )
-    noise: Annotated[int, BeforeValidator(whole(0, 2**20))] = Field(
-        default=0, description="noise tokens; 0 means as many as subjects and relations together"
-    )
+    noise: CountOrZero = Field(default=0, description="noise tokens; 0 means as many as subjects and relations")
     mixing: Annotated[Mixing, BeforeValidator(one_of(*get_args(Mixing)))] = Field(
         default="softmax", description="how attention weighs tokens"
     )
     method: Annotated[Making, BeforeValidator(one_of(*get_args(Making)))] = Field(
-        default="trained", description="learned by AdamW, or written down"
+        default="trained", description="weights trained by AdamW, or constructed"
     )
     lr: Annotated[float, BeforeValidator(between(1e-8, 1e3))] = Field(default=0.01, description="AdamW's learning rate")
     batch: Count = Field(default=1024, description="fresh sequences in a step")
     max_steps: Annotated[int, BeforeValidator(whole(1, 2**22))] = Field(
-        default=2**14, description="steps after which training ends in any case"
+        default=2**14, description="most steps of training"
     )
     target: Annotated[float, BeforeValidator(between(0.001, 1.0))] = Field(
         default=0.99, description="accuracy at which training stops"
@@ -62,30 +59,26 @@ class Facts(Spec, frozen=True, extra="forbid"):
     @model_validator(mode="after")
     def _check_together(self) -> "Facts":
         if self.max_steps * self.batch > 2**32 - 1:
-            raise SpecError(
-                "max_steps", f"expected at most 2^32 sequences in all, got {self.max_steps:,} steps of {self.batch:,}"
-            )
+            steps = f"{self.max_steps:,} steps of {self.batch:,}"
+            raise SpecError("max_steps", f"expected at most 2^32 sequences in all, got {steps}")
         if self.answers > self.subjects:
-            raise SpecError(
-                "answers",
-                f"expected at most subjects = {self.subjects}, since a relation has "
-                f"no more facts than that, got {self.answers}",
-            )
+            limit = f"at most subjects = {self.subjects}, since a relation has no more facts than that"
+            raise SpecError("answers", f"expected {limit}, got {self.answers}")
         return self
 
     @property
     def facts(self) -> int:
-        """S R: how many pairs have an answer."""
+        """S R: the number of facts."""
         return self.subjects * self.relations
 
     @property
     def outputs(self) -> int:
-        """R D: all answers."""
+        """R D: the answers of all relations."""
         return self.relations * self.answers
 
     @property
     def noise_tokens(self) -> int:
-        """Noise tokens: S + R by default, as in the paper's experiments."""
+        """The number of noise tokens: S + R by default, as in the paper's experiments."""
         return self.noise or self.subjects + self.relations
 
     @property
@@ -95,7 +88,7 @@ class Facts(Spec, frozen=True, extra="forbid"):
 
     @property
     def parameters(self) -> int:
-        """4 H d_h d + 2 m d: the paper's count, which leaves out the m biases."""
+        """4 H d_h d + 2 m d: the paper's count, without the m biases."""
         return 4 * self.heads * self.head_dim * self.dim + 2 * self.width * self.dim
 
     @property

@@ -12,31 +12,30 @@ from pydantic import BeforeValidator, Field, model_validator
 from mnemoscope.spec.base import Spec, SpecError
 from mnemoscope.spec.validators import between, whole
 
+Size = Annotated[int, BeforeValidator(whole(1, 2**14))]
+
 
 class Flow(Spec, frozen=True, extra="forbid"):
     """One run of gradient descent on the factual-recall task with one-hot embeddings.
 
-    The defaults are those of the paper's Fig. 5, but for `batch`: 0 takes the exact gradient of the
-    population.
+    The defaults are those of the paper's Fig. 5, except that `batch` 0 takes the exact gradient.
     """
 
     kind: ClassVar[str] = "flow"
 
-    subjects: Annotated[int, BeforeValidator(whole(1, 2**14))] = Field(default=16, description="S: number of subjects")
-    relations: Annotated[int, BeforeValidator(whole(1, 2**14))] = Field(default=4, description="R: number of relations")
-    answers: Annotated[int, BeforeValidator(whole(1, 2**14))] = Field(
-        default=8, description="D: answers that belong to each relation; divides S"
-    )
-    noise: Annotated[int, BeforeValidator(whole(1, 2**14))] = Field(default=20, description="noise tokens")
+    subjects: Size = Field(default=16, description="S: number of subjects")
+    relations: Size = Field(default=4, description="R: number of relations")
+    answers: Size = Field(default=8, description="D: answers that belong to each relation; divides S")
+    noise: Size = Field(default=20, description="noise tokens")
     length: Annotated[int, BeforeValidator(whole(3, 2**14))] = Field(
         default=32, description="T: tokens in a sequence, with subject, relation and end"
     )
-    lr: Annotated[float, BeforeValidator(between(1e-8, 1e3))] = Field(default=0.1, description="the step's size")
+    lr: Annotated[float, BeforeValidator(between(1e-8, 1e3))] = Field(default=0.1, description="learning rate")
     steps: Annotated[int, BeforeValidator(whole(1, 10**7))] = Field(
         default=8192, description="steps of gradient descent"
     )
     start: Annotated[float, BeforeValidator(between(1e-30, 1.0))] = Field(
-        default=1e-5, description="size of the weights at the start"
+        default=1e-5, description="size of the initial weights"
     )
     batch: Annotated[int, BeforeValidator(whole(0, 2**20))] = Field(
         default=0, description="fresh sequences in a step; 0: the exact gradient of the population"
@@ -47,14 +46,13 @@ class Flow(Spec, frozen=True, extra="forbid"):
         if self.subjects % self.answers:
             raise SpecError("answers", f"expected a divisor of subjects = {self.subjects}, got {self.answers}")
         if self.steps * max(1, self.batch) > 2**32 - 1:
-            raise SpecError(
-                "steps", f"expected at most 2^32 sequences in all, got {self.steps:,} steps of {self.batch:,}"
-            )
+            steps = f"{self.steps:,} steps of {self.batch:,}"
+            raise SpecError("steps", f"expected at most 2^32 sequences in all, got {steps}")
         return self
 
     @property
     def noise_tokens(self) -> int:
-        """Noise tokens, by the name they have in `Facts`."""
+        """The number of noise tokens, under the name it has in `Facts`."""
         return self.noise
 
     @property
@@ -64,5 +62,5 @@ class Flow(Spec, frozen=True, extra="forbid"):
 
     @property
     def levels(self) -> tuple[float, float, float]:
-        """ln(RD) for a guess among all answers, ln D among the relation's own, 0 when right."""
+        """The loss of a guess among all answers, ln(R D), among the relation's, ln D, and of the right one."""
         return math.log(self.relations * self.answers), math.log(self.answers), 0.0

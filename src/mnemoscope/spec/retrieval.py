@@ -1,6 +1,6 @@
 """The token-retrieval model of paper A: one frozen, validated setting.
 
-The same object goes to the simulator and to the theory, and it is all that the two share.
+Simulator and theory both take this object, and share nothing else.
 
     >>> spec = Retrieval(vocab=1024, dim=128, length=64, samples=16_384)
     >>> spec.canonical()
@@ -24,23 +24,23 @@ Then = Literal["none", "gd", "adamw"]
 MOST_SAMPLES = 2**32 - 1
 
 Size = Annotated[int, BeforeValidator(whole(1, 2**31 - 1))]
-# Step sizes within which float32 neither overflows nor loses the signal, whatever the setting.
+Samples = Annotated[int, BeforeValidator(whole(1, MOST_SAMPLES))]
+# Step sizes for which float32 neither overflows nor loses the signal, whatever the setting.
 RATE = between(1e-30, 1e38)
 Rate = Annotated[float | None, BeforeValidator(lambda v: None if v is None else RATE(v))]
 Eta = Annotated[float | Literal["limit"], BeforeValidator(step_size(1e-12, 1e12))]
 Gamma = Annotated[float | Literal["limit"], BeforeValidator(step_size(1e-12, 1e24))]
 
-
-# The sizes as the formulas write them.
+# The sizes as formulas write them.
 LETTERS = {"vocab": "V", "dim": "d", "length": "L", "samples": "N", "width": "m"}
 
 
 class Retrieval(Spec, frozen=True, extra="forbid"):
     """One setting of the retrieval task, its model and its training.
 
-    A sequence of `length` tokens out of `vocab` has one informative position; the label is a
-    fixed permutation of the token there. `samples` sequences train a one-layer transformer of
-    embedding dimension `dim` in three gradient steps.
+    A sequence of `length` tokens out of `vocab` has one informative position; a fixed permutation
+    of the token there is the label. `samples` sequences train a one-layer transformer of embedding
+    dimension `dim` in three gradient steps.
     """
 
     kind: ClassVar[str] = "retrieval"
@@ -51,9 +51,7 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
     )
     dim: Size = Field(description="d: embedding dimension")
     length: Size = Field(description="L: tokens in a sequence, one of them informative")
-    samples: Annotated[int, BeforeValidator(whole(1, MOST_SAMPLES))] = Field(
-        description="N: training sequences, the same in all steps"
-    )
+    samples: Samples = Field(description="N: training sequences, the same in all steps")
     width: Annotated[int, BeforeValidator(whole(0, 2**31 - 1))] = Field(
         default=0, description="m: hidden units of the fixed random MLP; 0 leaves the MLP out"
     )
@@ -62,34 +60,32 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
     )
     embedding: Annotated[str, BeforeValidator(law_or_file(LAWS))] = Field(
         default="gaussian",
-        # Help puts in the laws, of which there may be more by then.
+        # Help fills in the laws, including those registered later.
         description="law of the embeddings: {laws}, of which "
         "orthonormal needs dim >= vocab; or file:PATH, a matrix of your own",
     )
     trigger: Annotated[Trigger, BeforeValidator(one_of(*get_args(Trigger)))] = Field(
         default="keys", description="where the trigger vector enters: the keys alone, or keys and values"
     )
-    eta: Eta = Field(default="limit", description="first step's size; limit means towards 0")
+    eta: Eta = Field(default="limit", description="size of the first step; limit means towards 0")
     gamma: Gamma = Field(default="limit", description="size of the second and third step; limit means towards infinity")
     attention: Annotated[Attention, BeforeValidator(one_of(*get_args(Attention)))] = Field(
         default="learned", description="learned by the second step, or locked on the informative token throughout"
     )
     then: Annotated[Then, BeforeValidator(one_of(*get_args(Then)))] = Field(
-        default="none", description="full-batch training that goes on after the three steps"
+        default="none", description="full-batch training after the three steps"
     )
     steps: Annotated[int, BeforeValidator(whole(0, 10**9))] = Field(default=0, description="how many such steps")
     lr: Rate = Field(default=None, description="their learning rate; by default 1 for gd and 0.01 for adamw")
-    test_samples: Annotated[int, BeforeValidator(whole(1, MOST_SAMPLES))] = Field(
-        default=4096, description="fresh sequences on which accuracy is measured"
-    )
+    test_samples: Samples = Field(default=4096, description="fresh sequences on which accuracy is measured")
 
     @model_validator(mode="before")
     @classmethod
     def _take_matrix(cls, values: Any) -> Any:
-        """A matrix of the user's own is kept, and named by its content."""
+        """Store a user's matrix, and name it after its content."""
         if not isinstance(values, dict) or is_name(values.get("embedding")):
             return values
-        # By name: what keeps matrices stands after settings, which depend on nothing of it.
+        # Imported late: `models` comes after `spec`, which must not depend on it.
         return import_module("mnemoscope.models.matrices").take_matrix(values)
 
     @model_validator(mode="after")
@@ -128,30 +124,30 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
 
     @property
     def frozen_embeddings(self) -> bool:
-        """Whether training leaves the embeddings as drawn: what a position adds is then a table by token."""
+        """Whether training leaves the embeddings as drawn, so that scores are tables by token."""
         return True
 
     @property
     def triggers(self) -> int:
-        """How many trigger vectors mark informative tokens."""
+        """The number of trigger vectors that mark informative tokens."""
         return 1
 
     @property
     def largest_token_probability(self) -> float:
-        """The chance of the most frequent token: tokens are uniform."""
+        """The probability of the most frequent token: tokens are uniform."""
         return 1 / self.vocab
 
     def most_in_a_cell(self, samples: int) -> float:
-        """A bound on how often one token stands in sequences of one label, on average.
+        """A bound on the mean count of one token in sequences of one label.
 
-        With p the largest token probability: N p as the informative token, N L p^2 as any other.
+        With p the largest token probability: N p as the informative token, N L p^2 as noise.
         """
         p = self.largest_token_probability
         return samples * self.length * p**2 + samples * p
 
     @property
     def from_file(self) -> bool:
-        """Whether the embeddings are a user's own matrix."""
+        """Whether the embeddings are a user's matrix."""
         return FROM_FILE.fullmatch(self.embedding) is not None
 
     @property
@@ -161,23 +157,22 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
 
     @property
     def learning_rate(self) -> float:
-        """The rate of the training that goes on after the three steps (our choice by default)."""
+        """The learning rate after the three steps (the defaults are our choice)."""
         if self.lr is not None:
             return self.lr
         return 0.01 if self.then == "adamw" else 1.0
 
     def canonical_values(self) -> dict[str, Any]:
-        """What differs from its default and matters."""
+        """The values that differ from their defaults and have an effect."""
         values = super().canonical_values()
         if self.width == 0:
-            values.pop("activation", None)  # there is no MLP for it to act in
+            values.pop("activation", None)  # no MLP uses it
         return values
 
     def program(self) -> "Retrieval":
-        """The part that decides which training code is compiled.
+        """The setting that stands for all that share a compiled training program.
 
-        A setting that stands for all those that differ from it only in what a compiled program
-        takes as arguments: counts, rates, and the embeddings themselves.
+        They differ only in the program's arguments: counts, rates, and the embeddings themselves.
         """
         return self.replace(
             samples=1,

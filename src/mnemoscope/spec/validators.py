@@ -1,7 +1,7 @@
-"""The kinds of value a spec holds, each with a refusal that says what was expected and what came.
+"""Validators of spec fields. Each error says what was expected and what came.
 
-Values may come from Python, from a TOML file or from a command line, so whole numbers are also
-read from text such as `4096`, `1e5` or `16_384`.
+Values come from Python, a TOML file or the command line, so text such as `4096`, `1e5` or `16_384`
+counts as a whole number, too.
 """
 
 import contextlib
@@ -11,27 +11,27 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-# Where to compute: `auto` is a GPU where there is one.
+# Where to compute: `auto` means a GPU if there is one.
 Device = Literal["auto", "cpu", "gpu"]
-# What of a trial crosses a target: its accuracy, its attention's, or the share of tokens that the
-# matched filter names from the first gradient alone.
+# What may cross a target: accuracy, attention accuracy, or the share of tokens that the matched
+# filter names from the first gradient alone.
 Measure = Literal["accuracy", "attention_accuracy", "first_gradient"]
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the closest known word, or nothing when none is close."""
+    """`; did you mean 'x'?` for the closest known word, or nothing if none is close."""
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
 def shown(value: Any) -> str:
-    """A value that came, on one line and not without end: it may be an array or a whole file."""
+    """A value on one short line, even if it is an array or a whole file."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 300 else f"{text[:297]}..."
 
 
 def _number(value: Any) -> float | None:
-    """The finite or infinite number that `value` stands for, or None when it is not a number."""
+    """`value` as a number, finite or not; None if it is none."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -41,8 +41,10 @@ def _number(value: Any) -> float | None:
 
 
 def _whole_number(value: Any) -> int | None:
-    """The whole number that `value` stands for. Digits are read as they are: going through a
-    float, as `1e5` must, would round what is above 2**53."""
+    """`value` as a whole number; None if it is none.
+
+    Digits are read exactly: a float, which `1e5` must go through, would round above 2**53.
+    """
     if isinstance(value, str) and len(value) < 100:
         with contextlib.suppress(ValueError):
             return int(value)
@@ -68,7 +70,7 @@ def whole(at_least: int, at_most: int | None = None) -> Callable[[Any], int]:
 
 
 def between(low: float, high: float, or_else: str = "") -> Callable[[Any], float]:
-    """A validator for numbers in [low, high]; `or_else` names what else the option takes."""
+    """A validator for numbers in [low, high]; `or_else` names what else is accepted."""
 
     def read(value: Any) -> float:
         number = _number(value)
@@ -100,12 +102,12 @@ def byte_count(value: str) -> int:
     return int(number * unit)
 
 
-# An embedding matrix of the user's own, by its content: `matrices.keep` gives it that name.
+# A user's embedding matrix, named after its content by `matrices.keep`.
 FROM_FILE = re.compile(r"file:[0-9a-f]{16}")
 
 
 def is_name(value: Any) -> bool:
-    """Whether it can only be the name of a law or of a kept matrix: not a file's, not an array."""
+    """Whether a value is the name of a law or of a stored matrix, rather than a file or an array."""
     if isinstance(value, str):
         return not value.startswith("file:") or FROM_FILE.fullmatch(value) is not None
     pair = isinstance(value, tuple) and len(value) == 2
@@ -113,23 +115,18 @@ def is_name(value: Any) -> bool:
 
 
 def law_or_file(names: Iterable[str]) -> Callable[[Any], str]:
-    """A validator for the name of a law, or of a matrix that was kept."""
+    """A validator for the name of a law or of a stored matrix."""
     law = one_of_names(names)
-
-    def read(value: Any) -> str:
-        kept = isinstance(value, str) and FROM_FILE.fullmatch(value)
-        return value if kept else law(value)
-
-    return read
+    return lambda value: value if isinstance(value, str) and FROM_FILE.fullmatch(value) else law(value)
 
 
 def one_of(*names: str) -> Callable[[Any], str]:
-    """A validator for a name out of a fixed list."""
+    """A validator for names from a fixed list."""
     return one_of_names(names)
 
 
 def one_of_names(names: Iterable[str]) -> Callable[[Any], str]:
-    """The same for a list that may grow; a near miss is told what it was near to."""
+    """The same for a list that may grow. A near miss gets a suggestion."""
 
     def read(value: Any) -> str:
         if isinstance(value, str) and value in names:

@@ -1,1 +1,1 @@
-"""What was computed, kept: one SQLite file, append-only, keyed by spec, seed and numerics."""
+"""Stored trials: one append-only SQLite file, keyed by spec, seed and numerics version."""

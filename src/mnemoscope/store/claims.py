@@ -1,10 +1,9 @@
 """Claims: several drivers share a store without computing a trial twice.
 
-A driver claims trials before it runs them; it writes each result and drops its claim in one
-transaction. A claim passes to the next driver when its owner is dead: at once if the owner ran on
-this machine and its process is gone, otherwise after STALE_SECONDS without a heartbeat. The waiting
-driver times heartbeats by its monotonic clock. On another machine, a heartbeat that is old by the
-time of day counts as stale at once.
+A driver claims trials before it runs them; it writes each result and drops its claim in one transaction. A claim passes
+to the next driver when its owner is dead: at once if the owner ran on this machine and its process is gone, otherwise
+after STALE_SECONDS without a heartbeat. The waiting driver times heartbeats by its monotonic clock. On another machine,
+a heartbeat that is old by the time of day counts as stale at once.
 """
 
 import os
@@ -18,7 +17,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from mnemoscope.engine.record import NUMERICS_VERSION, AnyJob, Trial
-from mnemoscope.store.schema import NOWHERE, asking
+from mnemoscope.store.schema import NOWHERE
 from mnemoscope.store.sqlite import sqlite_errors, transaction
 from mnemoscope.store.trials import Store
 
@@ -37,7 +36,7 @@ class Claims:
         self._heard: dict[tuple[str, int, int], tuple[tuple[str, float], float]] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, args=(store.path,), daemon=True)
-        if store.path != NOWHERE:  # which no other driver can see
+        if store.path != NOWHERE:  # no other driver sees a store in memory
             self._thread.start()
 
     def close(self) -> None:
@@ -48,22 +47,19 @@ class Claims:
         with sqlite_errors(self.store.path):
             self.store.connection.execute("DELETE FROM claims WHERE owner = ?", (self.owner,))
 
-    def take(self, jobs: Sequence[AnyJob], most: int) -> list[AnyJob]:
-        """Up to `most` of these jobs that have no result and that nobody else is computing."""
-        taken: list[AnyJob] = []
+    def take(self, jobs: Sequence[AnyJob]) -> list[AnyJob]:
+        """Claim those of these jobs that have no result and that nobody else is computing."""
         connection = self.store.connection
-        with asking(connection, self.store.path), transaction(connection):
-            for spec, seed in jobs:
-                if len(taken) == most:
-                    break
-                key = (spec.id, seed, NUMERICS_VERSION)
-                if self.store.is_finished(spec, seed) or not self._free(key):
-                    continue
-                connection.execute(
-                    "INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (*key, self.owner, self.host, os.getpid(), time.time()),
-                )
-                taken.append((spec, seed))
+        with sqlite_errors(self.store.path), transaction(connection):
+            finished = self.store.finished(jobs)
+            taken = [job for job in jobs if job not in finished and self._free((job[0].id, job[1], NUMERICS_VERSION))]
+            connection.executemany(
+                "INSERT OR REPLACE INTO claims VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (spec.id, seed, NUMERICS_VERSION, self.owner, self.host, os.getpid(), time.time())
+                    for spec, seed in taken
+                ],
+            )
         return taken
 
     def finish(self, trials: Sequence[Trial]) -> None:
@@ -92,8 +88,8 @@ class Claims:
         if same_machine and not _alive(process):
             return True
         now = time.monotonic()
-        sign, since = self._heard.get(key, (None, now))
-        if sign != (owner, beat):
+        heartbeat, since = self._heard.get(key, (None, now))
+        if heartbeat != (owner, beat):
             self._heard[key] = ((owner, beat), now)
         elif now - since > STALE_SECONDS:
             return True
@@ -108,7 +104,7 @@ class Claims:
 
 
 def _alive(process: int) -> bool:
-    if process <= 0:  # which would be a group of processes
+    if process <= 0:  # would mean a process group
         return False
     try:
         os.kill(process, 0)
@@ -123,7 +119,7 @@ def _alive(process: int) -> bool:
 
 
 def _boot() -> str:
-    """Changes with every start of the machine, after which process numbers mean nothing."""
+    """An id of the current boot: process numbers mean nothing after a restart."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

@@ -4,7 +4,6 @@ import hashlib
 import os
 import shutil
 import sqlite3
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -17,7 +16,7 @@ from mnemoscope.spec import SpecError
 from mnemoscope.store.query import condition, open_frame
 from mnemoscope.store.rows import RECORD, UNREADABLE, read_setting, read_trial
 from mnemoscope.store.salvage import aside_path, move_log, recover, salvage, write_salvaged
-from mnemoscope.store.schema import DamagedFileError, DamagedStore, asking, connect
+from mnemoscope.store.schema import DamagedFileError, asking, connect, unreported
 from mnemoscope.store.sqlite import sqlite_errors, transaction
 from mnemoscope.store.tables import SETTING_VALUES, TRIAL_VALUES
 from mnemoscope.store.trials import Store
@@ -36,7 +35,7 @@ def export(store: Store, path: Path, words: Sequence[str] = ()) -> int:
         if path.suffix == ".csv":
             frame.to_csv(part, index=False)
         else:
-            # A step size is a number or the word `limit`: text, in a column of one kind.
+            # A step size is a number or the word `limit`, and a Parquet column has one type: text.
             for name in ("eta", "gamma"):
                 frame[name] = frame[name].map(str, na_action="ignore")
             frame.to_parquet(part, index=False)
@@ -44,21 +43,20 @@ def export(store: Store, path: Path, words: Sequence[str] = ()) -> int:
 
 
 def verify(store: Store) -> tuple[int, list[str]]:
-    """The number of sound trials, and the faults of other rows and of the file."""
+    """The number of sound trials, and the faults of all other rows and of the file."""
     faults = [] if store.damage is None else [f"file: {store.damage}"]
     with sqlite_errors(store.path):
         for (line,) in store.connection.execute("PRAGMA integrity_check"):
             if line != "ok":
                 faults.append(f"file: {line}")
         faults += [fault for _, _, fault in damaged_rows(store)]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DamagedStore)  # they are named already
+        with unreported():  # they are among the faults
             count = store.count()
     return count, faults
 
 
 def damaged_rows(store: Store) -> Iterator[tuple[str, tuple[Any, ...], str]]:
-    """Table, key and fault of every row that is damaged or makes no sense."""
+    """Table, key and fault of every row that is damaged or inconsistent."""
     connection = store.connection
     unreadable: set[int] = set()
     for number, name, canonical, fits in connection.execute(
@@ -83,7 +81,7 @@ def damaged_rows(store: Store) -> Iterator[tuple[str, tuple[Any, ...], str]]:
             fault = "its setting is not there"
         elif own != name:
             fault = f"kept under the setting {own}"
-        elif setting in unreadable:  # which is said of the setting, and no fault of the trial
+        elif setting in unreadable:  # a fault of the setting, not of the trial
             fault = ""
         else:
             fault = _trial_fault(row[0], tuple(row[1:]))
@@ -92,20 +90,20 @@ def damaged_rows(store: Store) -> Iterator[tuple[str, tuple[Any, ...], str]]:
 
 
 def _setting_fault(name: str, canonical: str) -> str | None:
-    """What is wrong with a setting whose checksum fits; None where another package's may be sound.
+    """What is wrong with a setting whose checksum fits; None if it cannot be read but its id fits.
 
-    A kind, law or activation that no import has registered here cannot be read; its id can be checked.
+    Its kind, law or activation may be registered by a package that is not imported here.
     """
     try:
         own = read_setting(canonical).id
     except UNREADABLE as error:
-        whole = hashlib.sha256(canonical.encode()).hexdigest()[:16] == name
-        return None if whole else f"cannot be read ({error})"
+        id_fits = hashlib.sha256(canonical.encode()).hexdigest()[:16] == name
+        return None if id_fits else f"cannot be read ({error})"
     return "" if own == name else f"its id should be {own}"
 
 
 def _trial_fault(accuracy: float | None, row: tuple[Any, ...]) -> str:
-    """A record that cannot be read, or whose accuracy is not that of its history."""
+    """What is wrong with a record whose checksum fits: unreadable, or an accuracy that is not that of its history."""
     try:
         trial = read_trial(row)
     except UNREADABLE as error:
@@ -119,7 +117,7 @@ def _trial_fault(accuracy: float | None, row: tuple[Any, ...]) -> str:
 
 
 class Repair(NamedTuple):
-    """What a repair did: trials that are sound, faults, and where a damaged file was moved to."""
+    """The result of a repair: the number of sound trials, the faults, and where a damaged file went."""
 
     trials: int
     faults: list[str]
@@ -127,52 +125,50 @@ class Repair(NamedTuple):
 
 
 def repair(path: Path) -> Repair:
-    """Move damaged rows aside, or a damaged file, and keep all that is sound in its place."""
+    """Move damaged rows or a damaged file aside, and keep everything sound in place."""
     check_place(path, "store")
     if not path.exists():
         raise SpecError("store", f"expected a store that is there, got {str(path)!r}")
     moved, lost = _replace_file(path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DamagedStore)
-        with Store(path) as store, sqlite_errors(path), transaction(store.connection):
-            rows = list(damaged_rows(store))
-            # Trials before their settings.
-            for table, key, _ in sorted(rows, key=lambda row: row[0], reverse=True):
-                store.set_aside(table, key)
-            return Repair(store.count(), lost + [fault for _, _, fault in rows], moved)
+    with unreported(), Store(path) as store, sqlite_errors(path), transaction(store.connection):
+        rows = list(damaged_rows(store))
+        # Trials before their settings.
+        for table, key, _ in sorted(rows, key=lambda row: row[0], reverse=True):
+            store.set_aside(table, key)
+        return Repair(store.count(), lost + [fault for _, _, fault in rows], moved)
 
 
 def _replace_file(path: Path) -> tuple[Path | None, list[str]]:
-    """Put the sound part of a damaged file in its place; where the file went, and what it was.
+    """Replace a damaged file by a store of its sound rows. Returns the damaged file's new path, and the faults.
 
-    There is a store under that name at every moment: the damaged one, or the sound one.
+    At every moment there is a store at the path: the damaged one or the sound one.
     """
     try:
         with closing(connect(path, writing=False)) as connection, sqlite_errors(path):
-            # A large file is not checked whole when it is opened.
+            # Opening a large file does not check all of it.
             fault = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if fault != "ok":
             raise DamagedFileError(path, fault)
     except DamagedFileError as damage:
-        kept = recover(path, damage)
-        with closing(connect(kept, writing=True)) as connection:
-            write_salvaged(connection, salvage(path))  # whatever else is sound joins it
-            _have_alone(connection, kept)
+        sound = recover(path, damage)
+        with closing(connect(sound, writing=True)) as connection:
+            write_salvaged(connection, salvage(path))  # add sound rows that it does not have yet
+            _lock(connection, sound)
             aside = aside_path(path)
             move_log(path, aside)
             try:
                 os.link(path, aside)
             except OSError:  # a file system without links
                 shutil.copy2(path, aside)
-            kept.replace(path)
+            sound.replace(path)
         return aside, [f"file: {damage.fault}"]
     return None, []
 
 
-def _have_alone(connection: sqlite3.Connection, path: Path) -> None:
+def _lock(connection: sqlite3.Connection, path: Path) -> None:
     """Empty the log and lock the file until the connection closes.
 
-    A process that kept the old file open would write results where nobody looks.
+    A process with the old file open would write results that nobody reads.
     """
     try:
         connection.execute("PRAGMA busy_timeout = 2000")

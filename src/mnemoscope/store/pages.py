@@ -1,12 +1,11 @@
-"""Rows read straight from the pages of an SQLite file, where SQLite itself gives up.
+"""Read rows directly from the pages of an SQLite file that SQLite itself refuses.
 
-A damaged page makes SQLite refuse the whole table. Here every page is read on its own, cell by
-cell, with whatever hangs on it in overflow pages; what does not decode is passed over. Where a
-page's own list of cells is damaged, every place on it is tried as the beginning of one. Nothing
-that comes out is to be believed before its checksum was compared.
+SQLite refuses a whole table for one damaged page. This module reads each page on its own, cell by cell, follows
+overflow pages, and skips what does not decode. If a page's list of cells is damaged, it tries every offset as the
+start of a cell. Callers must compare checksums before they use a row.
 
-The format is that of https://www.sqlite.org/fileformat2.html, sections 1.6 (b-tree pages) and 2.1
-(records); pages that are still in the write-ahead log (section 4) come before those of the file.
+The format is that of https://www.sqlite.org/fileformat2.html, sections 1.6 (b-tree pages) and 2.1 (records). Pages in
+the write-ahead log (section 4) take precedence over those of the file.
 """
 
 import struct
@@ -15,22 +14,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, no_type_check
 
-# Pages that hold rows: leaves of tables by row number, and all pages of tables kept by their key.
+# Pages that hold rows: leaves of tables with row numbers, and all pages of tables WITHOUT ROWID.
 TABLE_LEAF, KEY_LEAF, KEY_NODE = 13, 10, 2
-# Pages on which every place is tried, at most: some seconds.
+# The most pages to search offset by offset, which takes some seconds.
 MOST_SEARCHED = 200
 PAGE_SIZES = tuple(2**k for k in range(9, 17))
 USUAL_SIZE = 4096
-# What decoding bytes that are no cell may raise.
+# Raised when bytes that are no cell are decoded.
 BROKEN = (struct.error, IndexError, ValueError)
-# Kinds of whole numbers, and their bytes.
+# Serial types of integers, and their sizes in bytes.
 _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 
 
 def all_rows(path: Path) -> Iterator[tuple[int | None, list[Any]]]:
-    """(row number, values) of every cell that can be decoded; text comes as bytes, marked.
+    """(row number, values) of every cell that can be decoded; text comes as marked bytes.
 
-    The size of a page stands in the header, which may be damaged: the usual one is tried, too.
+    The header states the page size, but may be damaged: the usual size is tried, too.
     """
     data = path.read_bytes()
     stated = struct.unpack(">H", data[16:18])[0] if len(data) >= 18 else 0
@@ -52,7 +51,7 @@ class Pages:
         self.overflow: set[int] = set()  # pages that belong to a cell that was decoded
 
     def _free(self) -> set[int]:
-        """Pages that were given up, with what they held: the list of them begins in the header."""
+        """Free pages, which still hold old rows; their list starts in the header."""
         free: set[int] = set()
         with suppress(*BROKEN):
             (trunk,) = struct.unpack(">I", self.pages.get(1, b"")[32:36])
@@ -64,7 +63,7 @@ class Pages:
         return free
 
     def _read_log(self, data: bytes) -> None:
-        """Pages of committed transactions; a frame counts while its salt is the header's."""
+        """Take pages of committed transactions; a frame is valid if its salt is the header's."""
         frame, pending = 24 + self.size, {}
         for at in range(32, len(data) - frame + 1, frame):
             number, committed = struct.unpack(">II", data[at : at + 8])
@@ -76,7 +75,7 @@ class Pages:
                 pending = {}
 
     def rows(self) -> Iterator[tuple[int | None, list[Any]]]:
-        """The cells of every page, by its list of them or, if that is damaged, by search."""
+        """The cells of every page: those that it lists or, if the list is damaged, those that a search finds."""
         free, suspects = self._free(), []
         for number, page in self.pages.items():
             listed = self._listed(page, 100 if number == 1 else 0)
@@ -87,7 +86,7 @@ class Pages:
             yield from cells
             if more:
                 suspects.append(number)
-        # Pages in use that say they hold rows come first, in case the search has to end early.
+        # First pages in use whose type says that they hold rows, in case there are too many to search.
         suspects = [number for number in suspects if number not in self.overflow]
         suspects.sort(key=lambda number: (number in free, self.pages[number][:1] not in (b"\x0d", b"\x0a")))
         for number in suspects[:MOST_SEARCHED]:
@@ -98,10 +97,7 @@ class Pages:
                         yield self._cell(page, kind, at)
 
     def _listed(self, page: bytes, begin: int) -> tuple[list[tuple[int | None, list[Any]]], bool] | None:
-        """The cells that a page lists, None if any of them is not there.
-
-        And whether something stands behind the list: it may have been longer.
-        """
+        """The cells that a page lists, and whether the list may have been longer; None if one does not decode."""
         if len(page) < begin + 12 or page[begin] not in (TABLE_LEAF, KEY_LEAF, KEY_NODE):
             return None
         kind, count = page[begin], struct.unpack(">H", page[begin + 3 : begin + 5])[0]
@@ -109,7 +105,7 @@ class Pages:
         try:
             places = struct.unpack(f">{count}H", page[first : first + 2 * count])
             skip = 0
-            if kind == KEY_NODE:  # before each cell stands the number of the page below
+            if kind == KEY_NODE:  # each cell starts with the number of a child page
                 skip = 4
                 below = [struct.unpack(">I", page[at : at + 4])[0] for at in places]
                 if not set(below) <= self.pages.keys():
@@ -130,7 +126,7 @@ class Pages:
 
     @no_type_check
     def _payload(self, page: bytes, kind: int, length: int, at: int) -> bytes:
-        """A record's bytes: on the page, and on as many overflow pages as it takes."""
+        """A record's bytes, from the page and its overflow pages."""
         usable = self.size
         most = usable - 35 if kind == TABLE_LEAF else (usable - 12) * 64 // 255 - 23
         if length <= most:
@@ -156,7 +152,7 @@ class Pages:
 
 @no_type_check
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of one to nine bytes, and where it ends."""
+    """A varint of one to nine bytes, and the offset after it."""
     value = 0
     for k in range(9):
         byte = data[at + k]
@@ -175,7 +171,7 @@ def _signed(value: int) -> int:
 
 @no_type_check
 def _record(payload: bytes) -> list[Any]:
-    """The values of a record: its header says the kinds, and they follow."""
+    """The values of a record; its header lists their serial types."""
     end, at = _varint(payload, 0)
     if end > len(payload):
         raise ValueError

@@ -1,4 +1,4 @@
-"""The store as tables: settings with their means, and frames of trials with labelled axes."""
+"""Tables from the store: settings with their means, and trials as data frames and labelled arrays."""
 
 import json
 from collections.abc import Sequence
@@ -17,28 +17,27 @@ if TYPE_CHECKING:
 
 # Metrics that a table always has.
 ALWAYS = ("accuracy", "attention_accuracy", "recall", "map_accuracy", "signal", "std", "loss")
-# What can be asked for besides the fields of specs and the metrics of trials.
+# Columns of conditions besides the fields of specs and the metrics of trials.
 _COLUMNS = ("kind", "status", "seed", "id", "numerics", "device", "precision", "accuracy")
 
 
 def condition(words: Sequence[str], store: Store | None = None) -> tuple[str, list[Any]]:
-    """`vocab=512`, `kind=facts`, `status=ok` and the like as a condition on columns.
+    """`vocab=512`, `kind=facts`, `status=ok` and the like as an SQL condition and its values.
 
-    A store's trials may have metrics that only their own kind knows. Names are checked against the
-    columns and values are handed to SQLite as values, so that no text of the user's becomes part of
-    a statement.
+    With a store, metrics that only some kind of trial has are known, too. Names are checked against the columns, and
+    values are bound, so that no text from the user becomes part of a statement.
     """
     known = {name: f'"{name}"' for name in (*_COLUMNS, *field_columns(), *METRICS)}
     parts, values = ["1"], []
     for word in words:
         name, sign, value = _split(word)
         if name not in known and store is not None and name.isidentifier():
-            own = json_value("metrics", name)
-            if store.count(f"number IN (SELECT number FROM kept WHERE {own} IS NOT NULL LIMIT 1)"):
-                known[name] = own
+            metric = json_value("metrics", name)
+            if store.count(f"number IN (SELECT number FROM kept WHERE {metric} IS NOT NULL LIMIT 1)"):
+                known[name] = metric
         if name not in known:
             raise SpecError("where", f"expected one of {', '.join(known)}, got {name!r}")
-        # SQLite puts a plain value in place of the column everywhere, in what is checked too.
+        # SQLite would substitute a plain value for the column everywhere, in the checks too.
         parts.append(f"{known[name]} {sign} (SELECT ?)")
         values.append(_value(value.strip()))
     return " AND ".join(parts), values
@@ -63,9 +62,9 @@ def _value(text: str) -> Any:
 
 
 def list_settings(store: Store, words: Sequence[str] = (), most: int = 100) -> list[dict[str, Any]]:
-    """One row a setting: its sizes, how many trials of each status, and the mean accuracy."""
+    """One row per setting: its sizes, the number of trials of each status, and the mean accuracy."""
     where, values = condition(words, store)
-    # Checking rows takes a while: only those of settings that are shown are looked at.
+    # Checking rows takes a while: check only those of the settings that are shown.
     query = f"""
         SELECT id, canonical, numerics, count(*), sum(status = 'ok'), sum(status = 'crashed'),
                avg(accuracy), min(accuracy), max(accuracy), sum(seconds)
@@ -82,9 +81,9 @@ def list_settings(store: Store, words: Sequence[str] = (), most: int = 100) -> l
 
 
 def open_frame(store: Store, words: Sequence[str] = ()) -> "pandas.DataFrame":
-    """One row a trial: the whole spec, seed, status, every metric, and how it was computed.
+    """One row per trial: the whole spec, seed, status, every metric, and how it was computed.
 
-    What only other kinds have makes columns where there are such trials.
+    Fields and metrics of kinds other than retrieval have columns only if there are such trials.
     """
     need("tables", "pandas")
     import pandas
@@ -108,7 +107,7 @@ def open_frame(store: Store, words: Sequence[str] = ()) -> "pandas.DataFrame":
 def open_array(
     store: Store, axes: Sequence[str], words: Sequence[str] = (), metric: str = "accuracy"
 ) -> "xarray.DataArray":
-    """A metric over the named axes and seeds, NaN where there is no trial."""
+    """A metric over the named axes and seeds; NaN where there is no trial."""
     need("tables")
     frame = open_frame(store, words)
     index = [*axes, "seed"]

@@ -1,7 +1,7 @@
 """A setting and a trial as rows of the store, each with a checksum, and back.
 
-A checksum covers every value of its row, and a trial's covers the id of its setting too. A row with
-a wrong checksum was damaged after it was written, and none of its values is used.
+A checksum covers every value of its row; a trial's also covers the id of its setting. A row with a wrong checksum was
+damaged after it was written, and none of its values is used.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ SETTING, TRIAL = LAYOUT.setting, LAYOUT.trial
 KEY = TRIAL[:3]
 # The columns that make a record, as `read_trial` takes them.
 RECORD = "canonical, seed, status, metrics, seconds, message, precision, device, versions, code, history"
-# What reading a row of nonsense may raise.
+# Raised when a row that makes no sense is read.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
@@ -88,7 +88,7 @@ def as_json(value: Any) -> str:
 
 
 def known(numbers: dict[str, Any]) -> dict[str, Any]:
-    """Numbers by name, without those that are missing or not finite."""
+    """The named numbers that are present and finite."""
     return {name: value for name, value in finite(numbers).items() if value is not None}
 
 

@@ -7,7 +7,6 @@ Every command uses the second file until `store repair` puts it in the place of 
 """
 
 import itertools
-import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,12 +16,12 @@ from mnemoscope.spec import SpecError
 from mnemoscope.store.migrations import LAYOUT_2, setting_from_2, trial_from_2
 from mnemoscope.store.pages import all_rows
 from mnemoscope.store.rows import KEY, LAYOUT, SETTING, TRIAL, UNREADABLE, Layout, checksum, read_setting, setting_row
-from mnemoscope.store.schema import NOWHERE, Connection, DamagedFileError, DamagedStore, connect
+from mnemoscope.store.schema import NOWHERE, Connection, DamagedFileError, connect, report_damage
 from mnemoscope.store.sqlite import sqlite_errors, transaction
 
 
-def _as_kept(layout: Layout) -> tuple[str, ...]:
-    """How SQLite keeps a row of `trials`: its key first, then the rest as declared, the checksum last."""
+def _stored_order(layout: Layout) -> tuple[str, ...]:
+    """The order of columns in a stored row of `trials`: the key, then the rest as declared, the checksum last."""
     rest = (name for name in layout.trial if name not in ("numerics", "seed", "spec"))
     return ("setting", "numerics", "seed", *rest, "spec", "trial_checksum")
 
@@ -52,19 +51,19 @@ def salvage(*paths: Path) -> Salvaged:
 
 
 def _worth(row: tuple[Any, ...]) -> tuple[bool, float]:
-    """Of two rows of one trial, a result counts more than a crash, and the later one more."""
-    kept = dict(zip(TRIAL, row, strict=False))
-    return kept["status"] != "crashed", kept["written"]
+    """Which of two rows of one trial to prefer: a result over a crash, then the later one."""
+    named = dict(zip(TRIAL, row, strict=False))
+    return named["status"] != "crashed", named["written"]
 
 
 def _sound_setting(values: list[Any], layout: Layout) -> tuple[Any, ...] | None:
     """The row of a setting, if its checksum fits or its canonical JSON is that of its id."""
     if len(values) != len(layout.setting) + 2:
         return None
-    _, *row, kept = values
-    if kept == _text(checksum(*row)):
+    _, *row, stored_checksum = values
+    if stored_checksum == _text(checksum(*row)):
         plain = tuple(_plain(value) for value in row)
-        return (*plain, _plain(kept)) if layout is LAYOUT else setting_from_2(plain)
+        return (*plain, _plain(stored_checksum)) if layout is LAYOUT else setting_from_2(plain)
     with suppress(*UNREADABLE):
         spec = read_setting(_plain(row[2]))
         if spec.id == _plain(row[0]):
@@ -74,18 +73,18 @@ def _sound_setting(values: list[Any], layout: Layout) -> tuple[Any, ...] | None:
 
 def _sound_trial(values: list[Any], layout: Layout) -> tuple[Any, ...] | None:
     """The row of a trial in the order of its layout, if its checksum fits."""
-    names = _as_kept(layout)
+    names = _stored_order(layout)
     if len(values) != len(names):
         return None
-    kept = dict(zip(names, values, strict=True))
-    for name in layout.reals:  # SQLite keeps a whole number as an integer, and reads it as a real one
-        if isinstance(kept[name], int):
-            kept[name] = float(kept[name])
-    row = [kept[name] for name in layout.trial]
-    if kept["trial_checksum"] != _text(checksum(*row)):
+    named = dict(zip(names, values, strict=True))
+    for name in layout.reals:  # SQLite stores a whole number in a REAL column as an integer
+        if isinstance(named[name], int):
+            named[name] = float(named[name])
+    row = [named[name] for name in layout.trial]
+    if named["trial_checksum"] != _text(checksum(*row)):
         return None
     plain = tuple(_plain(value) for value in row)
-    return (*plain, _plain(kept["trial_checksum"])) if layout is LAYOUT else trial_from_2(plain)
+    return (*plain, _plain(named["trial_checksum"])) if layout is LAYOUT else trial_from_2(plain)
 
 
 def _text(value: str) -> bytes:
@@ -98,14 +97,10 @@ def _plain(value: Any) -> Any:
 
 def write_salvaged(connection: Connection, salvaged: Salvaged) -> None:
     """Add rows to a store; existing rows stay as they are."""
-    names = {
-        name: [f'"{column}"' for column in (*columns, f"{name}_checksum")]
-        for name, columns in (("setting", SETTING), ("trial", TRIAL))
-    }
-    marks = {name: ", ".join("?" * len(columns)) for name, columns in names.items()}
+    settings, trials = (*SETTING, "setting_checksum"), (*TRIAL, "trial_checksum")
     with transaction(connection):
         connection.executemany(
-            f"INSERT OR IGNORE INTO settings ({', '.join(names['setting'])}) VALUES ({marks['setting']})",
+            f"INSERT OR IGNORE INTO settings ({', '.join(settings)}) VALUES ({', '.join('?' * len(settings))})",
             salvaged.settings,
         )
         # A setting whose row is lost is rewritten when it is next queried.
@@ -114,65 +109,65 @@ def write_salvaged(connection: Connection, salvaged: Salvaged) -> None:
             [(spec,) for spec in {row[0] for row in salvaged.trials}],
         )
         connection.executemany(
-            f"INSERT OR IGNORE INTO trials (setting, {', '.join(names['trial'])}) "
-            f"VALUES ((SELECT number FROM settings WHERE id = ?), {marks['trial']})",
+            f"INSERT OR IGNORE INTO trials (setting, {', '.join(trials)}) "
+            f"VALUES ((SELECT number FROM settings WHERE id = ?), {', '.join('?' * len(trials))})",
             [(row[0], *row) for row in salvaged.trials],
         )
 
 
 def salvaged_path(path: Path) -> Path:
-    """Where the sound part of a damaged file is kept."""
+    """Where the sound rows of a damaged file go."""
     return path.with_name(path.name + ".salvaged")
 
 
 def open_salvaged(path: Path, damage: DamagedFileError, *, writing: bool) -> tuple[Path, Connection]:
-    """Open the sound part of a damaged store; refuse a file without any."""
+    """Open the sound rows of a damaged store; refuse a file that has none."""
     try:
         place = recover(path, damage)
     except SpecError:
         if writing:
             raise
-        connection = connect(NOWHERE, writing=True)  # a folder that is closed to us
+        connection = connect(NOWHERE, writing=True)  # a folder that we may not write to
         write_salvaged(connection, _salvage_or(damage, path))
         connection.execute("PRAGMA query_only = ON")
-        _warn(path, damage, NOWHERE)
+        _report(path, damage, NOWHERE)
         return NOWHERE, connection
     connection = connect(place, writing=writing)
     if not place.exists():  # `store repair` was faster
         connection.close()
         return path, connect(path, writing=writing)
-    _warn(path, damage, place)
+    _report(path, damage, place)
     return place, connection
 
 
 def recover(path: Path, damage: DamagedFileError) -> Path:
-    """A sound store of what is sound in a damaged file, and of what was computed since."""
+    """A store of the sound rows of a damaged file, and of everything computed since."""
     place = salvaged_path(path)
     sources = [path]
     if place.exists():
         try:
             connect(place, writing=False).close()
             return place
-        except DamagedFileError:  # that one, too
+        except DamagedFileError:  # it is damaged, too
             sources.append(move_aside(place))
     salvaged = _salvage_or(damage, *sources)
-    # Another command may be at the same: the first one's file is that of both.
+    # Another command may do the same at this moment: both use the file that is complete first.
     with whole_file(place, "store", new=True) as part, sqlite_errors(path):
         connection = connect(part, writing=True)
         write_salvaged(connection, salvaged)
-        connection.execute("PRAGMA journal_mode = DELETE")  # one file, to be put in place
+        connection.execute("PRAGMA journal_mode = DELETE")  # a single file, which can be renamed
         connection.close()
     return place
 
 
 def aside_path(path: Path) -> Path:
-    """A name beside a file under which nothing is kept yet."""
+    """An unused name beside a damaged file."""
     places = (path.with_name(f"{path.name}.damaged-{k}") for k in itertools.count(1))
     return next(place for place in places if not place.exists())
 
 
 def move_aside(path: Path) -> Path:
-    """Give a damaged file another name, with its log."""
+    """Rename a damaged file and its log."""
     aside = aside_path(path)
     move_log(path, aside)
     path.rename(aside)
@@ -196,11 +191,9 @@ def _salvage_or(damage: DamagedFileError, *paths: Path) -> Salvaged:
     return salvaged
 
 
-def _warn(path: Path, damage: DamagedFileError, place: Path) -> None:
-    kept = "read from memory" if place == NOWHERE else f"used from {place.name!r}"
-    warnings.warn(
-        f"{str(path)!r} is damaged ({damage.fault}); what is sound in it is {kept}, until "
-        "`mnemoscope store repair` puts it in order",
-        DamagedStore,
-        stacklevel=4,
+def _report(path: Path, damage: DamagedFileError, place: Path) -> None:
+    source = "read from memory" if place == NOWHERE else f"used from {place.name!r}"
+    report_damage(
+        f"{str(path)!r} is damaged ({damage.fault}); what is sound in it is {source}, until "
+        "`mnemoscope store repair` puts it in order"
     )

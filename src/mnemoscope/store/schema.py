@@ -1,15 +1,16 @@
-"""The store's file: where it is, how it is opened, and how damage in it is named.
+"""The store's file: where it is, how it is opened, and how damage is reported.
 
-Queries go to `sound`, a view of trials with their settings that leaves out every row whose checksum
-does not fit; `asking` then has such rows named in `DamagedStore` warnings. Write-ahead logging lets
-readers go on while the one driver writes, and keeps every committed row when a process is killed.
+Queries go to `sound`, a view of trials with their settings that omits rows with a wrong checksum; `asking` logs a
+warning that names each of them. Write-ahead logging lets readers continue while a driver writes, and keeps every
+committed row when a process is killed.
 """
 
+import logging
 import os
 import sqlite3
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +19,28 @@ from mnemoscope.spec import SpecError
 from mnemoscope.store.migrations import migrate
 from mnemoscope.store.rows import checksum
 from mnemoscope.store.sqlite import PATIENCE_SECONDS, is_damage, sqlite_errors, write_ahead
-from mnemoscope.store.tables import FORMAT, SETTING_VALUES, TRIAL_VALUES, as_made, describe, make_tables, make_views
+from mnemoscope.store.tables import (
+    FORMAT,
+    SETTING_VALUES,
+    TRIAL_VALUES,
+    columns_of_a_new_store,
+    describe,
+    make_tables,
+    make_views,
+)
 
-# Files up to this size are checked whole when a store is opened: some 30,000 trials, in 0.1 s.
+# Opening a store checks all pages of files up to this size: some 30,000 trials, in 0.1 s.
 CHECKED_BYTES = 2**25
+
+log = logging.getLogger(__name__)
+_quiet = ContextVar("_quiet", default=False)
 
 # A table, and the key of a row in it.
 Key = tuple[Any, ...]
 
 
-class DamagedStore(UserWarning):
-    """Something in a store is damaged, and is not used."""
-
-
 class DamagedFileError(SpecError):
-    """A store's file whose pages are not as SQLite wrote them, or not those of a store."""
+    """A file with damaged pages, or without the tables of a store."""
 
     def __init__(self, path: Path, fault: str, why: str = "expected a sound store") -> None:
         self.fault = fault.splitlines()[-1]
@@ -44,7 +52,7 @@ class DamagedFileError(SpecError):
 
 
 class Connection(sqlite3.Connection):
-    """A connection that remembers which rows did not look sound to a query."""
+    """A connection that remembers which rows failed a check in a query."""
 
     def __init__(self, database: str, *, uri: bool = False, timeout: float = PATIENCE_SECONDS) -> None:
         super().__init__(database, uri=uri, timeout=timeout, isolation_level=None)
@@ -52,7 +60,7 @@ class Connection(sqlite3.Connection):
         self.named: set[Key] = set()
 
 
-# In place of a file: a store in memory.
+# The path of a store in memory.
 NOWHERE = Path("none")
 
 
@@ -90,8 +98,8 @@ def connect(path: Path, *, writing: bool) -> Connection:
 def _address(path: Path, writing: bool) -> str:
     """The store's file for SQLite.
 
-    Reading a log needs files beside the store. Where none can be made and no log is left, as in a
-    folder that is closed to us, the file is read as one that nobody changes.
+    Reading a write-ahead log needs files beside the store. In a folder that we may not write to, a store without a
+    log is opened as immutable.
     """
     if path == NOWHERE:
         return ":memory:"
@@ -118,7 +126,7 @@ def _open(connection: Connection, path: Path, writing: bool) -> Connection:
             make_tables(connection)
     if stored_format is not None and stored_format < FORMAT:
         connection = _migrated(connection, path, writing)
-    if describe(connection) != as_made():
+    if describe(connection) != columns_of_a_new_store():
         raise DamagedFileError(path, "tables that are not as they were made")
     make_views(connection)
     if not writing:
@@ -127,7 +135,7 @@ def _open(connection: Connection, path: Path, writing: bool) -> Connection:
 
 
 def _migrated(connection: Connection, path: Path, writing: bool) -> Connection:
-    """The store in today's format: the file itself, or a copy where the file is only to be read."""
+    """The store in the current format: the file itself or, if it is only read, a copy in memory."""
     if not writing:
         copy = Connection(":memory:")
         connection.backup(copy)
@@ -144,7 +152,7 @@ def _migrated(connection: Connection, path: Path, writing: bool) -> Connection:
 
 
 def _read_format(connection: sqlite3.Connection, path: Path) -> int | None:
-    """The format of a store, None where there are no tables yet. Its pages are looked at, too."""
+    """The format of a store, None if it has no tables yet. Checks the pages, too."""
     try:
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         pages, free, size = (
@@ -160,36 +168,35 @@ def _read_format(connection: sqlite3.Connection, path: Path) -> int | None:
         if not {"about", "settings", "trials", "claims"} <= names:
             raise DamagedFileError(path, "no tables of ours", "expected a store of mnemoscope's")
         row = connection.execute("SELECT value FROM about WHERE key = 'format'").fetchone()
-        again = connection.execute("PRAGMA user_version").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
     except UnicodeDecodeError:  # SQLite quotes the damaged words
         raise DamagedFileError(path, "malformed database schema") from None
     except sqlite3.DatabaseError as error:
         if is_damage(error):
             raise DamagedFileError(path, str(error)) from None
         raise
-    # The format stands in two places, so that damage is not taken for another format; FORMAT 1 had
-    # it in one.
-    if row is None or (row[0], again[0]) not in ((str(again[0]), again[0]), ("1", 0)):
+    # The format is stored twice, so that damage is not taken for another format; FORMAT 1 stored it once.
+    if row is None or (row[0], version) not in ((str(version), version), ("1", 0)):
         raise DamagedFileError(path, "no format")
     return int(row[0])
 
 
 def _prepare(connection: Connection) -> None:
-    """Give SQLite the functions that check rows; `as_checked` has marked their text already."""
-    # Text of damaged rows need not be UTF-8, and is still to be shown.
+    """Register the functions that check rows; `as_checked` marks text in their arguments."""
+    # Damaged rows may hold text that is not UTF-8, and are shown nevertheless.
     connection.text_factory = lambda text: text.decode(errors="backslashreplace")
 
-    def fits(kept: Any, values: tuple[Any, ...]) -> bool:
-        return kept == b"t" + checksum(*values).encode()
+    def fits(stored: Any, values: tuple[Any, ...]) -> bool:
+        return stored == b"t" + checksum(*values).encode()
 
-    def sound_setting(number: int, kept: Any, *values: Any) -> bool:
-        if fits(kept, values):
+    def sound_setting(number: int, stored: Any, *values: Any) -> bool:
+        if fits(stored, values):
             return True
         connection.suspects.add(("settings", number))
         return False
 
-    def sound_trial(number: int, kept: Any, setting: Any, *values: Any) -> bool:
-        if fits(kept, values) and values[0] == setting:
+    def sound_trial(number: int, stored: Any, setting: Any, *values: Any) -> bool:
+        if fits(stored, values) and values[0] == setting:
             return True
         connection.suspects.add(("trials", number, *values[1:3]))
         return False
@@ -201,10 +208,10 @@ def _prepare(connection: Connection) -> None:
 
 @contextmanager
 def asking(connection: Connection, path: Path) -> Iterator[None]:
-    """Around queries: trouble in one line, and rows that were left out as damaged are named.
+    """Around queries: turn errors into one line, and report the damaged rows that were left out.
 
-    A query may hand the view a constant that it compares a column with, in place of the column's
-    own value, so that rows which it does not want look damaged too: each is looked at by itself.
+    SQLite may pass the constant that a column is compared with to the view's checks in place of the column's value.
+    Rows that the query does not want then look damaged, too, so each suspect is checked on its own.
     """
     with sqlite_errors(path):
         yield
@@ -212,12 +219,12 @@ def asking(connection: Connection, path: Path) -> Iterator[None]:
             name = _damaged_name(connection, key)
             if name is not None:
                 connection.named.add(key)
-                warn_of_damage(name)
+                report_damage(f"{name} is damaged and not used; `mnemoscope store repair` moves it aside")
         connection.suspects.clear()
 
 
 def _damaged_name(connection: Connection, key: Key) -> str | None:
-    """What the row of a key is called, if it is damaged."""
+    """A description of the row with this key, if it is damaged."""
     if key[0] == "settings":
         row = connection.execute(
             f"SELECT id FROM settings WHERE number = ? AND setting_checksum IS NOT row_checksum({SETTING_VALUES})",
@@ -233,8 +240,17 @@ def _damaged_name(connection: Connection, key: Key) -> str | None:
     return None if row is None else f"a trial of {row[0]}, seed {row[1]},"
 
 
-def warn_of_damage(what: str) -> None:
-    """Warn of something that is damaged and not used."""
-    warnings.warn(
-        f"{what} is damaged and not used; `mnemoscope store repair` moves it aside", DamagedStore, stacklevel=2
-    )
+def report_damage(text: str) -> None:
+    """Log one line about something that is damaged and not used."""
+    if not _quiet.get():
+        log.warning("%s", text)
+
+
+@contextmanager
+def unreported() -> Iterator[None]:
+    """Within it, damage is not logged: the caller reports it in its own way, or later."""
+    token = _quiet.set(True)
+    try:
+        yield
+    finally:
+        _quiet.reset(token)

@@ -1,4 +1,4 @@
-"""SQLite: transactions, the write-ahead log, and errors in one line."""
+"""SQLite helpers: transactions, the write-ahead log, and one-line errors."""
 
 import sqlite3
 import time
@@ -16,7 +16,13 @@ DAMAGE = ("malformed", "not a database", "Could not decode", "file is encrypted"
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """A transaction that takes the write lock at once, so that what it reads stays true."""
+    """A transaction that takes the write lock at once, so that what it reads stays true.
+
+    Inside another transaction, it becomes part of it.
+    """
+    if connection.in_transaction:
+        yield
+        return
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -28,7 +34,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def write_ahead(connection: sqlite3.Connection) -> None:
-    """Turn on write-ahead logging. It needs a moment's exclusive lock, for which SQLite does not wait.
+    """Turn on write-ahead logging, which needs a short exclusive lock that SQLite does not wait for.
 
     A commit survives the death of the process; the last ones may not survive a power cut.
     """

@@ -4,7 +4,7 @@
     trials    one row a (spec, seed, numerics version): status, metrics, how it was computed, and a
               checksum
     claims    trials that some driver is computing now (see `claims`)
-    damaged   rows that were found damaged and have been replaced or moved aside
+    damaged   damaged rows that were replaced or moved aside
 
 No table has a column for a field: a field's value is in the canonical JSON, or it is the default of
 the spec's class. So a new field or a new kind needs no change of the file. A sweep has many seeds
@@ -57,7 +57,7 @@ def statements(script: str) -> list[str]:
 
 
 def make_tables(connection: sqlite3.Connection) -> None:
-    """The tables, if another driver has not made them meanwhile."""
+    """Create the tables, unless another driver has just done so."""
     with transaction(connection):
         if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
             for statement in statements(TABLES):
@@ -67,7 +67,7 @@ def make_tables(connection: sqlite3.Connection) -> None:
 
 
 def describe(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
-    """The columns of our tables, as SQLite understands them; others' are none of our business."""
+    """The columns of our tables, as SQLite reports them."""
     return connection.execute(
         'SELECT m.name, c.name, c.type, c."notnull", c.pk FROM sqlite_master m, '
         "pragma_table_info(m.name) c WHERE m.type = 'table' "
@@ -76,8 +76,8 @@ def describe(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
 
 
 @lru_cache
-def as_made() -> list[tuple[Any, ...]]:
-    """What `describe` says of a store that was made a moment ago."""
+def columns_of_a_new_store() -> list[tuple[Any, ...]]:
+    """What `describe` returns for a new store."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     make_tables(connection)
     try:
@@ -87,12 +87,12 @@ def as_made() -> list[tuple[Any, ...]]:
 
 
 def json_value(column: str, name: str) -> str:
-    """A member of a column's JSON as SQL; a damaged row may be looked at before its checksum is."""
+    """SQL for a member of a column's JSON, which may be invalid: SQLite may read it before the checksum is checked."""
     return f"""json_extract(CASE WHEN json_valid({column}) THEN {column} ELSE '{{}}' END, '$."{name}"')"""
 
 
 def field_columns() -> dict[str, str]:
-    """Every field of every kind as SQL: its value, or its default where the canonical JSON has none."""
+    """SQL for every field of every kind: its value, or its default if the canonical JSON omits it."""
     cases: dict[str, str] = {}
     for kind, spec in KINDS.items():
         for name, field in spec.model_fields.items():
@@ -111,7 +111,7 @@ def _literal(value: Any) -> str:
 
 
 def make_views(connection: sqlite3.Connection) -> None:
-    """`kept` has every trial with its setting; `sound` leaves out rows whose checksum does not fit."""
+    """Create `kept`, every trial with its setting, and `sound`, which omits rows with a wrong checksum."""
     columns = field_columns() | {name: json_value("metrics", metric) for name, metric in METRICS.items()}
     named = ", ".join(f'{value} AS "{name}"' for name, value in columns.items())
     # A cross join keeps its order: settings, of which there are few, before their trials.

@@ -1,26 +1,26 @@
-"""Writing trials and finding them again."""
+"""Write trials and query them."""
 
-import sqlite3
+import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from mnemoscope.engine.record import NUMERICS_VERSION, Trial
+from mnemoscope.engine.record import NUMERICS_VERSION, AnyJob, Trial
 from mnemoscope.spec import Spec
 from mnemoscope.store.rows import RECORD, SETTING, TRIAL, UNREADABLE, read_setting, read_trial, setting_row, trial_row
 from mnemoscope.store.salvage import open_salvaged
-from mnemoscope.store.schema import DamagedFileError, asking, connect, default_path, warn_of_damage
+from mnemoscope.store.schema import DamagedFileError, asking, connect, default_path, report_damage
 from mnemoscope.store.sqlite import sqlite_errors, transaction
 from mnemoscope.store.tables import SETTING_VALUES, TRIAL_VALUES
-
-Key = tuple[str, int]
 
 
 class Store:
     """An open store.
+
+    Ask it for jobs (`get`, `finished`), or for whatever meets a condition (`find`, `select`, `count`).
 
     >>> store = Store(Path("none"))  # in memory
     >>> store.count()
@@ -73,21 +73,21 @@ class Store:
         )
 
     def _setting(self, spec: Spec) -> int:
-        """The number of a setting's row. A missing or damaged row is written from the spec."""
-        known: tuple[int, bool] | None = self.connection.execute(
+        """The number of a setting's row; a missing or damaged row is written from the spec."""
+        row: tuple[int, bool] | None = self.connection.execute(
             f"SELECT number, setting_checksum IS row_checksum({SETTING_VALUES}) FROM settings WHERE id = ?", (spec.id,)
         ).fetchone()
-        number, sound = known or (None, False)
+        number, sound = row or (None, False)
         if number is not None and sound:
             return number
         if number is not None:
             self._keep_damaged("settings", "number = ?", (number,))
         # The number stays, so that a damaged setting keeps its trials.
-        row, names = setting_row(spec), (*SETTING, "setting_checksum")
+        values, names = setting_row(spec), (*SETTING, "setting_checksum")
         written = self.connection.execute(
-            f"INSERT INTO settings (number, {', '.join(names)}) VALUES (?{', ?' * len(row)}) "
+            f"INSERT INTO settings (number, {', '.join(names)}) VALUES (?{', ?' * len(values)}) "
             f"ON CONFLICT (number) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in names)}",
-            (number, *row),
+            (number, *values),
         )
         return written.lastrowid or 0 if number is None else number
 
@@ -126,44 +126,14 @@ class Store:
         self._keep_damaged(table, where, values)
         self.connection.execute(f"DELETE FROM {table} WHERE {where}", values)
 
-    def finished(self, specs: Iterable[Spec]) -> set[Key]:
-        """The (spec id, seed) of these specs that have a result; a crash is not a result."""
-        keys: set[Key] = set()
-        with asking(self.connection, self.path):
-            for name, spec in {spec.id: spec for spec in specs}.items():
-                self._mend(spec)
-                keys |= {(name, int(seed)) for (seed,) in self._results("seed", name)}
-        return keys
+    def get(self, jobs: Sequence[AnyJob]) -> dict[AnyJob, Trial]:
+        """The trials of these jobs, crashes included; a job without a trial is left out."""
+        rows = dict(self._rows_of(jobs, RECORD))
+        return {job: read_trial(rows[job]) for job in jobs if job in rows}
 
-    def is_finished(self, spec: Spec, seed: int) -> bool:
-        """Whether a trial has a result, asked inside the caller's transaction."""
-        return self._results("1", spec.id, "AND seed = ?", (seed,)).fetchone() is not None
-
-    def _results(self, columns: str, name: str, more: str = "", values: Sequence[Any] = ()) -> sqlite3.Cursor:
-        """Columns of a setting's results: sound trials of the current numerics that did not crash."""
-        query = f"SELECT {columns} FROM sound WHERE id = ? AND numerics = ? AND status <> 'crashed' {more}"
-        return self.connection.execute(query, (name, NUMERICS_VERSION, *values))
-
-    def _mend(self, spec: Spec) -> None:
-        """Rewrite a setting's damaged row; its trials may be sound."""
-        if not self.writing:
-            return
-        damaged = self.connection.execute(
-            f"SELECT 1 FROM settings WHERE id = ? AND setting_checksum IS NOT row_checksum({SETTING_VALUES})",
-            (spec.id,),
-        ).fetchone()
-        if damaged:
-            warn_of_damage(f"the row of the setting {spec.id}")
-            with transaction(self.connection):
-                self._setting(spec)
-
-    def get(self, spec: Spec, seed: int) -> Trial | None:
-        """The trial of this spec and seed, or None."""
-        return next(self.find("id = ? AND seed = ?", (spec.id, seed)), None)
-
-    def outcomes(self, spec: Spec) -> dict[int, Trial]:
-        """The trials of a setting, by seed."""
-        return {trial.seed: trial for trial in self.find("id = ?", (spec.id,))}
+    def finished(self, jobs: Sequence[AnyJob]) -> set[AnyJob]:
+        """Those of these jobs that have a result; a crash is not a result."""
+        return {job for job, _ in self._rows_of(jobs, "1", "status <> 'crashed'")}
 
     def find(self, where: str = "1", values: Sequence[Any] = ()) -> Iterator[Trial]:
         """Trials of the current numerics that meet a condition on the columns of `sound`, in a fixed order."""
@@ -171,19 +141,44 @@ class Store:
             yield read_trial(row)
 
     def select(
-        self, columns: str, where: str, values: Sequence[Any] = (), order: str = "1"
+        self, columns: str, where: str = "1", values: Sequence[Any] = (), order: str = "1"
     ) -> Iterator[tuple[Any, ...]]:
         """Columns of the sound trials that meet a condition, without reading whole trials."""
         with asking(self.connection, self.path):
             yield from self.connection.execute(f"SELECT {columns} FROM sound WHERE {where} ORDER BY {order}", values)
 
-    def count(self, where: str = "1", values: Sequence[Any] = ()) -> int:
-        """How many sound trials meet a condition."""
+    def count(self, where: str = "1", values: Sequence[Any] = (), *, checked: bool = True) -> int:
+        """How many trials meet a condition; unchecked, it includes damaged ones and is much faster."""
         with asking(self.connection, self.path):
-            query = f"SELECT count(*) FROM sound WHERE ({where})"
+            query = f"SELECT count(*) FROM {'sound' if checked else 'kept'} WHERE {where}"
             return int(self.connection.execute(query, values).fetchone()[0])
 
-    def rows(self) -> int:
-        """How many trials the file holds, damaged ones included, without checking any."""
+    def _rows_of(
+        self, jobs: Sequence[AnyJob], columns: str, where: str = "1"
+    ) -> Iterator[tuple[AnyJob, tuple[Any, ...]]]:
+        """The jobs that have a trial, each with columns of it, in one query."""
+        wanted = {(spec.id, seed): (spec, seed) for spec, seed in jobs}
+        specs = {spec.id: spec for spec, _ in jobs}
+        ids, seeds = json.dumps([*specs]), json.dumps([*{seed for _, seed in jobs}])
+        self._mend(specs, ids)
+        # The query finds every pair of these settings and seeds, of which the jobs may be a part.
+        listed = "IN (SELECT value FROM json_each(?))"
+        where = f"id {listed} AND numerics = ? AND seed {listed} AND {where}"
+        for name, seed, *row in self.select(f"id, seed, {columns}", where, (ids, NUMERICS_VERSION, seeds)):
+            if (name, seed) in wanted:
+                yield wanted[name, seed], tuple(row)
+
+    def _mend(self, specs: dict[str, Spec], ids: str) -> None:
+        """Rewrite the damaged rows of these settings; their trials may be sound."""
+        if not self.writing:
+            return
         with sqlite_errors(self.path):
-            return int(self.connection.execute("SELECT count(*) FROM trials").fetchone()[0])
+            damaged = self.connection.execute(
+                "SELECT id FROM settings WHERE id IN (SELECT value FROM json_each(?)) "
+                f"AND setting_checksum IS NOT row_checksum({SETTING_VALUES})",
+                (ids,),
+            ).fetchall()
+            for (name,) in damaged:
+                report_damage(f"the row of the setting {name} is damaged, and written again")
+                with transaction(self.connection):
+                    self._setting(specs[name])

@@ -1,10 +1,11 @@
-"""Paper A: the MLP keeps capacity where the dimension is small, and which activations do."""
+"""Paper A: an MLP keeps capacity where the dimension is small; with which activations?"""
 
 from typing import Any
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
-from mnemoscope.studies.seed_means import difference, draw_bars, mean_over_seeds, run_settings, show
+from mnemoscope.studies.panels import draw_bars
+from mnemoscope.studies.seed_means import difference, mean_over_seeds, run_settings, show
 
 BASE: dict[Size, Retrieval] = {
     "quick": Retrieval(vocab=128, dim=16, length=8, samples=4000),
@@ -20,13 +21,11 @@ def measure(size: Size, bench: Bench) -> Numbers:
     base = BASE[size]
     specs = [base, *(base.replace(width=WIDTH[size], activation=name) for name in ACTIVATIONS)]
     bare, *wide = run_settings(bench, specs, SEEDS[size])
+    trials_of = dict(zip(ACTIVATIONS, wide, strict=True))
     return {
         "bare": mean_over_seeds([trial.accuracy for trial in bare]),
-        "wide": {
-            name: mean_over_seeds([trial.accuracy for trial in trials])
-            for name, trials in zip(ACTIVATIONS, wide, strict=True)
-        },
-        "gains": {name: difference(trials, bare) for name, trials in zip(ACTIVATIONS, wide, strict=True)},
+        "wide": {name: mean_over_seeds([trial.accuracy for trial in trials]) for name, trials in trials_of.items()},
+        "gains": {name: difference(trials, bare) for name, trials in trials_of.items()},
         "dim": base.dim,
         "vocab": base.vocab,
         "width": WIDTH[size],
@@ -42,16 +41,13 @@ def judge(numbers: Numbers) -> Judgement:
         f"{name} {show(gain)}" for name, gain in numbers["wide"].items()
     )
     text += f". Better: {', '.join(helping) or 'none'}; worse: {', '.join(hurting) or 'none'}"
-    if helping:
-        return Judgement(text, "supported")
-    return Judgement(text, "refuted" if len(hurting) == len(gains) else "inconclusive")
+    return Judgement.by(text, supported=bool(helping), refuted=len(hurting) == len(gains))
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
     """Accuracy by activation."""
     axes = figure.add_subplot()
-    names = ["no MLP", *numbers["wide"]]
-    draw_bars(axes, names, [numbers["bare"], *numbers["wide"].values()])
+    draw_bars(axes, ["no MLP", *numbers["wide"]], [numbers["bare"], *numbers["wide"].values()])
     axes.set_ylabel("accuracy")
     axes.set_title(f"V = {numbers['vocab']}, d = {numbers['dim']}, m = {numbers['width']}", fontsize=9)
 

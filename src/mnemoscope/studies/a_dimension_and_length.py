@@ -1,11 +1,10 @@
-"""Paper A's summary of what dimension and length cost in samples, with numbers."""
+"""Paper A's summary of how dimension and length change the samples needed, in numbers."""
 
 from typing import Any
 
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
 from mnemoscope.studies.exponents import Axes, draw_critical, measure_exponents, say_exponents
-from mnemoscope.studies.panels import finish
-from mnemoscope.ui.figures.canvas import plain_log_ticks
+from mnemoscope.studies.panels import finish, log_axes
 
 AXES: dict[Size, Axes] = {
     "quick": [("dim", (48, 64, 96)), ("length", (8, 32, 128))],
@@ -16,31 +15,24 @@ VOCAB: dict[Size, int] = {"quick": 128, "full": 1024}
 
 def measure(size: Size, bench: Bench) -> Numbers:
     """The critical N for small and large d, short and long sequences."""
-    base = {"vocab": VOCAB[size]}
-    return {"vocab": VOCAB[size], **measure_exponents(bench, base, AXES[size])}
+    return {"vocab": VOCAB[size], **measure_exponents(bench, {"vocab": VOCAB[size]}, AXES[size])}
 
 
 def corners(numbers: Numbers) -> dict[str, dict[str, Any]]:
-    """The four corners of the grid; a corner whose search found nothing is missing."""
+    """The four corners of the grid, without those whose search found nothing."""
     points = numbers["points"]
-    dims = sorted({point["dim"] for point in points})
-    lengths = sorted({point["length"] for point in points})
-    names = {
-        "small d, short": (dims[0], lengths[0]),
-        "large d, short": (dims[-1], lengths[0]),
-        "small d, long": (dims[0], lengths[-1]),
-        "large d, long": (dims[-1], lengths[-1]),
+    dims, lengths = ([point[axis] for point in points] for axis in ("dim", "length"))
+    by_place = {(point["dim"], point["length"]): point for point in points if point["samples"]}
+    places = {
+        f"{size} d, {name}": (dim, length)
+        for name, length in (("short", min(lengths)), ("long", max(lengths)))
+        for size, dim in (("small", min(dims)), ("large", max(dims)))
     }
-    return {
-        name: point
-        for name, at in names.items()
-        for point in points
-        if (point["dim"], point["length"]) == at and point["samples"]
-    }
+    return {name: by_place[place] for name, place in places.items() if place in by_place}
 
 
 def judge(numbers: Numbers) -> Judgement:
-    """Small d costs samples, most of all in long sequences."""
+    """Does a small d need more samples, and do long sequences?"""
     points = corners(numbers)
     text = "; ".join(
         f"{name} (d={point['dim']}, L={point['length']}): N = {point['samples']:,.0f} "
@@ -51,17 +43,15 @@ def judge(numbers: Numbers) -> Judgement:
         return Judgement(text, "inconclusive")
     short = points["small d, short"], points["large d, short"]
     long = points["small d, long"], points["large d, long"]
-    # Ends of the ratio N(small d) / N(large d), from the ends of its two intervals.
+    # The ends of the ratio N(small d) / N(large d), from the ends of the two intervals.
     apart = [pair[0]["low"] / pair[1]["high"] for pair in (short, long)]
     near = [pair[0]["high"] / pair[1]["low"] for pair in (short, long)]
-    longer = long[1]["low"] > short[1]["high"]
-    if min(near) < 1 or long[1]["high"] < short[1]["low"]:
-        return Judgement(text, "refuted")
-    return Judgement(text, "supported" if min(apart) > 1 and longer else "inconclusive")
+    supported = min(apart) > 1 and long[1]["low"] > short[1]["high"]
+    return Judgement.by(text, supported=supported, refuted=min(near) < 1 or long[1]["high"] < short[1]["low"])
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
-    """Critical N against L, a line for each d."""
+    """Critical N against L, one line for each d."""
     axes = figure.add_subplot()
     points = [point for point in numbers["points"] if point["samples"]]
     for at, dim in enumerate(sorted({point["dim"] for point in points})):
@@ -69,9 +59,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
         draw_critical(axes, "length", line, f"d = {dim}", f"C{at}")
         x = [point["length"] for point in line]
         axes.plot(x, [point["predicted"] for point in line], "x:", color=f"C{at}")
-    lengths, samples = ([point[key] for point in points] for key in ("length", "samples"))
-    plain_log_ticks(axes, "x", min(lengths), max(lengths))
-    plain_log_ticks(axes, "y", min(samples), max(samples))
+    log_axes(axes, *([point[key] for point in points] for key in ("length", "samples")))
     axes.set_title(f"V = {numbers['vocab']:,}, {say_exponents(numbers)}", fontsize=7)
     finish(axes, "length, L", "critical N (crosses: theory)")
 

@@ -1,14 +1,13 @@
-"""What the first gradient knows is one product, N d^2 / (L V^2 ln V).
+"""What the first gradient reveals depends on one product, N d^2 / (L V^2 ln V).
 
-Paper A states a multiplicative lower bound for whoever sees the first gradient; the powers are
-ours.
+Paper A states a multiplicative lower bound for whoever sees the first gradient; the powers are ours.
 """
 
-from mnemoscope.studies.base import Earlier, Study, alone
+from mnemoscope.studies.base import Earlier, Study
 from mnemoscope.studies.law_studies import ClaimedLaw, Grid
 
-# The share of tokens that the matched filter names from the first gradient alone. d^2 / V is large,
-# where the law holds; the law's (1 + V/d)^2 becomes (V/d)^2 where V/d is, too.
+# The share of tokens that the matched filter names from the first gradient alone. The law holds where d^2 / V is large;
+# its (1 + V/d)^2 becomes (V/d)^2 where V/d is large as well.
 LAW = ClaimedLaw(
     "first_gradient",
     {
@@ -40,7 +39,6 @@ STUDY = Study(
     expected="N / ln V as L V^2 d^-2, multiplied",
     rule=LAW.rule,
     measure=LAW.measure,
-    judge=alone(LAW.judge_all),
     judge_all=LAW.judge_all,
     draw=LAW.draw,
     power=LAW.power,

@@ -5,10 +5,10 @@ from typing import Any
 
 from mnemoscope.experiments.estimate.intervals import wilson
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study, alone
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
 from mnemoscope.studies.seed_means import run_settings
 
-# Where some seeds lock and others do not.
+# Settings at which some seeds lock and others do not.
 BASE: dict[Size, Retrieval] = {
     "quick": Retrieval(vocab=64, dim=24, length=64, samples=2, test_samples=1024),
     "full": Retrieval(vocab=256, dim=48, length=192, samples=2, test_samples=1024),
@@ -17,16 +17,16 @@ SAMPLES: dict[Size, tuple[int, ...]] = {"quick": (600, 1200), "full": (4000, 800
 STEPS: dict[Size, int] = {"quick": 40, "full": 100}
 OPTIMISERS = ("gd", "adamw")
 SEEDS: dict[Size, int] = {"quick": 20, "full": 16}
-# Attention is on the informative token in this share of fresh sequences or more.
+# Locked: attention is on the informative token in at least this share of fresh sequences.
 LOCKED = 0.5
-# Of what the first steps decide, training that goes on changes less than this share.
+# If the first steps decide, further training changes less than this share of the runs.
 CHANGED = 0.25
-# Fewer seeds of either kind tell nothing of it.
+# The fewest runs of either kind that tell anything.
 LEAST = 8
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
-    """Attention accuracy after three steps and in the end, of every seed."""
+    """Every seed's attention accuracy after three steps and at the end."""
     rows = []
     for optimiser in OPTIMISERS:
         specs = [BASE[size].replace(samples=n, then=optimiser, steps=STEPS[size]) for n in SAMPLES[size]]
@@ -40,7 +40,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
 
 
 def count_changes(pairs: Sequence[Sequence[float]], locked: bool) -> Numbers:
-    """Of the runs that were locked, or not, after three steps: how many were not so in the end."""
+    """Of the runs that were locked (or not) after three steps, how many had changed at the end."""
     ends = [end >= LOCKED for start, end in pairs if (start >= LOCKED) == locked]
     changed = sum(end != locked for end in ends)
     low, high = wilson(changed / len(ends), len(ends)) if ends else (0.0, 1.0)
@@ -48,7 +48,7 @@ def count_changes(pairs: Sequence[Sequence[float]], locked: bool) -> Numbers:
 
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
-    """By the share of runs, of either kind, that training makes into the other."""
+    """By the share of runs of either kind that further training turns into the other."""
     texts, above, below, few = [], [], [], False
     for rows in zip(*(numbers["rows"] for numbers in bases), strict=True):
         pairs = [pair for row in rows for pair in row["pairs"]]
@@ -62,21 +62,16 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
             )
         )
         faint = [end for start, end in pairs if start < LOCKED / 2]
-        texts[-1] += f", {sum(end >= LOCKED for end in faint)} of {len(faint)} that were below "
-        texts[-1] += f"{LOCKED / 2:g} locked"
+        texts[-1] += f", {sum(end >= LOCKED for end in faint)} of {len(faint)} that were below {LOCKED / 2:g} locked"
         few = few or min(kind["runs"] for kind in kinds.values()) < LEAST
         above.append(any(kind["low"] > CHANGED for kind in kinds.values()))
         below.append(all(kind["high"] < CHANGED for kind in kinds.values()))
     measured = f"after {bases[0]['steps']} more steps, " + "; ".join(texts)
-    if few:
-        return Judgement(measured, "inconclusive")
-    if all(above):
-        return Judgement(measured, "refuted")
-    return Judgement(measured, "supported" if all(below) else "inconclusive")
+    return Judgement.by(measured, supported=all(below) and not few, refuted=all(above) and not few)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
-    """Every run: attention in the end against attention after three steps."""
+    """Every run's attention accuracy at the end against that after three steps."""
     panels = figure.subplots(1, len(numbers["rows"]), sharey=True, squeeze=False)[0]
     for axes, row in zip(panels, numbers["rows"], strict=True):
         start, end = zip(*row["pairs"], strict=True)
@@ -104,7 +99,6 @@ STUDY = Study(
     "below 0.25 with either optimiser, refuted if with either one of them lies above. Inconclusive with fewer than 8 "
     "runs of a kind.",
     measure=measure,
-    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
     history=(

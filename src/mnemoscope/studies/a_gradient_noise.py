@@ -1,28 +1,25 @@
 """The gradient noise of attention, measured by itself: over the signal it goes as L V d^(-3/2) / N.
 
-Paper A names gradient noise as one of its terms; the powers are ours. No setting is known in which
-this noise alone decides where attention breaks, so it is the term that is measured, not a critical
-N.
+Paper A names gradient noise as one of its terms; the powers are ours. We know of no setting in which this noise alone
+decides where attention breaks, so the study measures the term itself and not a critical N.
 """
 
 import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.special import stdtrit
 
 from mnemoscope.experiments.noise_terms import measure_terms
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, alone
-from mnemoscope.studies.boxes import judge_powers, say_rule
-from mnemoscope.studies.drawn_grids import Place, rehearse_grid
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study
 from mnemoscope.studies.expected_scatter import Expected
 from mnemoscope.studies.exponents import draw_exponents, fit_pooled, say_exponents
-from mnemoscope.studies.rival_laws import NOISES, half_width, nearest, rivals_of
+from mnemoscope.studies.power import Place, rehearse_grid
+from mnemoscope.studies.rival_laws import NOISES, half_width, judge_powers, nearest, rivals_of, say_rule
 from mnemoscope.theory.attention import attention_terms
 from mnemoscope.theory.critical import critical_value
 
@@ -35,7 +32,7 @@ HALF = half_width(CLAIMED, RIVALS, AXES)
 
 @dataclass(frozen=True)
 class TermGrid:
-    """Values of V, d, L and N, and seeds at each place. L is well above N/V, and N at least V."""
+    """Values of V, d, L and N, and the seeds at each place. L is well above N/V, and N is at least V."""
 
     values: tuple[tuple[int, ...], ...]
     seeds: int
@@ -45,7 +42,7 @@ GRIDS: dict[Size, TermGrid] = {
     "quick": TermGrid(((512, 1024), (12, 24), (48, 96), (1024, 2048, 4096)), 16),
     "full": TermGrid(((2048, 8192), (16, 32, 64), (64, 256), (8192, 16384, 32768)), 16),
 }
-# Where it is looked for a setting in which this noise binds alone.
+# Where to look for a setting in which this noise binds alone: V, d and L.
 WHERE = ((2**10, 2**15, 2**20), (12, 16, 24, 32, 64, 128, 256), (8, 10, 12, 14, 16, 20, 24, 32, 64, 128, 512))
 
 
@@ -56,10 +53,7 @@ def specs(size: Size) -> Iterator[Retrieval]:
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
-    """The term's standard deviation over tokens, over theory's signal, at every place.
-
-    Every place has seeds of its own.
-    """
+    """The term's standard deviation over tokens, divided by theory's signal. Every place has seeds of its own."""
     points, seeds = [], GRIDS[size].seeds
     for number, spec in enumerate(specs(size)):
         first = bench.seed + number * seeds
@@ -74,7 +68,7 @@ def _sizes(spec: Retrieval) -> dict[str, int]:
 
 
 def _over_signal(spec: Retrieval, variances: Sequence[float]) -> dict[str, float]:
-    """The root of the mean variance over the signal, and its 95 % interval over seeds."""
+    """The root of the mean variance, divided by the signal, and its 95 % interval over seeds."""
     signal = float(attention_terms(spec).signal) * (spec.samples * spec.length) ** 2
     mean, count = float(np.mean(variances)), len(variances)
     error = float(np.std(variances, ddof=1)) / math.sqrt(count) / (2 * mean)
@@ -83,16 +77,16 @@ def _over_signal(spec: Retrieval, variances: Sequence[float]) -> dict[str, float
 
 
 def theory(spec: Retrieval) -> float:
-    """The same from theory."""
+    """Theory's noise over signal."""
     return math.sqrt(float(attention_terms(spec).terms[NAME]))
 
 
 @lru_cache(maxsize=1)
 def largest_share() -> dict[str, float]:
-    """Where the gradient noise is the largest share of all learned noise as attention breaks.
+    """The setting at which gradient noise is the largest share of all learned noise when attention breaks.
 
-    Standard deviations over WHERE, at theory's critical N for an attention accuracy of 0.5 where
-    that is at least V.
+    Shares are of standard deviations, over WHERE, at theory's critical N for an attention accuracy of 0.5 if that is at
+    least V.
     """
     largest = {"share": 0.0}
     for V, d, L in itertools.product(*WHERE):
@@ -108,31 +102,25 @@ def largest_share() -> dict[str, float]:
 
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
-    """All base seeds in one fit."""
+    """One fit to all base seeds."""
     fitted = fit_pooled(bases, "noise")
     measured = say_exponents(fitted, "gradient noise over signal")
     most = bases[0].get("largest_share")
     if most is not None:
         measured += (
-            f"; it never binds alone: as attention breaks, at N >= V, it is at most "
-            f"{most['share']:.2f} of the learned noise by theory (V = {most['vocab']:,}, "
-            f"d = {most['dim']}, L = {most['length']}, N = {most['samples']:,})"
+            f"; it never binds alone: as attention breaks, at N >= V, it is at most {most['share']:.2f} of the learned "
+            f"noise by theory (V = {most['vocab']:,}, d = {most['dim']}, L = {most['length']}, N = {most['samples']:,})"
         )
     return Judgement(measured, judge_powers(fitted["exponents"], CLAIMED, HALF))
 
 
 def power(size: Size) -> Power:
-    """Scores of V tokens lie in d dimensions: a seed's variance is that of d normal numbers."""
+    """The scores of V tokens lie in d dimensions, so a seed's variance is that of d normal numbers."""
     places = [
         Place(_sizes(spec), theory(spec), Expected(math.sqrt(0.5 / spec.dim / GRIDS[size].seeds)))
         for spec in specs(size)
     ]
-    return rehearse_grid(judge_all, places, RIVALS, size, "noise", "noise over signal")
-
-
-def draw(numbers: Numbers, figure: Any) -> None:
-    """The noise beside theory's, and the powers."""
-    draw_exponents(numbers, figure, CLAIMED, "noise", "noise over signal")
+    return rehearse_grid(judge_all, places, RIVALS, size, "noise", "theory's noise over signal")
 
 
 STUDY = Study(
@@ -147,9 +135,8 @@ STUDY = Study(
     "over theory's signal. Powers of V, d, L and N, one fit to all base seeds. "
     f"{say_rule(HALF, *nearest(CLAIMED, RIVALS, AXES))}",
     measure=measure,
-    judge=alone(judge_all),
     judge_all=judge_all,
-    draw=draw,
+    draw=partial(draw_exponents, leading=CLAIMED, value="noise", what="noise over signal"),
     power=power,
     history=(
         Earlier(

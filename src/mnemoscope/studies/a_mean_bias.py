@@ -3,7 +3,7 @@
 Paper A names the mean bias as one of its noise terms; the powers are ours.
 """
 
-from mnemoscope.studies.base import Earlier, Study, alone
+from mnemoscope.studies.base import Earlier, Study
 from mnemoscope.studies.law_studies import ClaimedLaw, Grid
 
 LAW = ClaimedLaw(
@@ -25,7 +25,6 @@ STUDY = Study(
     expected="L^2 V^0.5 d^-1.5",
     rule=LAW.rule,
     measure=LAW.measure,
-    judge=alone(LAW.judge_all),
     judge_all=LAW.judge_all,
     draw=LAW.draw,
     power=LAW.power,

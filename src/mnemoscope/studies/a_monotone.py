@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from mnemoscope.spec import LETTERS, Retrieval
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study, alone
-from mnemoscope.studies.seed_means import draw_curve, run_settings, spread
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
+from mnemoscope.studies.panels import draw_estimates
+from mnemoscope.studies.seed_means import run_settings, spread
 
 BASE: dict[Size, Retrieval] = {
     "quick": Retrieval(vocab=128, dim=40, length=8, samples=500),
@@ -20,7 +21,7 @@ WIDE: dict[Size, Retrieval] = {
 
 @dataclass(frozen=True)
 class Ladder:
-    """One size and how accuracy is to go along it: up (+1) or down (-1)."""
+    """The values of one size, and whether accuracy should rise (+1) or fall (-1) along it."""
 
     axis: str
     sign: int
@@ -46,12 +47,10 @@ SEEDS: dict[Size, int] = {"quick": 12, "full": 16}
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
-    """The accuracy of every seed along every size."""
+    """Every seed's accuracy along every size."""
     specs = {}
     for ladder in LADDERS:
-        base = BASE[size]
-        if ladder.activation is not None:
-            base = WIDE[size].replace(activation=ladder.activation)
+        base = WIDE[size].replace(activation=ladder.activation) if ladder.activation else BASE[size]
         for value in ladder.sizes[size]:
             specs[ladder.name, value] = base.replace(**{ladder.axis: value})
     different = list(dict.fromkeys(specs.values()))
@@ -63,14 +62,13 @@ def measure(size: Size, bench: Bench) -> Numbers:
         for value in ladder.sizes[size]:
             by_seed = {trial.seed: trial.accuracy for trial in trials[specs[ladder.name, value]]}
             accuracies.append([by_seed.get(seed) for seed in seeds])
-        rows.append(
-            {"name": ladder.name, "sign": ladder.sign, "sizes": list(ladder.sizes[size]), "accuracy": accuracies}
-        )
+        sizes = list(ladder.sizes[size])
+        rows.append({"name": ladder.name, "sign": ladder.sign, "sizes": sizes, "accuracy": accuracies})
     return {"rows": rows}
 
 
 def pool(bases: Sequence[Numbers]) -> list[Numbers]:
-    """The rows with the seeds of all bases side by side."""
+    """The rows with the seeds of all base seeds."""
     return [
         {
             **rows[0],
@@ -84,14 +82,14 @@ def pool(bases: Sequence[Numbers]) -> list[Numbers]:
 
 
 def change(row: Numbers, start: int, end: int) -> Numbers:
-    """The change between two places in the claimed direction, paired by seed."""
+    """The change between two values, positive in the claimed direction, paired by seed."""
     pairs = zip(row["accuracy"][start], row["accuracy"][end], strict=True)
     gaps = [row["sign"] * (after - before) for before, after in pairs if before is not None and after is not None]
     return spread(gaps) if len(gaps) > 1 else {"mean": 0.0, "low": -1.0, "high": 1.0}
 
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
-    """The right way from end to end, and nowhere the wrong way."""
+    """Does accuracy change the right way from end to end, and nowhere the wrong way?"""
     parts, right, wrong = [], [], []
     for row in pool(bases):
         last = len(row["sizes"]) - 1
@@ -106,8 +104,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
         )
         right.append(whole["low"] > 0)
         wrong.append(bool(back) or whole["high"] < 0)
-    verdict = "refuted" if any(wrong) else "supported" if all(right) else "inconclusive"
-    return Judgement("; ".join(parts), verdict)
+    return Judgement.by("; ".join(parts), supported=all(right), refuted=any(wrong))
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -115,7 +112,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     panels = figure.subplots(2, 3, sharey=True).ravel()
     for axes, row in zip(panels, numbers["rows"], strict=True):
         means = [spread([value for value in accuracies if value is not None]) for accuracies in row["accuracy"]]
-        draw_curve(axes, row["sizes"], means, None, "C0" if row["sign"] > 0 else "C1")
+        draw_estimates(axes, row["sizes"], means, color="C0" if row["sign"] > 0 else "C1", fmt="o-")
         axes.set_xscale("log")
         axes.set_xticks(row["sizes"], [f"{size:,}" for size in row["sizes"]], fontsize=7)
         axes.minorticks_off()
@@ -138,7 +135,6 @@ STUDY = Study(
     "side of 0 and no change between neighbours lies on the other side. Refuted if a change, from end to end or "
     "between neighbours, lies on the other side.",
     measure=measure,
-    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
     history=(

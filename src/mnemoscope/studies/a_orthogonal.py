@@ -1,7 +1,7 @@
 """Paper A: orthogonal embeddings decouple N, d and L, and overestimate capacity.
 
-Orthonormal vectors have the same inner products at every d > V, so that their N cannot depend on
-it; what can fail is that random ones do depend on it, and need more.
+Orthonormal vectors have the same inner products at every d > V, so their N cannot depend on d. The claim fails if the N
+of random ones does not depend on d either, or is not larger.
 """
 
 import math
@@ -9,17 +9,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study, alone
-from mnemoscope.studies.exponents import critical_points, draw_critical
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
+from mnemoscope.studies.exponents import critical_points, draw_critical, pool_points
 from mnemoscope.studies.panels import finish
-from mnemoscope.studies.pooling import pool_points
-from mnemoscope.ui.figures.canvas import plain_log_ticks
+from mnemoscope.ui.figures.canvas import plain_log_ticks, ticks_at
 
 VOCAB: dict[Size, int] = {"quick": 64, "full": 512}
 DIMS: dict[Size, tuple[int, ...]] = {"quick": (80, 128), "full": (640, 1024, 2048)}
 LENGTHS: dict[Size, tuple[int, ...]] = {"quick": (16, 128), "full": (32, 512, 1024)}
 LAWS = ("gaussian", "orthonormal")
-# A factor in N below which a size has no effect to speak of, and above which it has one.
+# The factor in N from which on a size counts as having an effect.
 NOTABLE = 1.25
 
 
@@ -35,23 +34,18 @@ def measure(size: Size, bench: Bench) -> Numbers:
     return {"vocab": V, "points": critical_points(bench, specs)}
 
 
-def effect(more: Numbers, less: Numbers) -> tuple[float, float]:
-    """ln of the ratio of two critical N, and its standard error."""
-    errors = [math.log(point["high"] / point["low"]) / (2 * 1.96) for point in (more, less)]
-    return math.log(more["samples"] / less["samples"]), math.hypot(*errors)
-
-
-def interval(value: float, error: float) -> tuple[float, float, float]:
-    """A ratio and its 95 % interval, from its logarithm."""
+def ratio_of(more: Numbers, less: Numbers) -> tuple[float, float, float]:
+    """The ratio of two critical N, and its 95 % interval."""
+    value = math.log(more["samples"] / less["samples"])
+    error = math.hypot(*(math.log(point["high"] / point["low"]) / (2 * 1.96) for point in (more, less)))
     return math.exp(value), math.exp(value - 1.96 * error), math.exp(value + 1.96 * error)
 
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
-    """Whether d changes N at the longest sequences, and which embeddings need more."""
+    """Does d change N at the longest sequences, and which embeddings need more samples?"""
     points = pool_points([numbers["points"] for numbers in bases], ("law", "dim", "length"), "samples")
     at = {(point["law"], point["dim"], point["length"]): point for point in points}
-    dims = sorted({point["dim"] for point in bases[0]["points"]})
-    lengths = sorted({point["length"] for point in bases[0]["points"]})
+    dims, lengths = (sorted({point[axis] for point in bases[0]["points"]}) for axis in ("dim", "length"))
     text = "; ".join(
         f"{law}: "
         + ", ".join(
@@ -66,28 +60,23 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
         return Judgement(text, "inconclusive")
     longest = lengths[-1]
     # What the smallest d costs against the largest, and random embeddings against orthonormal ones.
-    by_dim = {law: interval(*effect(at[law, dims[0], longest], at[law, dims[-1], longest])) for law in LAWS}
-    by_law = [interval(*effect(at["gaussian", d, longest], at["orthonormal", d, longest])) for d in dims]
+    by_dim = {law: ratio_of(at[law, dims[0], longest], at[law, dims[-1], longest]) for law in LAWS}
+    by_law = [ratio_of(at["gaussian", d, longest], at["orthonormal", d, longest]) for d in dims]
     text += f"; at L = {longest} the smallest d needs " + ", ".join(
         f"{ratio:.2f} [{low:.2f}, {high:.2f}] times the N of the largest ({law})"
         for law, (ratio, low, high) in by_dim.items()
     )
     _, low, high = by_dim["orthonormal"]
     _, random_low, random_high = by_dim["gaussian"]
-    if (
-        low > NOTABLE
-        or high < 1 / NOTABLE
-        or random_high < NOTABLE
-        or any(ratio_high < 1 for _, _, ratio_high in by_law)
-    ):
-        return Judgement(text, "refuted")
+    coupled = low > NOTABLE or high < 1 / NOTABLE or random_high < NOTABLE
     decoupled = low > 1 / NOTABLE and high < NOTABLE and random_low > NOTABLE
     overestimated = all(ratio_low > 1 for _, ratio_low, _ in by_law)
-    return Judgement(text, "supported" if decoupled and overestimated else "inconclusive")
+    underestimated = any(ratio_high < 1 for _, _, ratio_high in by_law)
+    return Judgement.by(text, supported=decoupled and overestimated, refuted=coupled or underestimated)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
-    """Critical N against d, a line for each length."""
+    """Critical N against d, one line for each length."""
     axes = figure.add_subplot()
     known = [point for point in numbers["points"] if point["samples"]]
     for at, length in enumerate(sorted({point["length"] for point in known})):
@@ -95,9 +84,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
             points = [point for point in known if (point["law"], point["length"]) == (law, length)]
             draw_critical(axes, "dim", points, f"{law}, L = {length}", f"C{at}", f"o{style}")
     dims, samples = ([point[key] for point in known] for key in ("dim", "samples"))
-    axes.set_xscale("log")
-    axes.set_xticks(sorted(set(dims)), [f"{d:,}" for d in sorted(set(dims))])
-    axes.minorticks_off()
+    ticks_at(axes, "x", dims)
     plain_log_ticks(axes, "y", min(samples), max(samples))
     finish(axes, f"dimension, d (V = {numbers['vocab']})", "critical N")
 
@@ -114,7 +101,6 @@ STUDY = Study(
     "above 1.25 for random ones, and if at every d random ones need more. Refuted if the ratio of orthonormal ones "
     "lies outside 0.8 to 1.25 or that of random ones below 1.25, or if random ones need fewer at some d.",
     measure=measure,
-    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
     history=(

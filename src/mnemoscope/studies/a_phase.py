@@ -1,18 +1,18 @@
 """Paper A's phase diagram: which noise sets the m d that is needed.
 
-The paper's statement: the required m d falls into regions by the noise that dominates, mean bias,
-gradient noise or MLP noise. Ours: the settings, and what to look for. Where the MLP's noise binds,
-a wider MLP helps and more samples do not; where the mean bias binds, it is the other way round. Of
-gradient noise we know no region in which it binds (a-gradient-noise), so there is none to be
-judged: how large it is, theory says.
+The paper states that the required m d falls into regions by the noise that dominates: mean bias, gradient noise or MLP
+noise. The settings and the test are ours. Where the MLP's noise binds, a wider MLP helps and more samples do not; where
+the mean bias binds, it is the other way round. We know of no region in which gradient noise binds (a-gradient-noise),
+so none is judged; theory says how large that noise is.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study, all_agree, alone
-from mnemoscope.studies.seed_means import draw_bars, run_settings, spread
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study, all_agree
+from mnemoscope.studies.panels import draw_bars
+from mnemoscope.studies.seed_means import run_settings, spread
 from mnemoscope.theory.predict import predict
 
 REGIONS: dict[Size, dict[str, Retrieval]] = {
@@ -25,12 +25,12 @@ REGIONS: dict[Size, dict[str, Retrieval]] = {
         "mean_bias": Retrieval(vocab=512, dim=128, length=384, samples=8000, width=512, activation="hermite3"),
     },
 }
-# What helps against each noise, and what does not.
+# The remedy for each noise, and the one that does not help.
 HELPS = {"mlp_noise": ("width", "samples"), "mean_bias": ("samples", "width")}
 NAMES = {"base": "as it is", "width": "4 m", "samples": "4 N"}
 TIMES = 4
 SEEDS: dict[Size, int] = {"quick": 16, "full": 24}
-# The right one of two remedies gains more accuracy than the other by at least this.
+# The right remedy gains at least this much more accuracy than the other.
 NOTABLE = 0.1
 
 
@@ -51,11 +51,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
         rows.append(
             {
                 "region": region,
-                "length": spec.length,
-                "width": spec.width,
-                "dim": spec.dim,
-                "samples": spec.samples,
-                "vocab": spec.vocab,
+                **{name: getattr(spec, name) for name in ("length", "width", "dim", "samples", "vocab")},
                 "largest": largest,
                 "gradient": terms["gradient_noise"] / terms[largest],
                 "accuracy": {name: [kept[name][seed].accuracy for seed in seeds] for name in NAMES},
@@ -66,7 +62,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
 
 
 def pool(bases: Sequence[Numbers]) -> list[Numbers]:
-    """The rows with the seeds of all bases side by side."""
+    """The rows with the seeds of all base seeds."""
     return [
         {
             **rows[0],
@@ -78,13 +74,13 @@ def pool(bases: Sequence[Numbers]) -> list[Numbers]:
 
 
 def gain(row: Numbers, name: str) -> Numbers:
-    """What a remedy adds to accuracy, paired by seed."""
+    """How much accuracy a remedy adds, paired by seed."""
     pairs = zip(row["accuracy"][name], row["accuracy"]["base"], strict=True)
     return spread([after - before for after, before in pairs])
 
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
-    """In each region, which of the two remedies helps more?"""
+    """Which of the two remedies helps more in each region?"""
     parts, verdicts = [], []
     for row in pool(bases):
         right, other = HELPS[row["region"]]
@@ -93,9 +89,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
         verdicts.append(
             "supported" if ahead["low"] > NOTABLE else "refuted" if ahead["high"] < NOTABLE else "inconclusive"
         )
-        base, attention = (
-            spread(row[key] if key == "attention" else row[key]["base"])["mean"] for key in ("accuracy", "attention")
-        )
+        base, attention = (spread(values)["mean"] for values in (row["accuracy"]["base"], row["attention"]))
         gains = ", ".join(f"{NAMES[name]} {gain(row, name)['mean']:+.3f}" for name in HELPS[row["region"]])
         parts.append(
             f"L = {row['length']} (theory's largest noise: {row['largest'].replace('_', ' ')}, "
@@ -107,7 +101,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
-    """Accuracy with each remedy, a panel for each region."""
+    """Accuracy with each remedy, one panel for each region."""
     panels = figure.subplots(1, len(numbers["rows"]), sharey=True, squeeze=False)[0]
     for axes, row in zip(panels, numbers["rows"], strict=True):
         means = [spread(row["accuracy"][name]) for name in NAMES]
@@ -137,7 +131,6 @@ STUDY = Study(
     "if in one the interval lies below 0.1. The paper's third region, gradient noise, is not judged: theory knows no "
     "setting in which it binds.",
     measure=measure,
-    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
 )

@@ -4,24 +4,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study, alone
-from mnemoscope.studies.exponents import critical_points
-from mnemoscope.studies.panels import draw_estimates, finish
-from mnemoscope.studies.pooling import pool_points
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
+from mnemoscope.studies.exponents import critical_points, pool_points
+from mnemoscope.studies.panels import draw_estimates, finish, log_axes
 from mnemoscope.theory.critical import critical_value
-from mnemoscope.ui.figures.canvas import plain_log_ticks
 
-# Settings that no other study and no validation uses: small and large d, short and long sequences.
+# Settings that no other study and no validation uses.
 VOCAB: dict[Size, int] = {"quick": 128, "full": 1024}
 DIMS: dict[Size, tuple[int, int]] = {"quick": (46, 110), "full": (150, 300)}
 LENGTHS: dict[Size, tuple[int, int]] = {"quick": (8, 128), "full": (24, 768)}
-# Prediction and observation agree within this factor. N varies by 40 over the grid: a theory that
-# misses d or L is further away.
+# Prediction and observation agree within this factor. N varies by a factor of 40 over the grid, so a theory that misses
+# d or L is further off.
 FACTOR = 1.5
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
-    """The critical N of every corner, found without theory, and theory's."""
+    """The critical N at every corner, searched without theory, and theory's."""
     specs = [Retrieval(vocab=VOCAB[size], dim=d, length=L, samples=2) for d in DIMS[size] for L in LENGTHS[size]]
     points = critical_points(bench, specs)
     return {
@@ -33,21 +31,19 @@ def measure(size: Size, bench: Bench) -> Numbers:
 
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
-    """The ratio of observed and predicted N at every corner."""
+    """By the ratio of observed to predicted N at every corner."""
     points = pool_points([numbers["points"] for numbers in bases], ("dim", "length"), "samples")
     known = [point for point in points if point["predicted"]]
     text = "observed over predicted N: " + ", ".join(
-        f"{point['samples'] / point['predicted']:.2f} "
-        f"[{point['low'] / point['predicted']:.2f}, {point['high'] / point['predicted']:.2f}] at d "
-        f"= {point['dim']}, L = {point['length']} (N = {point['samples']:,.0f})"
+        f"{point['samples'] / point['predicted']:.2f} [{point['low'] / point['predicted']:.2f}, "
+        f"{point['high'] / point['predicted']:.2f}] at d = {point['dim']}, L = {point['length']} "
+        f"(N = {point['samples']:,.0f})"
         for point in known
     )
     boxes = [(point, point["predicted"] / FACTOR, point["predicted"] * FACTOR) for point in known]
-    if any(point["high"] < least or point["low"] > most for point, least, most in boxes):
-        return Judgement(text, "refuted")
+    outside = any(point["high"] < least or point["low"] > most for point, least, most in boxes)
     inside = all(least < point["low"] and point["high"] < most for point, least, most in boxes)
-    whole = len(known) == len(bases[0]["points"])
-    return Judgement(text, "supported" if whole and inside else "inconclusive")
+    return Judgement.by(text, supported=inside and len(known) == len(bases[0]["points"]), refuted=outside)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -62,8 +58,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     axes.plot(ends, ends, color="black", linewidth=0.8)
     for factor in (1 / FACTOR, FACTOR):
         axes.plot(ends, [factor * end for end in ends], ":", color="black", linewidth=0.8)
-    plain_log_ticks(axes, "x", *ends)
-    plain_log_ticks(axes, "y", ends[0] / FACTOR, ends[1] * FACTOR)
+    log_axes(axes, ends, [ends[0] / FACTOR, ends[1] * FACTOR])
     axes.set_title(f"V = {numbers['vocab']:,}; dotted: a factor of {FACTOR:g}", fontsize=8)
     finish(axes, "predicted critical N", "observed critical N")
 
@@ -80,7 +75,6 @@ STUDY = Study(
     "the bases pooled. Supported if all four 95 % intervals of the ratio lie within 1/1.5 to 1.5, refuted if one lies "
     "outside.",
     measure=measure,
-    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
 )

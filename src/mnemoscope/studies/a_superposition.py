@@ -4,45 +4,36 @@ from collections.abc import Sequence
 from typing import Any
 
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study, alone
-from mnemoscope.studies.panels import finish
-from mnemoscope.studies.seed_means import draw_curve, run_settings, spread
-from mnemoscope.ui.figures.canvas import plain_log_ticks
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
+from mnemoscope.studies.panels import draw_estimates, finish, log_axes
+from mnemoscope.studies.seed_means import run_settings, spread
 
 DIM: dict[Size, int] = {"quick": 64, "full": 256}
-# V over d; orthonormal embeddings have at most 1.
+# V over d; at most 1 for orthonormal embeddings.
 RATIOS: dict[Size, tuple[int, ...]] = {"quick": (1, 2, 4), "full": (1, 2, 4, 8, 16)}
 LENGTH: dict[Size, int] = {"quick": 8, "full": 16}
-# The same for both, and enough for both.
+# Enough for both kinds of embeddings.
 SAMPLES_A_FACT = 64
 SEEDS: dict[Size, int] = {"quick": 12, "full": 12}
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
-    """Facts named, V times accuracy, with as many parameters."""
+    """Facts named, V times accuracy, with the same number of parameters."""
     d = DIM[size]
     base = Retrieval(vocab=d, dim=d, length=LENGTH[size], samples=SAMPLES_A_FACT * d)
     specs = [base.replace(embedding="orthonormal")]
     specs += [base.replace(vocab=d * ratio, samples=SAMPLES_A_FACT * d * ratio) for ratio in RATIOS[size]]
-    rows = [
-        {
-            "law": spec.embedding,
-            "vocab": spec.vocab,
-            "facts": [spec.vocab * (trial.accuracy or 0.0) for trial in trials],
-        }
-        for spec, trials in zip(specs, run_settings(bench, specs, SEEDS[size]), strict=True)
-    ]
+    rows = []
+    for spec, trials in zip(specs, run_settings(bench, specs, SEEDS[size]), strict=True):
+        facts = [spec.vocab * (trial.accuracy or 0.0) for trial in trials]
+        rows.append({"law": spec.embedding, "vocab": spec.vocab, "facts": facts})
     return {"dim": d, "rows": rows}
 
 
 def pool(bases: Sequence[Numbers]) -> list[Numbers]:
     """Mean facts over the seeds of all bases."""
     return [
-        {
-            "law": rows[0]["law"],
-            "vocab": rows[0]["vocab"],
-            "facts": spread([facts for row in rows for facts in row["facts"]]),
-        }
+        {**rows[0], "facts": spread([facts for row in rows for facts in row["facts"]])}
         for rows in zip(*(numbers["rows"] for numbers in bases), strict=True)
     ]
 
@@ -53,16 +44,14 @@ def say(facts: Numbers) -> str:
 
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
-    """The most facts in superposition against what orthonormal embeddings hold."""
+    """Compare facts in superposition with those that orthonormal embeddings hold."""
     frame, *random = pool(bases)
     text = f"d = {bases[0]['dim']}: orthonormal {say(frame['facts'])} facts; random " + ", ".join(
         f"{say(row['facts'])} of V = {row['vocab']:,}" for row in random
     )
     crowded = [row["facts"] for row in random if row["vocab"] > bases[0]["dim"]]
-    if any(facts["low"] > frame["facts"]["high"] for facts in crowded):
-        return Judgement(text, "supported")
-    below = all(facts["high"] < frame["facts"]["low"] for facts in crowded)
-    return Judgement(text, "refuted" if below else "inconclusive")
+    above = any(facts["low"] > frame["facts"]["high"] for facts in crowded)
+    return Judgement.by(text, supported=above, refuted=all(facts["high"] < frame["facts"]["low"] for facts in crowded))
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -70,12 +59,10 @@ def draw(numbers: Numbers, figure: Any) -> None:
     axes = figure.add_subplot()
     frame, *random = pool([numbers])
     x = [row["vocab"] for row in random]
-    draw_curve(axes, x, [row["facts"] for row in random], "random embeddings")
+    draw_estimates(axes, x, [row["facts"] for row in random], label="random embeddings", fmt="o-")
     axes.axhline(frame["facts"]["mean"], color="C1", linestyle="--", label="orthonormal embeddings, V = d")
     axes.plot(x, x, color="black", linewidth=0.6, linestyle=":", label="all of them")
-    plain_log_ticks(axes, "x", x[0], x[-1])
-    tops = [row["facts"]["mean"] for row in random]
-    plain_log_ticks(axes, "y", min(tops), max([*tops, x[-1]]))
+    log_axes(axes, x, [x[-1], *(row["facts"]["mean"] for row in random)])
     finish(axes, f"facts to store, V (d = {numbers['dim']})", "facts named, V times accuracy")
 
 
@@ -91,7 +78,6 @@ STUDY = Study(
     "bases. Supported if for some V > d the 95 % interval of random embeddings lies above that of orthonormal ones at "
     "V = d, refuted if for every V > d it lies below.",
     measure=measure,
-    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
 )

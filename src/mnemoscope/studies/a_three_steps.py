@@ -1,11 +1,11 @@
-"""Paper A: three gradient steps learn recall though embeddings overlap, d < V."""
+"""Paper A: three gradient steps learn recall although embeddings overlap, d < V."""
 
 from typing import Any
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
-from mnemoscope.studies.panels import finish
-from mnemoscope.studies.seed_means import draw_bars, mean_over_seeds, run_settings, show
+from mnemoscope.studies.panels import draw_bars, finish
+from mnemoscope.studies.seed_means import mean_over_seeds, run_settings, show
 
 SETTING: dict[Size, Retrieval] = {
     "quick": Retrieval(vocab=256, dim=96, length=16, samples=8000),
@@ -24,14 +24,10 @@ def measure(size: Size, bench: Bench) -> Numbers:
 
 
 def judge(numbers: Numbers) -> Judgement:
-    """Half of all labels, and far above chance."""
+    """Is accuracy above one half?"""
     end = numbers["steps"]["V2"]
-    text = f"accuracy {show(end)} at d = {numbers['dim']} < V = {numbers['vocab']}, chance " + (
-        f"{numbers['chance']:.4f}"
-    )
-    if end["low"] > 0.5:
-        return Judgement(text, "supported")
-    return Judgement(text, "refuted" if end["high"] < 0.5 else "inconclusive")
+    text = f"accuracy {show(end)} at d = {numbers['dim']} < V = {numbers['vocab']}, chance {numbers['chance']:.4f}"
+    return Judgement.by(text, supported=end["low"] > 0.5, refuted=end["high"] < 0.5)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

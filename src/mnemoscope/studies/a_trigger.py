@@ -7,9 +7,9 @@ from typing import Any
 from mnemoscope.engine.interrupts import stop_if_asked
 from mnemoscope.experiments.alignment import trigger_cosine
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study, alone
-from mnemoscope.studies.panels import finish
-from mnemoscope.studies.seed_means import draw_curve, show, spread
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
+from mnemoscope.studies.panels import draw_estimates, finish
+from mnemoscope.studies.seed_means import show, spread
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 BASE: dict[Size, Retrieval] = {
@@ -18,12 +18,12 @@ BASE: dict[Size, Retrieval] = {
 }
 SAMPLES: dict[Size, tuple[int, ...]] = {"quick": (64, 250, 1000, 4000, 16000), "full": (250, 1000, 4000, 16000, 65536)}
 SEEDS: dict[Size, int] = {"quick": 8, "full": 16}
-# More than half of the squared length lies along the trigger.
+# Above this cosine, more than half of the squared length lies along the trigger.
 ALIGNED = math.sqrt(0.5)
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
-    """cos(alpha, z_trig) of every seed."""
+    """Every seed's cos(alpha, z_trig)."""
     base = BASE[size]
     rows = []
     for n in SAMPLES[size]:
@@ -32,25 +32,23 @@ def measure(size: Size, bench: Bench) -> Numbers:
             stop_if_asked()
             cosines.append(trigger_cosine(base.replace(samples=n), seed))
         rows.append({"samples": n, "cosines": cosines})
-    # 95 % of random directions have a smaller cosine, in size.
+    # 95 % of random directions have a smaller absolute cosine.
     return {"rows": rows, "chance": 1.96 / math.sqrt(base.dim), "dim": base.dim}
 
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
-    """Aligned at the most samples, and more so than at the fewest."""
+    """Is alpha aligned at the most samples, and more so than at the fewest?"""
     rows = pool(bases)
     chance = bases[0]["chance"]
     text = "cosine of alpha and z_trig " + ", ".join(f"{show(row['cosine'])} at N = {row['samples']:,}" for row in rows)
     text += f"; a random direction's is below {chance:.3f} in 95 of 100"
     first, last = rows[0]["cosine"], rows[-1]["cosine"]
-    if last["high"] < chance or last["high"] < first["low"]:
-        return Judgement(text, "refuted")
     aligned = last["low"] > max(ALIGNED, chance) and last["low"] > first["high"]
-    return Judgement(text, "supported" if aligned else "inconclusive")
+    return Judgement.by(text, supported=aligned, refuted=last["high"] < chance or last["high"] < first["low"])
 
 
 def pool(bases: Sequence[Numbers]) -> list[Numbers]:
-    """The mean over the seeds of all bases, at every N."""
+    """The mean over the seeds of all base seeds, at every N."""
     return [
         {"samples": rows[0]["samples"], "cosine": spread([cosine for row in rows for cosine in row["cosines"]])}
         for rows in zip(*(numbers["rows"] for numbers in bases), strict=True)
@@ -62,15 +60,10 @@ def draw(numbers: Numbers, figure: Any) -> None:
     axes = figure.add_subplot()
     rows = pool([numbers])
     x = [row["samples"] for row in rows]
-    draw_curve(axes, x, [row["cosine"] for row in rows], None)
+    draw_estimates(axes, x, [row["cosine"] for row in rows], fmt="o-")
     axes.axhline(ALIGNED, color="black", linewidth=0.8, linestyle=":", label="half of its squared length")
-    axes.axhline(
-        numbers["chance"],
-        color="C1",
-        linewidth=0.8,
-        linestyle="--",
-        label=f"95 % of random directions, d = {numbers['dim']}",
-    )
+    random = f"95 % of random directions, d = {numbers['dim']}"
+    axes.axhline(numbers["chance"], color="C1", linewidth=0.8, linestyle="--", label=random)
     plain_log_ticks(axes, "x", x[0], x[-1])
     axes.set_ylim(0, 1.02)
     finish(axes, "samples, N", "cosine of $\\alpha$ and $z_{trig}$")
@@ -88,7 +81,6 @@ STUDY = Study(
     "above the one at the fewest samples. Refuted if it lies below what 95 of 100 random directions stay under, or "
     "below the one at the fewest.",
     measure=measure,
-    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
     history=(

@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, alone
-from mnemoscope.studies.boxes import judge_powers, say_rule
-from mnemoscope.studies.drawn_grids import Place, rehearse_grid
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study
 from mnemoscope.studies.expected_scatter import STEP, scatter_of
 from mnemoscope.studies.exponents import fit_pooled, say_exponents, search_criticals
-from mnemoscope.studies.panels import draw_estimates
-from mnemoscope.studies.rival_laws import CRITICAL_WIDTH, half_width, nearest, rivals_of
+from mnemoscope.studies.panels import draw_estimates, finish, log_axes
+from mnemoscope.studies.power import Place, rehearse_grid
+from mnemoscope.studies.rival_laws import CRITICAL_WIDTH, half_width, judge_powers, nearest, rivals_of, say_rule
 from mnemoscope.theory.critical import first_that
 from mnemoscope.theory.predict import predict
-from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 AXES = ("vocab", "dim")
 CLAIMED = CRITICAL_WIDTH["parameters"]
@@ -29,7 +27,7 @@ TOLERANCE = 0.1
 
 @dataclass(frozen=True)
 class WidthGrid:
-    """Values of V and d, the length, samples for each token, and the widths that are searched."""
+    """Values of V and d, the length, the samples for each token, and the range of widths to search."""
 
     vocabs: tuple[int, ...]
     dims: tuple[int, ...]
@@ -45,21 +43,10 @@ GRIDS: dict[Size, WidthGrid] = {
 
 
 def specs(size: Size) -> list[Retrieval]:
-    """The places of the grid. Attention is given, so that what is measured is the store alone."""
+    """The places of the grid. Attention is given, so that only the memory is measured."""
     grid = GRIDS[size]
-    return [
-        Retrieval(
-            vocab=V,
-            dim=d,
-            length=grid.length,
-            samples=grid.samples * V,
-            width=16,
-            activation="hermite3",
-            attention="locked",
-        )
-        for V in grid.vocabs
-        for d in grid.dims
-    ]
+    base = Retrieval(vocab=2, dim=1, length=grid.length, samples=1, width=16, activation="hermite3", attention="locked")
+    return [base.replace(vocab=V, dim=d, samples=grid.samples * V) for V in grid.vocabs for d in grid.dims]
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
@@ -71,7 +58,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
 
 
 def theory(spec: Retrieval) -> int | None:
-    """Theory's critical width, where it has one."""
+    """Theory's critical width, if it has one."""
 
     def reaches(width: int) -> bool:
         return (predict(spec.replace(width=width)).accuracy or 0.0) >= 0.5
@@ -80,7 +67,7 @@ def theory(spec: Retrieval) -> int | None:
 
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
-    """All base seeds in one fit."""
+    """One fit to all base seeds."""
     fitted = fit_pooled(bases, "width")
     products = [
         f"{point['dim'] * point['width'] / point['vocab']:.1f} at V = {point['vocab']:,}, d = {point['dim']}"
@@ -91,23 +78,23 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
 
 
 def power(size: Size) -> Power:
-    """Where theory is right, and where something else than parameters counts."""
+    """The power if theory is right, and if something other than parameters counts."""
     places = [_expected(spec) for spec in specs(size)]
-    return rehearse_grid(judge_all, places, RIVALS, size, "width", "critical m")
+    return rehearse_grid(judge_all, places, RIVALS, size, "width", "theory's critical m")
 
 
 def _expected(spec: Retrieval) -> Place:
     width = theory(spec)
     assert width is not None, "the grids lie where theory has a critical width"
     low, at, high = (predict(spec.replace(width=round(width * step))).accuracy or 0.0 for step in (1 / STEP, 1.0, STEP))
-    # A seed's accuracy is a share of V tokens.
+    # A seed's accuracy is a fraction of V tokens.
     spread = math.sqrt(at * (1 - at) / spec.vocab) * 2 * math.log(STEP) / (high - low)
     sizes = {axis: float(getattr(spec, axis)) for axis in AXES}
     return Place(sizes, float(width), scatter_of(spread, TOLERANCE, SEEDS))
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
-    """Critical width against d for each V, with lines m d = constant."""
+    """Critical width against d for each V, with lines of constant m d."""
     axes = figure.add_subplot()
     points = [point for point in numbers["points"] if point["width"]]
     for number, vocab in enumerate(sorted({point["vocab"] for point in points})):
@@ -117,13 +104,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
         constant = float(np.exp(np.mean(np.log(x * y))))
         axes.plot(x, constant / x, "--", color=f"C{number}", linewidth=0.9)
     if points:
-        dims = [float(point["dim"]) for point in points]
-        widths = [float(point["width"]) for point in points]
-        plain_log_ticks(axes, "x", min(dims), max(dims))
-        plain_log_ticks(axes, "y", min(widths), max(widths))
-        axes.legend(fontsize=7)
-    axes.set_xlabel("dimension, d")
-    axes.set_ylabel("critical width, m (dashed: m d = constant)")
+        log_axes(axes, *([float(point[name]) for point in points] for name in ("dim", "width")))
+        finish(axes, "dimension, d", "critical width, m (dashed: m d = constant)")
 
 
 STUDY = Study(
@@ -138,7 +120,6 @@ STUDY = Study(
     "all base seeds. "
     f"{say_rule(HALF, *nearest(CLAIMED, RIVALS, AXES))}",
     measure=measure,
-    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     power=power,

@@ -1,4 +1,4 @@
-"""Paper B: a memory of B bits stores at most B bits, seen where the bits are few."""
+"""Paper B: a memory of B bits stores at most B bits, tested where bits are few."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -8,27 +8,27 @@ import numpy as np
 
 from mnemoscope.experiments.quantised import bits_of_map, most_items, recall_by_bits
 from mnemoscope.spec import Memory
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, alone, within
-from mnemoscope.studies.panels import draw_estimates, draw_law
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, within
+from mnemoscope.studies.panels import draw_estimates, draw_law, finish
 from mnemoscope.studies.power import Draw, rehearse
 from mnemoscope.studies.scaling_fit import fit_growth
-from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits
+from mnemoscope.studies.seed_limits import limit_point, pool_limits, simulate_limits
 
 DIMS: dict[Size, tuple[int, ...]] = {"quick": (8, 11, 16, 22), "full": (16, 27, 45, 76, 128)}
 SEEDS: dict[Size, int] = {"quick": 4, "full": 4}
 BITS = (1, 2, 3, 4, 6, 8)
-WHOLE = 32  # bits of a weight that is not rounded
+WHOLE = 32  # bits of an unrounded weight
 METHODS = ("trained", "hebbian")
 NAMES = {"trained": "trained", "hebbian": "outer products"}
-# Numbers of items that are tried: those that take this many bits a weight.
+# The numbers of items to try, as bits per weight.
 SHARES = np.geomspace(0.03, 1.6, 16)
 LEAST, MOST = 0.85, 1.15
-# How far apart seeds are in ln N.
+# Standard deviation over seeds in ln N.
 SCATTER = 0.15
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
-    """Up to how many items all are right, by bits a weight, trained and written down."""
+    """The largest number of items that are all right, by bits per weight, trained and written down."""
     seeds = range(bench.seed, bench.seed + SEEDS[size])
     points = []
     for dim in DIMS[size]:
@@ -44,9 +44,9 @@ def measure(size: Size, bench: Bench) -> Numbers:
 
 
 def mean_limit(tried: Sequence[int], right: np.ndarray) -> float | None:
-    """Where a seed goes from right to wrong: the area under its answers, over ln N.
+    """The N at which a seed goes from right to wrong: the area under its answers over ln N.
 
-    One item is always right. None where the largest number still is: the limit lies beyond.
+    One item is always right. None if the largest number still is: the limit lies beyond.
     """
     if right[-1]:
         return None
@@ -55,12 +55,9 @@ def mean_limit(tried: Sequence[int], right: np.ndarray) -> float | None:
 
 
 def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
-    """No limit beyond the bits, and at one bit a weight a number of bits in proportion."""
-    points = [
-        point
-        for point in pool_limits([numbers["points"] for numbers in all_numbers], ("method", "dim", "bits"))
-        if point["stored"]
-    ]
+    """Is no limit beyond the bits, and are stored bits proportional to d^2 at one bit per weight?"""
+    pooled = pool_limits([numbers["points"] for numbers in all_numbers], ("method", "dim", "bits"))
+    points = [point for point in pooled if point["stored"]]
     beyond = [p for p in points if bits_of_map(p["low"]) > p["bits"] * p["size"]]
     signs = [p for p in points if p["bits"] == 1 and p["method"] == "trained"]
     fit = fit_growth([_in_bits(point) for point in signs])
@@ -82,7 +79,7 @@ def _in_bits(point: dict[str, Any]) -> dict[str, Any]:
 
 
 def _enough_bits(points: Sequence[dict[str, Any]], method: str) -> str:
-    """From how many bits on more precision adds less than 10 %, at the largest d."""
+    """The bits beyond which more precision adds less than 10 %, at the largest d."""
     own = [point for point in points if point["method"] == method]
     if not own:
         return f"{NAMES[method]}: no limits"
@@ -95,13 +92,12 @@ def _enough_bits(points: Sequence[dict[str, Any]], method: str) -> str:
 
 
 def power(size: Size) -> Power:
-    """A tenth of the bits used at every d, and numbers of items that grow otherwise."""
+    """The power if a tenth of the bits is used at every d, and if items grow in another way."""
     middle = float(np.sqrt(DIMS[size][0] * DIMS[size][-1]))
-
     places = [{"method": "trained", "dim": d, "bits": 1, "size": d * d} for d in DIMS[size]]
 
     def drawn(law: Callable[[int], float]) -> Draw:
-        return draw_limits(size, places, {"points": [law(d) for d in DIMS[size]]}, SEEDS[size], SCATTER)
+        return simulate_limits(size, places, {"points": [law(d) for d in DIMS[size]]}, SEEDS[size], SCATTER)
 
     at_middle = most_items(round(middle**2), 0.1)
     return rehearse(
@@ -117,7 +113,7 @@ def power(size: Size) -> Power:
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
-    """Items against bits at the largest d with the bound, and the share of the bits used."""
+    """Items against bits at the largest d, with the bound, and the share of the bits used."""
     left, right = figure.subplots(1, 2)
     known = [point for point in numbers["points"] if point["stored"]]
     dims = sorted({point["dim"] for point in known})
@@ -134,13 +130,10 @@ def draw(numbers: Numbers, figure: Any) -> None:
     left.set_yscale("log")
     left.set_title(f"d = {dims[-1]}, all right", fontsize=9)
     right.set_title("trained, rounded", fontsize=9)
-    left.set_ylabel("items stored, N")
-    right.set_ylabel("share of the bits used, log2 N! / (b d²)")
     right.set_ylim(0, None)
-    for axes in (left, right):
+    for axes, name in ((left, "items stored, N"), (right, "share of the bits used, log2 N! / (b d²)")):
         axes.set_xticks(range(len(BITS) + 1), [*map(str, BITS), "all"])
-        axes.set_xlabel("bits a weight, b")
-        axes.legend(fontsize=7)
+        finish(axes, "bits a weight, b", name)
 
 
 def _places(points: Sequence[dict[str, Any]]) -> list[int]:
@@ -160,7 +153,6 @@ STUDY = Study(
     "limit lies beyond log2 N! = b d². Otherwise by the power of d² in log2 N! of trained matrices at one bit a "
     "weight: supported if its 95 % interval lies within 0.85 to 1.15, refuted if it lies outside.",
     measure=measure,
-    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     power=power,

@@ -7,11 +7,11 @@ import numpy as np
 
 from mnemoscope.experiments.facts import FactsCapacity, facts_capacity_many
 from mnemoscope.spec import Facts
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, alone, within
-from mnemoscope.studies.panels import draw_law
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, within
+from mnemoscope.studies.panels import draw_law, draw_limits, finish_limits, sizes_along
 from mnemoscope.studies.power import Draw, rehearse
-from mnemoscope.studies.scaling_fit import draw_points, fit_growth, say_growth, scale_axes, sizes_along
-from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits
+from mnemoscope.studies.scaling_fit import fit_growth, say_growth
+from mnemoscope.studies.seed_limits import limit_point, pool_limits, simulate_limits
 from mnemoscope.theory.associative import GUIDE_FACTS
 
 # (d, alpha): H d_h = m = alpha d.
@@ -19,62 +19,45 @@ SIZES: dict[Size, tuple[tuple[int, int], ...]] = {
     "quick": ((8, 1), (8, 2), (12, 1), (12, 2)),
     "full": ((16, 1), (32, 1), (64, 1), (90, 1), (128, 1)),
 }
-# How many heads the authors took is not known to us. Only the end token asks, so Q and K act
-# through one vector of d numbers for each head, K^T Q e_EOS, whatever d_h is: with H fixed, ever
-# more of the parameters add nothing to what can be computed as d grows. So heads are small here,
-# and their number grows. With 4 heads at every d, the power was 0.85 and less (docs/facts.md).
+# We do not know how many heads the authors used. Only the end token asks, so Q and K act through one d-vector per head,
+# K^T Q e_EOS, whatever d_h is: with H fixed, a growing share of the parameters adds nothing as d grows. So heads are
+# small here, and their number grows. With 4 heads at every d, the power was 0.85 or less (docs/facts.md).
 HEAD_DIM = 2
 SEEDS: dict[Size, int] = {"quick": 3, "full": 2}
-# In subjects; facts go as their square.
+# Of the number of subjects; facts go as its square.
 RESOLUTION: dict[Size, float] = {"quick": 0.1, "full": 0.03}
-# The quick size has short sequences in small batches. Both give up before the authors' 2^14 steps:
-# a training that fails takes all of them. `steps` is what the slowest took that succeeded.
+# The quick size has short sequences in small batches. Both sizes give up before the authors' 2^14 steps, since a
+# training that fails takes all of them. `steps` in a point is that of the slowest success.
 TASK: dict[Size, dict[str, int]] = {
     "quick": {"length": 8, "batch": 128, "max_steps": 2**10},
     "full": {"max_steps": 2**13},
 }
-# The two larger of the authors' three rates; the smaller one is tried where the larger one fails. The
-# larger one alone is enough up to d = 90, and not at d = 128: there it learned 7,000 facts within
-# 1,760 steps or none, half of what a parameter learns at smaller d.
+# The two larger of the authors' three rates; the smaller one is tried where the larger one fails. The larger one is
+# enough up to d = 90 but not at d = 128: there it learned 7,000 facts within 1,760 steps or none, half as many per
+# parameter as at smaller d.
 RATES: dict[Size, tuple[float, ...]] = {"quick": (1e-2,), "full": (1e-2, 3e-3)}
 LEAST, MOST = 0.9, 1.1
-# The power is also said from here on, without a say in the verdict.
+# The power from this d on is reported as well, but does not count for the verdict.
 LARGE = 32
-# How far apart seeds are in ln(facts), and how far a size is from one law for all of them.
+# Standard deviations in ln(facts): over seeds, and of a size about one law for all sizes.
 SCATTER, SIZE_SCATTER = 0.06, 0.03
 
 
 def _model(size: Size, d: int, span: int) -> Facts:
-    return Facts.read(
-        {
-            "subjects": 2,
-            "relations": 2,
-            "answers": 2,
-            "dim": d,
-            "heads": span // HEAD_DIM,
-            "head_dim": HEAD_DIM,
-            "width": span,
-            **TASK[size],
-        }
-    )
+    heads = {"heads": span // HEAD_DIM, "head_dim": HEAD_DIM}
+    return Facts.read({"subjects": 2, "relations": 2, "answers": 2, "dim": d, "width": span, **heads, **TASK[size]})
 
 
 def _point(size: Size, capacity: FactsCapacity) -> dict[str, Any]:
     reached = [trial.metrics["steps"] or 0 for trial in capacity.trials if trial.status == "ok"]
-    return limit_point(
-        [capacity.facts(subjects) for subjects in capacity.limits.each],
-        (1 + RESOLUTION[size]) ** 2 - 1,
-        dim=capacity.spec.dim,
-        width=capacity.spec.width,
-        heads=capacity.spec.heads,
-        head_dim=capacity.spec.head_dim,
-        size=capacity.spec.parameters,
-        steps=max(reached, default=None),
-    )
+    spec, each = capacity.spec, [capacity.facts(subjects) for subjects in capacity.limits.each]
+    place = {name: getattr(spec, name) for name in ("dim", "width", "heads", "head_dim")}
+    place |= {"size": spec.parameters, "steps": max(reached, default=None)}
+    return limit_point(each, (1 + RESOLUTION[size]) ** 2 - 1, **place)
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
-    """How many facts each size learns to 0.99, S = R and eight answers a relation."""
+    """How many facts each size learns to 0.99, with S = R and eight answers per relation."""
     capacities = facts_capacity_many(
         [_model(size, d, alpha * d) for d, alpha in SIZES[size]],
         "equal",
@@ -101,20 +84,18 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
         text += f"; from d = {LARGE} on {large['power']:.3f} [{large['low']:.3f}, {large['high']:.3f}]"
     slowest = max((point["steps"] or 0 for numbers in all_numbers for point in numbers["points"]), default=0)
     text += f"; the slowest success took {slowest:,} steps"
-    verdict = "inconclusive" if fit is None else within(fit["low"], fit["high"], LEAST, MOST)
-    return Judgement(text, verdict)
+    return Judgement(text, "inconclusive" if fit is None else within(fit["low"], fit["high"], LEAST, MOST))
 
 
 def power(size: Size) -> Power:
-    """Limits about the authors' guide line, and about other powers of the parameters."""
+    """The power if facts follow the authors' guide line, and if they follow another power of the parameters."""
     models = [_model(size, d, alpha * d) for d, alpha in SIZES[size]]
     middle = float(np.exp(np.mean([np.log(model.parameters) for model in models])))
-
     places = [{"dim": model.dim, "size": model.parameters, "steps": None} for model in models]
 
     def drawn(of_size: float) -> Draw:
         law = [GUIDE_FACTS * middle * (model.parameters / middle) ** of_size for model in models]
-        return draw_limits(size, places, {"points": law}, SEEDS[size], SCATTER, SIZE_SCATTER)
+        return simulate_limits(size, places, {"points": law}, SEEDS[size], SCATTER, SIZE_SCATTER)
 
     return rehearse(
         judge_all,
@@ -129,13 +110,12 @@ def draw(numbers: Numbers, figure: Any) -> None:
     axes = figure.add_subplot()
     points = numbers["points"]
     fit = fit_growth(points)
-    draw_points(axes, points, f"heads of {HEAD_DIM}", "C0")
+    draw_limits(axes, points, f"heads of {HEAD_DIM}", "C0")
     x = sizes_along(points)
     draw_law(axes, x, GUIDE_FACTS * x, f"authors' guide: {GUIDE_FACTS:g} facts a parameter", "--")
     if fit:
         draw_law(axes, x, x / fit["constant"], f"ours: {1 / fit['constant']:.3g} facts a parameter", "-.")
-    scale_axes(axes, points, "parameters, 4 H d_h d + 2 m d", "facts learned, S R")
-    axes.legend(fontsize=7)
+    finish_limits(axes, points, "parameters, 4 H d_h d + 2 m d", "facts learned, S R")
 
 
 STUDY = Study(
@@ -149,7 +129,6 @@ STUDY = Study(
     "steps at a rate of 0.01 or 0.003 (quick: 2^10, 0.01), with heads of two dimensions and d from 16 to 128 (quick: 8 "
     "and 12): supported if its 95 % interval lies within 0.9 to 1.1, refuted if it lies outside.",
     measure=measure,
-    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     power=power,

@@ -9,11 +9,10 @@ from scipy.optimize import brentq
 from scipy.stats import t as student
 
 from mnemoscope.spec import Memory
-from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, alone, within
-from mnemoscope.studies.panels import draw_law, finish
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, within
+from mnemoscope.studies.panels import draw_law, draw_limits, finish, finish_limits, sizes_along
 from mnemoscope.studies.power import Draw, rehearse
-from mnemoscope.studies.scaling_fit import draw_points, scale_axes, sizes_along
-from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits, search_limits
+from mnemoscope.studies.seed_limits import limit_point, pool_limits, search_limits, simulate_limits
 from mnemoscope.theory.associative import HEBBIAN_ALL, hebbian_constant, items_by_law
 
 DIMS: dict[Size, tuple[int, ...]] = {
@@ -21,17 +20,16 @@ DIMS: dict[Size, tuple[int, ...]] = {
     "full": (64, 128, 256, 362, 512, 724, 1024, 2048),
 }
 SEEDS: dict[Size, int] = {"quick": 6, "full": 12}
-# At d = 2048 some 50,000 items are named out of as many: fewer seeds there.
+# Fewer seeds at d = 2048, where each of some 50,000 items is told from all others.
 LARGE, FEWER = 2048, 6
 RESOLUTION = 0.04
 REACH = 0.5
-# How far apart seeds are in ln N: one over what ln(wrong pairs) grows with ln N, times the spread
-# of the first error.
+# Standard deviation over seeds in ln N: that of the first error, over the growth of ln(wrong pairs) with ln N.
 SCATTER = 0.1
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
-    """Up to how many items all are right, seed by seed."""
+    """Every seed's largest number of items that are all right."""
     points = []
     for seeds in sorted({seeds_at(size, d) for d in DIMS[size]}):
         specs = [Memory(items=2, dim=d) for d in DIMS[size] if seeds_at(size, d) == seeds]
@@ -43,34 +41,27 @@ def measure(size: Size, bench: Bench) -> Numbers:
 
 
 def seeds_at(size: Size, dim: int) -> int:
-    """Seeds of a base seed at one d."""
+    """The number of seeds at this d."""
     return FEWER if dim >= LARGE else SEEDS[size]
 
 
 def constants(points: Sequence[dict[str, Any]]) -> list[dict[str, float]]:
-    """(H3) at every d with its standard error, and what its corrections are of the order of."""
+    """The constant of (H3) at every d, its standard error, and the order of its corrections, `x`."""
     rows = []
     for point in points:
         if not point["stored"]:
             continue
-        dim, ends = point["dim"], [point["low"], point["high"]]
-        high, low = (hebbian_constant(end, dim) for end in ends)
-        rows.append(
-            {
-                "dim": dim,
-                "plain": dim**2 / (point["stored"] * math.log(point["stored"])),
-                "value": hebbian_constant(point["stored"], dim),
-                "error": (high - low) / (2 * 1.96),
-                "x": math.log(point["stored"]) / dim,
-            }
-        )
+        dim, items = point["dim"], point["stored"]
+        high, low = (hebbian_constant(point[end], dim) for end in ("low", "high"))
+        row = {"dim": dim, "plain": dim**2 / (items * math.log(items)), "value": hebbian_constant(items, dim)}
+        rows.append({**row, "error": (high - low) / (2 * 1.96), "x": math.log(items) / dim})
     return rows
 
 
 def extrapolate(rows: Sequence[dict[str, float]]) -> dict[str, float] | None:
-    """A straight line in ln N / d, at 0: weighted least squares, Student's interval.
+    """The value at 0 of a straight line in ln N / d: weighted least squares, Student's interval.
 
-    The errors are widened where the points scatter by more than these.
+    The interval is widened if the points scatter by more than their errors.
     """
     if len(rows) < 4:
         return None
@@ -86,7 +77,7 @@ def extrapolate(rows: Sequence[dict[str, float]]) -> dict[str, float] | None:
 
 
 def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
-    """By the constant at infinite d."""
+    """By the constant, extrapolated to infinite d."""
     rows = constants(pool_limits([numbers["points"] for numbers in all_numbers], ("dim",)))
     end = extrapolate(rows)
     text = "d²/(N ln N) " + ", ".join(f"{row['plain']:.2f} at d = {row['dim']}" for row in rows)
@@ -106,12 +97,12 @@ def items_at(dim: int, constant: float, slope: float = 0.0) -> float:
 
 
 def power(size: Size) -> Power:
-    """Limits about (H3), and about laws with another constant."""
+    """The power if (H3) is right, and if the constant is another."""
     places = [{"dim": d, "size": d * d} for d in DIMS[size]]
     seeds = [seeds_at(size, d) for d in DIMS[size]]
 
     def drawn(constant: float) -> Draw:
-        return draw_limits(size, places, {"points": [items_at(d, constant) for d in DIMS[size]]}, seeds, SCATTER)
+        return simulate_limits(size, places, {"points": [items_at(d, constant) for d in DIMS[size]]}, seeds, SCATTER)
 
     return rehearse(
         judge_all,
@@ -122,13 +113,13 @@ def power(size: Size) -> Power:
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
-    """Items against weights, and the constant against its corrections."""
+    """Items against weights, and the constant against the order of its corrections."""
     left, right = figure.subplots(1, 2)
     points = numbers["points"]
-    draw_points(left, points, "outer products, all right", "C0")
+    draw_limits(left, points, "outer products, all right", "C0")
     x = sizes_along(points)
     draw_law(left, x, [items_by_law(float(s), HEBBIAN_ALL) for s in x], f"d² = {HEBBIAN_ALL:g} N ln N")
-    scale_axes(left, points, "d², weights", "items stored, N")
+    finish_limits(left, points, "d², weights", "items stored, N")
     rows = constants(points)
     at = [row["x"] for row in rows]
     values, bars = ([row["value"] for row in rows], [1.96 * row["error"] for row in rows])
@@ -140,7 +131,6 @@ def draw(numbers: Numbers, figure: Any) -> None:
         bars = [[end["value"] - end["low"]], [end["high"] - end["value"]]]
         right.errorbar([0], [end["value"]], yerr=bars, fmt="s", capsize=3, color="C1", label="extrapolated")
     right.axhline(HEBBIAN_ALL, color="black", linewidth=0.6, linestyle=":")
-    left.legend(fontsize=7)
     finish(right, "ln N / d", "constant")
 
 
@@ -155,7 +145,6 @@ STUDY = Study(
     "by (H3), a straight line through it in ln N / d. Supported if the 95 % interval of its end at 0 lies within 7.5 "
     "to 8.5, refuted if it lies outside.",
     measure=measure,
-    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     power=power,

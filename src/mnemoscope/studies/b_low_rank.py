@@ -2,21 +2,23 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from mnemoscope.experiments.estimate.power_law import Points, fit_power_law
 from mnemoscope.spec import Memory
-from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, all_agree, alone, within
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, all_agree, within
 from mnemoscope.studies.panels import draw_estimates, draw_law
 from mnemoscope.studies.power import Draw, rehearse
-from mnemoscope.studies.seed_limits import draw_limits, limit_point, pool_limits, search_limits
+from mnemoscope.studies.rival_laws import say_powers
+from mnemoscope.studies.seed_limits import limit_point, pool_limits, search_limits, simulate_limits
 from mnemoscope.theory.associative import items_by_law
 from mnemoscope.ui.figures.canvas import plain_log_ticks, ticks_at
 
-# (d, m): ranks at one d, and d at one rank. Below m = 64 an item's own signal, |F e|^2, varies by
-# more than 1/6, and that decides; near m = d the matrix is as good as a full one.
+# (d, m): several ranks at one d, and several d at one rank. Below m = 64 an item's own signal, |F e|^2, varies by more
+# than 1/6, and that decides; near m = d the matrix is as good as a full one.
 PLACES: dict[Size, tuple[tuple[int, int], ...]] = {
     "quick": ((512, 64), (512, 128), (512, 256), (256, 64), (1024, 64)),
     "full": ((2048, 64), (2048, 128), (2048, 256), (2048, 512), (512, 128), (1024, 128), (4096, 128)),
@@ -24,13 +26,15 @@ PLACES: dict[Size, tuple[tuple[int, int], ...]] = {
 SEEDS: dict[Size, int] = {"quick": 3, "full": 4}
 RESOLUTION = 0.08
 AXES = ("rank", "dim")
+# Rival powers of m and d in N ln N.
+RIVALS = {"as d²": (0, 2), "as m²": (2, 0), "as m": (1, 0), "as d": (0, 1), "as (m d)^0.5": (0.5, 0.5)}
 REACH = 0.25
-# How far apart seeds are in ln N, and how far a place is from one law for all of them.
+# Standard deviations in ln N: over seeds, and of a place about one law for all places.
 SCATTER, PLACE_SCATTER = 0.1, 0.05
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
-    """Up to how many items 99 % are right, W being F^T F with outer products written through F."""
+    """The number of items up to which 99 % are right, where W is F^T F with outer products written through F."""
     specs = [Memory(items=2, dim=d, rank=m) for d, m in PLACES[size]]
     capacities = search_limits(bench, specs, 0.99, RESOLUTION, SEEDS[size])
     return {
@@ -50,7 +54,7 @@ def fit_powers(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]] | None:
     error = np.log([point["high"] / point["low"] for point in kept]) / (2 * 1.96)
     x = np.array([[float(point[axis]) for axis in AXES] for point in kept])
     law = fit_power_law(Points(AXES, x, np.log(stored * np.log(stored)), error * (1 + 1 / np.log(stored))))
-    return [{"axis": power.axis, "value": power.value, "low": power.low, "high": power.high} for power in law.exponents]
+    return [asdict(power) for power in law.exponents]
 
 
 def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
@@ -59,26 +63,20 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     powers = fit_powers(points)
     if powers is None:
         return Judgement("too few limits were found", "inconclusive")
-    grows = " ".join(
-        f"{'m' if row['axis'] == 'rank' else 'd'}^{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
-        for row in powers
-    )
-    each = [
-        point["rank"] * point["dim"] / (point["stored"] * math.log(point["stored"]))
-        for point in points
-        if point["stored"]
-    ]
+    grows = say_powers(powers, {"rank": "m", "dim": "d"})
+    known = [(point["rank"] * point["dim"], point["stored"]) for point in points if point["stored"]]
+    each = [weights / (items * math.log(items)) for weights, items in known]
     text = f"N ln N grows as {grows}; m d over it {min(each):.1f} to {max(each):.1f}"
     return Judgement(text, all_agree(within(row["low"], row["high"], 1 - REACH, 1 + REACH) for row in powers))
 
 
 def power(size: Size) -> Power:
-    """Limits about m d = 8 N ln N, and about laws with other powers through their middle."""
+    """The power if m d = 8 N ln N, and if a law with other powers holds."""
     places = [{"dim": d, "rank": m} for d, m in PLACES[size]]
 
     def drawn(law: Callable[[int, int], float]) -> Draw:
         items = [law(d, m) for d, m in PLACES[size]]
-        return draw_limits(size, places, {"points": items}, SEEDS[size], SCATTER, PLACE_SCATTER)
+        return simulate_limits(size, places, {"points": items}, SEEDS[size], SCATTER, PLACE_SCATTER)
 
     def other(of_rank: float, of_dim: float) -> Draw:
         return drawn(lambda d, m: items_by_law(1e5 * (m / 128) ** of_rank * (d / 1024) ** of_dim, 8.0))
@@ -86,19 +84,13 @@ def power(size: Size) -> Power:
     return rehearse(
         judge_all,
         drawn(lambda d, m: items_by_law(float(m * d), 8.0)),
-        {
-            "as d²": other(0, 2),
-            "as m²": other(2, 0),
-            "as m": other(1, 0),
-            "as d": other(0, 1),
-            "as (m d)^0.5": other(0.5, 0.5),
-        },
+        {name: other(*powers) for name, powers in RIVALS.items()},
         note=f"seeds scatter by {SCATTER:.0%} and places by {PLACE_SCATTER:.0%} about m d = 8 N ln N",
     )
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
-    """Items against the rank and against d, with lines in proportion."""
+    """Items against the rank and against d, with lines of constant m d over N ln N."""
     for axes, along, name in zip(figure.subplots(1, 2, sharey=True), AXES, ("rank, m", "dimension, d"), strict=True):
         other = AXES[1 - AXES.index(along)]
         values = [point[other] for point in numbers["points"]]
@@ -133,7 +125,6 @@ STUDY = Study(
     "through a random map to m dimensions. Powers of m and d in N ln N. Supported if both 95 % intervals lie within "
     "0.75 to 1.25, refuted if one lies outside.",
     measure=measure,
-    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     power=power,

@@ -4,49 +4,42 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mnemoscope.spec import Memory
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, agreed, alone, within
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, agreed, within
 from mnemoscope.studies.log_forms import compare_logs, judge_logs, power_of, say_logs
-from mnemoscope.studies.panels import draw_law
+from mnemoscope.studies.panels import draw_law, draw_limits, finish_limits, sizes_along
 from mnemoscope.studies.power import Draw, rehearse
-from mnemoscope.studies.scaling_fit import draw_points, scale_axes, sizes_along
-from mnemoscope.studies.seed_limits import draw_limits
-from mnemoscope.studies.step_limit import measure_limits, pool_steps, say_steps
+from mnemoscope.studies.seed_limits import measure_limits, pool_steps, say_steps, simulate_limits
 from mnemoscope.theory.associative import GUIDE_MLP, GUIDE_MLP_FEW, items_by_law
 
-# (d, m/d). With d = m = 8 there are as few items as answers, and no law to be seen yet.
+# (d, m/d). With d = m = 8 there are as few items as answers, too few for the law to show.
 SHAPES: dict[Size, tuple[tuple[int, int], ...]] = {
     "quick": ((8, 1), (8, 2), (11, 1), (11, 2), (16, 1), (16, 2)),
     "full": ((8, 2), (8, 4), (16, 1), (16, 2), (16, 4), (32, 1), (32, 2), (32, 4)),
 }
 SEEDS: dict[Size, int] = {"quick": 3, "full": 3}
 RESOLUTION: dict[Size, float] = {"quick": 0.08, "full": 0.04}
-# Both sizes give up earlier than the authors' 2^15 steps do: what fails takes all of them. Both
-# search with half of these as well, to see what a doubling moves.
+# Both sizes give up before the authors' 2^15 steps, since a training that fails takes all of them. Both also search
+# with half of these, to see how far a doubling raises the limits.
 STEPS: dict[Size, int] = {"quick": 2**11, "full": 2**13}
 FEW = 32
 KINDS = (("own", 0), ("few", FEW))
 LEAST, MOST = 0.9, 1.1
-# How far apart seeds are in ln N, and how far a shape is from one law for all of them.
+# Standard deviations in ln N: over seeds, and of a shape about one law for all shapes.
 SCATTER, SHAPE_SCATTER = 0.05, 0.03
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
     """Capacities over d and m/d, with an answer for each item and with 32 answers in all."""
-    return {
-        name: measure_limits(
-            bench,
-            [Memory(items=2, dim=d, width=d * ratio, outputs=outputs, method="trained") for d, ratio in SHAPES[size]],
-            STEPS[size],
-            criterion=0.99,
-            seeds=SEEDS[size],
-            resolution=RESOLUTION[size],
-        )
-        for name, outputs in KINDS
-    }
+    memories = [Memory(items=2, dim=d, width=d * ratio, method="trained") for d, ratio in SHAPES[size]]
+    numbers = {}
+    for name, outputs in KINDS:
+        specs = [memory.replace(outputs=outputs) for memory in memories]
+        numbers[name] = measure_limits(bench, specs, STEPS[size], SEEDS[size], RESOLUTION[size])
+    return numbers
 
 
 def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
-    """By the power of m d, in the best form and in N; both have to agree."""
+    """By the power of m d in the best form, and in N; both verdicts have to agree."""
     own, own_cut = pool_steps(all_numbers, "own")
     few, few_cut = pool_steps(all_numbers, "few")
     forms = compare_logs(own)
@@ -68,12 +61,12 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
 
 
 def power(size: Size) -> Power:
-    """Limits about the authors' guide lines, and about powers that the claim excludes."""
+    """The power if the authors' guide lines are right, and if a power holds that the claim excludes."""
     places = [{"dim": d, "width": d * ratio, "size": d * ratio * d} for d, ratio in SHAPES[size]]
 
     def drawn(own: Callable[[float], float], few: Callable[[float], float]) -> Draw:
         laws = {name: [law(place["size"]) for place in places] for name, law in (("own", own), ("few", few))}
-        return draw_limits(size, places, laws, SEEDS[size], SCATTER, SHAPE_SCATTER)
+        return simulate_limits(size, places, laws, SEEDS[size], SCATTER, SHAPE_SCATTER)
 
     def straight(s: float) -> float:
         return s / GUIDE_MLP_FEW
@@ -92,15 +85,15 @@ def power(size: Size) -> Power:
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
-    """Items against weights of a layer, one panel for each kind of map."""
+    """Items against the weights of a layer, one panel for each kind of map."""
     panels = figure.subplots(1, 2, sharey=True)
     for axes, name, title in zip(panels, ("own", "few"), ("an answer for each item", f"{FEW} answers"), strict=True):
         points, cut_short = pool_steps([numbers], name)
         every = [*points, *cut_short]
         for at, ratio in enumerate(sorted({point["width"] // point["dim"] for point in every})):
             shape = [point for point in points if point["width"] == ratio * point["dim"]]
-            draw_points(axes, shape, f"m = {ratio} d", f"C{at}")
-        draw_points(axes, cut_short, "ran out of steps", "C7")
+            draw_limits(axes, shape, f"m = {ratio} d", f"C{at}")
+        draw_limits(axes, cut_short, "ran out of steps", "C7")
         x = sizes_along(every)
         fit = power_of(points, 1.0 if name == "own" else 0.0)
         lines = [(GUIDE_MLP if name == "own" else GUIDE_MLP_FEW, "authors' guide", "--")]
@@ -110,9 +103,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
             y = [items_by_law(float(s), constant) if name == "own" else float(s) / constant for s in x]
             law = f"m d = {constant:.3g} N" + (" ln N" if name == "own" else "")
             draw_law(axes, x, y, f"{label}: {law}", style)
-        scale_axes(axes, every, "m d, weights of a layer", "items stored, N")
+        finish_limits(axes, every, "m d, weights of a layer", "items stored, N")
         axes.set_title(title, fontsize=9)
-        axes.legend(fontsize=7)
 
 
 STUDY = Study(
@@ -128,7 +120,6 @@ STUDY = Study(
     "both 95 % intervals lie within 0.9 to 1.1. Refuted if both lie outside; the first also where N = c (m d)^p is "
     "ahead of m d = c N (ln N)^k by 4 or more in Akaike's criterion.",
     measure=measure,
-    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     power=power,

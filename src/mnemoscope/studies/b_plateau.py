@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -10,45 +11,37 @@ from mnemoscope.engine.device import find_device, numerics
 from mnemoscope.experiments.dynamics import dynamics
 from mnemoscope.experiments.estimate.power_law import Points, fit_power_law
 from mnemoscope.spec import Flow
-from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, all_agree, alone, within
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, all_agree, within
 from mnemoscope.studies.panels import draw_law
 from mnemoscope.studies.power import Draw, base_by_base, rehearse
+from mnemoscope.studies.rival_laws import say_powers
 from mnemoscope.theory.plateau import plateau_length, subject_time
 from mnemoscope.ui.figures.canvas import plain_log_ticks, ticks_at
 
-# (S, R): subjects at one number of relations, and relations at one number of subjects.
+# (S, R): several S at one R, and several R at one S.
 PLACES: dict[Size, tuple[tuple[int, int], ...]] = {
     "quick": ((64, 4), (128, 4), (256, 4), (128, 2), (128, 8)),
     "full": ((64, 4), (128, 4), (256, 4), (512, 4), (128, 2), (128, 8), (128, 16)),
 }
-# The exact gradient has no seed; fresh sequences do, and so the full size has them.
+# The exact gradient has no seed. Fresh sequences do, so the full size draws them.
 BATCH: dict[Size, int] = {"quick": 0, "full": 1024}
 ANSWERS, NOISE, LENGTH, START, STEP = 4, 5, 8, 1e-5, 1.0
-# Steps that a run has, over the time at which theory lets it learn the subjects.
+# The steps of a run, over the time at which it learns the subjects in theory.
 BEYOND = 1.25
 CLAIMED = {"subjects": 1.0, "relations": 0.5}
 REACH = 0.1
-# What lengths scatter about theory, in ln(length): more with fresh sequences.
+# Standard deviation of ln(length) about theory: larger with fresh sequences.
 SCATTER: dict[Size, float] = {"quick": 0.01, "full": 0.03}
 
 
 def _setting(size: Size, subjects: int, relations: int) -> Flow:
     steps = BEYOND * subject_time(subjects, relations, ANSWERS, START) / STEP
-    return Flow(
-        subjects=subjects,
-        relations=relations,
-        answers=ANSWERS,
-        noise=NOISE,
-        length=LENGTH,
-        lr=STEP,
-        start=START,
-        steps=math.ceil(steps),
-        batch=BATCH[size],
-    )
+    base = Flow(answers=ANSWERS, noise=NOISE, length=LENGTH, lr=STEP, start=START, batch=BATCH[size])
+    return base.replace(subjects=subjects, relations=relations, steps=math.ceil(steps))
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
-    """The steps that the loss is near ln D, at every place."""
+    """The number of steps with a loss near ln D, at every place."""
     points = []
     for subjects, relations in PLACES[size]:
         with numerics("float32", find_device("auto")):
@@ -59,7 +52,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
             {
                 "subjects": subjects,
                 "relations": relations,
-                # A plateau that was not left has no length yet.
+                # A plateau that has not ended has no length yet.
                 "steps": rest.steps if left else None,
                 "relation_only": run.plateau_relation_accuracy,
                 "predicted": plateau_length(subjects, relations, ANSWERS, START) / STEP,
@@ -69,7 +62,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
 
 
 def fit_length(all_numbers: Sequence[Numbers]) -> list[dict[str, Any]] | None:
-    """The powers of S and R in the length, the base seeds of a place averaged."""
+    """The powers of S and R in the length, averaged over the base seeds at each place."""
     places: dict[tuple[int, int], list[float]] = {}
     for point in (point for numbers in all_numbers for point in numbers["points"]):
         if point["steps"]:
@@ -79,9 +72,9 @@ def fit_length(all_numbers: Sequence[Numbers]) -> list[dict[str, Any]] | None:
         return None
     x = np.array(list(places), float)
     y = np.array([np.mean(logs) for logs in places.values()])
-    # Without seeds there is no error but what the law itself leaves, which the fit finds.
+    # Without seeds the only error is the scatter about the law, which the fit estimates.
     law = fit_power_law(Points(tuple(CLAIMED), x, y, np.full(len(y), 1e-3)))
-    return [{"axis": power.axis, "value": power.value, "low": power.low, "high": power.high} for power in law.exponents]
+    return [asdict(power) for power in law.exponents]
 
 
 def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
@@ -92,8 +85,7 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     points = [p for numbers in all_numbers for p in numbers["points"] if p["steps"]]
     ratios = [point["steps"] / point["predicted"] for point in points]
     sure = min(point["relation_only"] or 0.0 for point in points)
-    letters = {"subjects": "S", "relations": "R"}
-    grows = " ".join(f"{letters[p['axis']]}^{p['value']:.2f} [{p['low']:.2f}, {p['high']:.2f}]" for p in powers)
+    grows = say_powers(powers, {"subjects": "S", "relations": "R"})
     text = (
         f"the plateau's length goes as {grows}, {min(ratios):.2f} to {max(ratios):.2f} times "
         f"theory's; relation right at least {sure:.3f} on it"
@@ -103,7 +95,7 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
 
 
 def power(size: Size) -> Power:
-    """Lengths from theory at the same places, and from other powers through their middle."""
+    """The power if theory's lengths are right, and if other powers hold."""
 
     def drawn(law: Callable[[int, int], float]) -> Draw:
         def base(rng: np.random.Generator) -> Numbers:
@@ -134,14 +126,9 @@ def power(size: Size) -> Power:
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
-    """Lengths against subjects and against relations, with theory's."""
-    for axes, along, other, name in zip(
-        figure.subplots(1, 2, sharey=True),
-        ("subjects", "relations"),
-        ("relations", "subjects"),
-        ("subjects, S", "relations, R"),
-        strict=True,
-    ):
+    """Lengths against subjects and against relations, beside theory's."""
+    names = {"subjects": "subjects, S", "relations": "relations, R"}
+    for axes, along, other in zip(figure.subplots(1, 2, sharey=True), names, reversed(names), strict=True):
         counts = [point[other] for point in numbers["points"]]
         kept = max(counts, key=counts.count)  # the value that the others share
         points = [point for point in numbers["points"] if point[other] == kept and point["steps"]]
@@ -150,8 +137,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
         axes.plot(x, [point["steps"] for point in points], "o", label="measured")
         draw_law(axes, x, [point["predicted"] for point in points], "theory, (T1) and (T2)")
         ticks_at(axes, "x", x)
-        axes.set_xlabel(name)
-        axes.set_title(f"{'R' if other == 'relations' else 'S'} = {kept}", fontsize=9)
+        axes.set_xlabel(names[along])
+        axes.set_title(f"{names[other][-1]} = {kept}", fontsize=9)
         axes.legend(fontsize=7)
     lengths = [point[name] for point in numbers["points"] for name in ("steps", "predicted") if point[name]]
     if lengths:
@@ -170,7 +157,6 @@ STUDY = Study(
     rule="Powers of S and R in the steps that the loss is within 0.05 of ln D, base seeds in one fit. Supported if the "
     "95 % intervals lie within 0.9 to 1.1 for S and within 0.4 to 0.6 for R. Refuted if one lies outside.",
     measure=measure,
-    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     power=power,

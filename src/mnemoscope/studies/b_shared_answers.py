@@ -1,4 +1,4 @@
-"""Items that share two answers: outer products then store in proportion to d, not to d^2."""
+"""Items that share two answers: outer products then store a number proportional to d, not to d^2."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,32 +7,32 @@ import numpy as np
 
 from mnemoscope.experiments.logit_noise import expected_variance, own_variances
 from mnemoscope.spec import Memory
-from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, all_agree, alone, within
-from mnemoscope.studies.panels import draw_law, finish
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, all_agree, within
+from mnemoscope.studies.panels import draw_estimates, draw_law, draw_limits, finish
 from mnemoscope.studies.power import Draw, base_by_base, rehearse
-from mnemoscope.studies.scaling_fit import draw_points, fit_growth
-from mnemoscope.studies.seed_limits import draw_limit, limit_point, pool_limits, search_limits
-from mnemoscope.studies.seed_means import draw_curve, spread
+from mnemoscope.studies.scaling_fit import fit_growth
+from mnemoscope.studies.seed_limits import limit_point, pool_limits, search_limits, simulate_limit
+from mnemoscope.studies.seed_means import spread
 from mnemoscope.theory.associative import hebbian_capacity
 from mnemoscope.ui.figures.canvas import ticks_at
 
 DIMS: dict[Size, tuple[int, ...]] = {"quick": (32, 64, 128, 256), "full": (64, 128, 256, 512, 1024, 2048)}
 SEEDS: dict[Size, int] = {"quick": 8, "full": 12}
 RESOLUTION = 0.1
-# f(x) = x mod 2, as in the paper. There are few items here, so that 99 % would mean all of them.
+# f(x) = x mod 2, as in the paper. There are so few items that 99 % would mean all of them.
 ANSWERS = 2
 CRITERION = 0.9
-# Variances are measured at this many items a dimension.
+# Variances are measured at these numbers of items per dimension.
 ITEMS = (0.25, 1.0, 4.0)
 LEAST, MOST = 0.85, 1.15
-# How far (V1) may be off.
+# The tolerated relative error of (V1).
 OFF = 0.1
-# How far apart seeds are in ln N.
+# Standard deviation over seeds in ln N.
 SCATTER = 0.3
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
-    """Items up to which 90 % are right, and variances of own logits, with two answers in all."""
+    """The number of items up to which 90 % are right with two answers in all, and the variances of own logits."""
     specs = [Memory(items=2, dim=d, outputs=ANSWERS) for d in DIMS[size]]
     points = [
         limit_point(capacity.limits.each, RESOLUTION, dim=spec.dim, size=spec.dim)
@@ -49,7 +49,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
 
 
 def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
-    """By the power of d, and by (V1) at every number of items."""
+    """By the power of d, and (V1) at every number of items."""
     points = pool_limits([numbers["points"] for numbers in all_numbers], ("dim",))
     fit = fit_growth(points)
     ratios = [
@@ -59,9 +59,8 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     if fit is None:
         return Judgement("too few limits were found", "inconclusive")
     text = (
-        f"N grows as d^{fit['power']:.3f} [{fit['low']:.3f}, {fit['high']:.3f}], d over N "
-        f"{fit['constant']:.2f}; variance of own logits "
-        f"{min(ratio['mean'] for ratio in ratios):.2f} to "
+        f"N grows as d^{fit['power']:.3f} [{fit['low']:.3f}, {fit['high']:.3f}], d over N {fit['constant']:.2f}; "
+        f"variance of own logits {min(ratio['mean'] for ratio in ratios):.2f} to "
         f"{max(ratio['mean'] for ratio in ratios):.2f} times (same - 1)/d + other/d²"
     )
     boxes = [(fit, LEAST, MOST), *((ratio, 1 - OFF, 1 + OFF) for ratio in ratios)]
@@ -69,12 +68,12 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
 
 
 def power(size: Size) -> Power:
-    """Limits in proportion to d, and to other powers of it; variances as (V1) has them."""
+    """The power if limits are proportional to d, and if to another power of it; variances follow (V1)."""
 
     def drawn(of_dim: float) -> Draw:
         def base(rng: np.random.Generator) -> Numbers:
             points = [
-                draw_limit(rng, 80 * (d / 128) ** of_dim, SCATTER, SEEDS[size], dim=d, size=d) for d in DIMS[size]
+                simulate_limit(rng, 80 * (d / 128) ** of_dim, SCATTER, SEEDS[size], dim=d, size=d) for d in DIMS[size]
             ]
             noise = [{"ratio": rng.normal(1.0, 0.2, 4 * SEEDS[size]).tolist()} for _ in range(2 * len(ITEMS))]
             return {"points": points, "noise": noise}
@@ -90,10 +89,10 @@ def power(size: Size) -> Power:
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
-    """Items against d beside theory's for both kinds of map, and variances over (V1)."""
+    """Items against d, beside theory's for both kinds of map, and variances over (V1)."""
     left, right = figure.subplots(1, 2)
     points = numbers["points"]
-    draw_points(left, points, f"{ANSWERS} answers, {CRITERION:g} right", "C0")
+    draw_limits(left, points, f"{ANSWERS} answers, {CRITERION:g} right", "C0")
     dims = [point["dim"] for point in points]
     for outputs, style, name in ((ANSWERS, "-", "(H2), 2 answers"), (0, "--", "(H2), own answers")):
         draw_law(left, dims, [hebbian_capacity(d, CRITERION, outputs) for d in dims], name, style)
@@ -102,7 +101,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     for outputs, color, name in ((ANSWERS, "C0", "2 answers"), (0, "C1", "own answers")):
         rows = [row for row in numbers["noise"] if row["outputs"] == outputs]
         x = [row["items"] / row["dim"] for row in rows]
-        draw_curve(right, x, [spread(row["ratio"]) for row in rows], name, color, fmt="o")
+        draw_estimates(right, x, [spread(row["ratio"]) for row in rows], "mean", name, color)
     right.axhline(1, color="black", linewidth=0.6)
     right.set_xscale("log")
     right.set_xticks(ITEMS, [f"{share:g}" for share in ITEMS])
@@ -124,7 +123,6 @@ STUDY = Study(
     "dimension, with two answers and with one for each item. Supported if the power's 95 % interval lies within 0.85 "
     "to 1.15 and those of all ratios within 0.9 to 1.1. Refuted if one lies outside.",
     measure=measure,
-    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw,
     power=power,

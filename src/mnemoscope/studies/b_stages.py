@@ -11,20 +11,19 @@ from mnemoscope.spec import Flow
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
 from mnemoscope.studies.panels import finish
 
-# A quarter of the noise and a larger step: the same stages in fewer steps.
+# The quick size has a quarter of the noise and a larger step: the same stages in fewer steps.
 SETTING: dict[Size, Flow] = {
     "quick": Flow(subjects=8, relations=4, answers=4, noise=5, steps=3000, lr=0.2),
     "full": Flow(),
 }
 STOCHASTIC = 1024
-# Steps that a plateau has at least, and how much longer it is than the passage through any other
-# level of the loss.
+# The fewest steps of a plateau, and how many times longer it must be than the passage through any other loss.
 LEAST: dict[Size, int] = {"quick": 200, "full": 1000}
 REST = 3
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
-    """The exact gradient, and, at full size, fresh sequences beside it."""
+    """Train with the exact gradient and, at full size, with fresh sequences as well."""
     spec = SETTING[size]
     with numerics("float32", find_device("auto")):
         exact = dynamics(spec)
@@ -50,28 +49,26 @@ def _record(run: Dynamics) -> dict[str, Any]:
 
 
 def judge(numbers: Numbers) -> Judgement:
-    """A plateau, and not a passage: long, longer than any other level, of the relation alone."""
+    """Is it a plateau: long, longer than any other level lasts, and with only the relation known?"""
     runs = [run for run in (numbers["exact"], numbers["drawn"]) if run is not None]
     passing = [longest_elsewhere(run) for run in runs]
     text = "; ".join(
-        f"{name}: {run['steps']:,} steps within 0.05 of ln D, at most {other:,} about any level "
-        f"between, relation right {_number(run['relation_only'])}, the answer's mean probability "
-        f"in the middle {_number(_middle(run, 'answer'))}, loss {run['end']:.4f} in the end"
+        f"{name}: {run['steps']:,} steps within 0.05 of ln D, at most {other:,} about any level between, relation "
+        f"right {_number(run['relation_only'])}, the answer's mean probability in the middle "
+        f"{_number(_middle(run, 'answer'))}, loss {run['end']:.4f} in the end"
         for name, run, other in zip(("exact gradient", "fresh sequences"), runs, passing, strict=False)
     )
     least = LEAST["full" if numbers["drawn"] is not None else "quick"]
     rested = [
-        run["steps"] >= max(least, REST * other) and _knows_the_relation_alone(run)
+        run["steps"] >= max(least, REST * other) and _knows_only_the_relation(run)
         for run, other in zip(runs, passing, strict=True)
     ]
     left = [run["end"] < 0.1 for run in runs]
-    if all(rested) and all(left):
-        return Judgement(text, "supported")
-    return Judgement(text, "refuted" if not any(rested) else "inconclusive")
+    return Judgement.by(text, supported=all(rested) and all(left), refuted=not any(rested))
 
 
 def longest_elsewhere(run: dict[str, Any]) -> int:
-    """The most steps that the loss is within 0.05 of a level that is none of the three."""
+    """The most steps with a loss within 0.05 of any level other than the three."""
     loss = np.array(run["loss"])
     guess, relation, recall = run["levels"]
     between = [
@@ -82,14 +79,14 @@ def longest_elsewhere(run: dict[str, Any]) -> int:
 
 
 def _middle(run: dict[str, Any], name: str) -> float | None:
-    """A mean probability half way through the plateau."""
+    """A mean probability halfway through the plateau."""
     if run["first"] is None:
         return None
     return run[name][(run["first"] + run["last"]) // 2 // run["every"]]
 
 
-def _knows_the_relation_alone(run: dict[str, Any]) -> bool:
-    """The relation's answers have all of the probability, and the answer no more than its part."""
+def _knows_only_the_relation(run: dict[str, Any]) -> bool:
+    """Whether the relation's answers have all of the probability, and the right answer no more than its part."""
     own, answer = _middle(run, "relation"), _middle(run, "answer")
     if own is None or answer is None:
         return False
@@ -102,7 +99,7 @@ def _number(value: float | None) -> str:
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
-    """The loss with its levels, and what is named."""
+    """The loss with its levels, and the probabilities of the answers."""
     left, right = figure.subplots(1, 2)
     exact, drawn = numbers["exact"], numbers["drawn"]
     steps = [exact["every"] * k for k in range(len(exact["loss"]))]

@@ -1,10 +1,10 @@
 """What a study is: a claim, a measurement, a rule that was written before it, and a figure.
 
     measure(size, bench) -> numbers       runs trials, or finds them in the store
-    judge(numbers) -> Judgement           the rule, on the numbers alone
-    draw(numbers, figure)                 the figure, from the same numbers
+    judge(numbers) -> Judgement           applies the rule to the numbers alone
+    draw(numbers, figure)                 draws the same numbers
 
-The numbers are plain data, so that a judgement and a figure can be made again from what was kept.
+Numbers are plain data, so that the verdict and the figure can be computed again from a ledger.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,10 +19,12 @@ from mnemoscope.store.trials import Store
 Size = Literal["quick", "full"]
 Verdict = Literal["supported", "refuted", "inconclusive"]
 Numbers = dict[str, Any]
-# Base seeds that a run takes unless it is told otherwise.
+# The default number of base seeds.
 BASES: dict[Size, int] = {"quick": 1, "full": 3}
-# Who says it. A paper's statement stands in its public text; what we derived from its setting is
-# ours, exponents and constants included. A study that a user adds is their own.
+# The distance between base seeds: no study uses as many seeds.
+SEED_STRIDE = 10_000
+# Who makes the claim. A paper's statement is in its public text. What we derived in its setting is ours, exponents and
+# constants included. A study that a user adds is their own.
 Source = Literal[
     "paper A (statement)", "ours, after paper A", "paper B", "ours, after paper B", "news", "review", "own"
 ]
@@ -30,9 +32,9 @@ Source = Literal[
 
 @dataclass(frozen=True)
 class Bench:
-    """What a study works with: the store, workers, and the first of its seeds.
+    """What a study works with: a store, workers, and the first of its seeds.
 
-    `watch` hears of progress; `asked` collects every trial that the study asked for.
+    `watch` is called with progress. `asked` collects every trial that the study asks for.
     """
 
     store: Store
@@ -42,30 +44,35 @@ class Bench:
     asked: dict[AnyJob, None] = field(default_factory=dict, repr=False)
 
     def progress(self, tally: Tally, what: str = "trials") -> None:
-        """Note what is asked for, and pass it on."""
+        """Note which trials are asked for, and pass progress on."""
         self.asked.update(dict.fromkeys(tally.jobs))
         if self.watch is not None:
             self.watch(tally, what)
 
     @property
     def tools(self) -> Tools:
-        """As the experiments take them."""
+        """The tools that experiments take."""
         return Tools(self.store, self.workers, self.progress)
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What was measured, in one line, and what the rule makes of it."""
+    """What was measured, in one line, and the verdict of the rule."""
 
     measured: str
     verdict: Verdict
 
+    @classmethod
+    def by(cls, measured: str, *, supported: bool, refuted: bool) -> "Judgement":
+        """Refuted if that holds, else supported if that does, else inconclusive."""
+        return cls(measured, "refuted" if refuted else "supported" if supported else "inconclusive")
+
 
 @dataclass(frozen=True)
 class Earlier:
-    """A rule that was replaced, what it said at full size, and why it gave way.
+    """A rule that was replaced, its result at full size, and the reason.
 
-    `statement` is what it judged, where the claim has been put in other words since.
+    `statement` is the claim that it judged, if the claim has been reworded since.
     """
 
     date: str
@@ -77,15 +84,15 @@ class Earlier:
 
     def as_dict(self) -> dict[str, str]:
         """Plain data, ready for JSON."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)
 class Power:
-    """What a rule would say before anything is run, over many draws of what might be measured.
+    """The power of a rule, computed before any run from simulated measurements.
 
-    The share of draws that it calls supported where the claim is right, and where each rival law
-    is right instead. `note` says what was drawn, and what it would take where the power is low.
+    `supported` is the fraction of draws in which the rule supports the claim if the claim is right; `rivals` has that
+    fraction if a rival law is right instead. `note` says what was drawn and, if the power is low, what it would take.
     """
 
     supported: float
@@ -95,18 +102,22 @@ class Power:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return dict(vars(self))
 
 
-@dataclass(frozen=True)
+def _no_rule(numbers: Numbers) -> Judgement:
+    raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
 class Study:
     """One claim.
 
-    `revision` is raised by hand when the measurement or its settings change, so that what was kept
-    of an earlier one is run again. `place` says where in the source it stands. `judge_all`, where
-    there is one, judges the numbers of all base seeds together; without it all must give the same
-    verdict. `history` keeps the rules that were replaced, the latest first. `power`, where there is
-    one, needs no measurement.
+    `revision` is raised by hand when the measurement or its settings change; older entries are then run again. `place`
+    says where in the source the claim stands. `judge` is the rule for one base seed, `judge_all` the rule for all base
+    seeds together. A study with `judge_all` alone applies it to single base seeds as well; with `judge` alone, all base
+    seeds must give the same verdict. `history` has the rules that were replaced, the latest first. `power`, if given,
+    needs no measurement.
     """
 
     id: str
@@ -116,8 +127,8 @@ class Study:
     expected: str
     rule: str
     measure: Callable[[Size, Bench], Numbers]
-    judge: Callable[[Numbers], Judgement]
     draw: Callable[[Numbers, Any], None]
+    judge: Callable[[Numbers], Judgement] = _no_rule
     judge_all: Callable[[Sequence[Numbers]], Judgement] | None = None
     history: tuple[Earlier, ...] = ()
     place: str = ""
@@ -127,26 +138,26 @@ class Study:
         if self.source not in get_args(Source):
             known = ", ".join(get_args(Source))
             raise ValueError(f"{self.id}: expected a source of {known}, got {self.source!r}")
+        judge_all = self.judge_all
+        if self.judge is _no_rule:
+            if judge_all is None:
+                raise ValueError(f"{self.id}: expected judge or judge_all, got neither")
+            object.__setattr__(self, "judge", lambda numbers: judge_all([numbers]))
 
     @property
     def origin(self) -> str:
-        """The source and the place in it."""
+        """The source, and where in it the claim stands."""
         return f"{self.source}: {self.place}" if self.place else self.source
 
 
-def alone(judge_all: Callable[[Sequence[Numbers]], Judgement]) -> Callable[[Numbers], Judgement]:
-    """The rule for all base seeds, applied to one."""
-    return lambda numbers: judge_all([numbers])
-
-
 def agreed(verdicts: Iterable[Verdict]) -> Verdict:
-    """The one verdict that all give, or none."""
+    """The verdict, if all are the same; otherwise inconclusive."""
     different = set(verdicts)
     return different.pop() if len(different) == 1 else "inconclusive"
 
 
 def all_agree(verdicts: Iterable[Verdict]) -> Verdict:
-    """Refuted if one is, supported if all are."""
+    """Refuted if any is, supported if all are."""
     different = set(verdicts)
     return "refuted" if "refuted" in different else agreed(different)
 

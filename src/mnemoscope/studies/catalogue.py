@@ -1,4 +1,4 @@
-"""All studies, in the order of the ledger. Each is loaded when it is asked for."""
+"""All studies, in the order of the ledger. Each is imported on first use."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -12,24 +12,24 @@ from mnemoscope.studies.base import Study
 class Listed(NamedTuple):
     """A study's module, and about how many minutes it takes, compilation included.
 
-    Quick is one base seed on two CPU cores with two studies at once. Full is three base seeds on
-    one H200, with seven others beside it most of the time, in a run that was stopped once and went
-    on. Of the studies that were under way at the stop only the second part was timed: b-fig1-left,
-    b-fig1-right, b-fig4-left, a-width and a-gradient-noise have estimates in its place.
+    Quick is one base seed on two CPU cores, two studies at once. Full is three base seeds on one H200, mostly beside
+    seven other studies, in a run that was stopped once and resumed. For the studies that were running at the stop
+    (b-fig1-left, b-fig1-right, b-fig4-left, a-width, a-gradient-noise) only the second part was timed; their minutes
+    are estimates.
 
-    Some ask round after round, for little at a time (`asks_often`): they would wait for everybody
-    else's large steps, and end last.
+    Searches ask for few trials at a time, round after round (`asks_often`). Without priority they would wait for the
+    large steps of the others, and end last.
     """
 
     module: str
     quick: float
     full: float
     asks_often: bool = False
-    # One that another package has added.
+    # Set if another package added it.
     study: Study | None = None
 
 
-# What a study costs stands here and not in its file, which decides its numbers.
+# Costs are listed here and not in a study's file, which is about its numbers.
 STUDIES = {
     "a-three-steps": Listed("a_three_steps", 0.1, 0.1),
     "a-monotone": Listed("a_monotone", 0.5, 1.3),
@@ -69,8 +69,7 @@ STUDIES = {
 def add_study(study: Study, module: str, *, quick: float, full: float, asks_often: bool = False) -> None:
     """Add a study of your own, with about how many minutes it takes.
 
-    `module` is the one that adds it, `__name__` there: processes that run studies in parallel
-    import it.
+    `module` is the module that calls this, its `__name__`: processes that run studies in parallel import it.
     """
     if study.id in STUDIES:
         raise ValueError(f"expected an id that is not in the catalogue yet, got {study.id!r}")
@@ -78,18 +77,18 @@ def add_study(study: Study, module: str, *, quick: float, full: float, asks_ofte
 
 
 def module_of(name: str) -> str:
-    """The module that brings a study, in full."""
+    """The full name of the module that defines a study."""
     listed = STUDIES[name]
     return listed.module if listed.study else f"mnemoscope.studies.{listed.module}"
 
 
 def load(name: str) -> Study:
-    """The study of that name."""
+    """The study with this id."""
     if name not in STUDIES:
         raise SpecError("", f"expected studies that --list shows, got {name!r}{nearest(name, STUDIES)}")
     return STUDIES[name].study or import_module(module_of(name)).STUDY
 
 
 def load_all(names: Sequence[str] = ()) -> list[Study]:
-    """The studies of these names, each once, or all of them."""
+    """The studies with these ids, each once; all of them by default."""
     return [load(name) for name in dict.fromkeys(names or STUDIES)]

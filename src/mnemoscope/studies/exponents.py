@@ -1,11 +1,9 @@
-"""Exponents of a critical N over a grid of settings, beside theory's on the same points."""
+"""Critical values over a grid of settings, pooled over base seeds, and their exponents beside theory's."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
-
-import numpy as np
 
 from mnemoscope.experiments.critical import Along, critical_many
 from mnemoscope.experiments.estimate.estimate import Estimate
@@ -14,12 +12,12 @@ from mnemoscope.experiments.fit import fit
 from mnemoscope.spec import LETTERS, Retrieval
 from mnemoscope.spec.validators import Measure
 from mnemoscope.studies.base import Bench, Numbers
-from mnemoscope.studies.boxes import say_powers
 from mnemoscope.studies.panels import draw_estimates
-from mnemoscope.studies.pooling import pool_points
+from mnemoscope.studies.rival_laws import say_powers
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 Axes = Sequence[tuple[str, Sequence[int]]]
+Point = dict[str, Any]
 
 
 def measure_exponents(
@@ -32,7 +30,7 @@ def measure_exponents(
     tolerance: float = 0.1,
     most_seeds: int = 32,
 ) -> Numbers:
-    """The critical N of every point of the grid, and the powers of the axes in it."""
+    """The critical N at every point of the grid, and the powers of the axes in it."""
     scaling = fit(
         base,
         axes,
@@ -56,41 +54,65 @@ def measure_exponents(
     }
 
 
-def fit_pooled(bases: Sequence[Numbers], value: str = "samples") -> Numbers:
-    """The powers in a measured value of all base seeds, one fit to what is pooled at each place.
+def pool_points(bases: Sequence[Sequence[Point]], by: Sequence[str], value: str) -> list[Point]:
+    """One point for each place, from the points of all base seeds there.
 
-    Like the numbers of one base seed, without the comparison of forms. Theory's powers are those of
-    its own values at the same places, with the same weights.
+    `by` names the keys that identify a place. The logarithms of `value` are averaged with the weights that their 95 %
+    intervals, `low` to `high`, give; other keys are those of the first point. Points without an estimate are left out.
+    A law is then fitted to places and not to single estimates, since its misfit at a place is the same for every base
+    seed.
     """
-    axes = [row["axis"] for row in bases[0]["exponents"]]
+    places: dict[tuple[Any, ...], list[Point]] = {}
+    for point in (point for points in bases for point in points):
+        if point[value] and point["low"] and point["high"]:
+            places.setdefault(tuple(point[name] for name in by), []).append(point)
+    return [_pool(points, value) for points in places.values()]
+
+
+def _pool(points: Sequence[Point], value: str) -> Point:
+    errors = [max(math.log(point["high"] / point["low"]) / (2 * 1.96), 1e-4) for point in points]
+    weights = [1 / error**2 for error in errors]
+    total = math.fsum(weights)
+    logs = [math.log(point[value]) for point in points]
+    mean = math.fsum(w * log for w, log in zip(weights, logs, strict=True)) / total
+    reach = 1.96 / math.sqrt(total)
+    return {**points[0], value: math.exp(mean), "low": math.exp(mean - reach), "high": math.exp(mean + reach)}
+
+
+def fit_pooled(bases: Sequence[Numbers], value: str = "samples") -> Numbers:
+    """The powers in a measured value, from one fit to the pooled points of all base seeds.
+
+    The result is like the numbers of one base seed, without the comparison of forms. Theory's powers come from its own
+    values at the same places, with the same weights.
+    """
+    axes, log_of = [row["axis"] for row in bases[0]["exponents"]], bases[0].get("log_of")
     pooled = pool_points([numbers["points"] for numbers in bases], axes, value)
-    numbers = {"log_of": bases[0].get("log_of"), "points": pooled}
-    unknown = {"value": None, "low": None, "high": None, "error": None, "predicted": None}
+    unknown = dict.fromkeys(("value", "low", "high", "error", "predicted"))
     rows = [{"axis": axis, **unknown} for axis in axes]
-    points = points_in(axes, numbers, value)
+    points = points_in(axes, pooled, value, log_of)
     if len(pooled) >= len(axes) + 2 and math.isfinite(condition_number(points.x)):
         rows = [{**asdict(power), "predicted": None} for power in fit_power_law(points).exponents]
         if all(point["predicted"] for point in pooled):
-            theory = points_in(axes, numbers, "predicted")._replace(error=points.error)
+            theory = points_in(axes, pooled, "predicted", log_of)._replace(error=points.error)
             for row, power in zip(rows, fit_power_law(theory).exponents, strict=True):
                 row["predicted"] = power.value
-    return {**numbers, "exponents": rows}
+    return {"log_of": log_of, "points": pooled, "exponents": rows}
 
 
-def points_in(axes: Sequence[str], numbers: Numbers, value: str = "samples") -> Points:
-    """The points as the fits take them, a logarithm divided out where the study says so."""
-    log_of, kept = numbers["log_of"], numbers["points"]
-    over = [1.0 if log_of is None else math.log(point[log_of]) for point in kept]
-    rows = [[float(point[axis]) for axis in axes] for point in kept]
+def points_in(axes: Sequence[str], points: Sequence[Point], value: str, log_of: str | None = None) -> Points:
+    """The points as the fits take them, divided by the logarithm of `log_of` if there is one."""
+    logs = [1.0 if log_of is None else math.log(point[log_of]) for point in points]
+    rows = [[float(point[axis]) for axis in axes] for point in points]
     estimates = [
-        Estimate.read(point, value).map(lambda end, log=log: end / log) for point, log in zip(kept, over, strict=True)
+        Estimate.read(point, value).map(lambda end, log=log: end / log) for point, log in zip(points, logs, strict=True)
     ]
     return points_of(axes, rows, estimates)
 
 
 def product_over_sum(numbers: Numbers) -> float | None:
-    """Akaike's criterion for a product of powers over a sum, on what was pooled."""
-    return prefer_product(points_in([row["axis"] for row in numbers["exponents"]], numbers))
+    """Akaike's criterion for a product of powers over a sum, on pooled points."""
+    axes = [row["axis"] for row in numbers["exponents"]]
+    return prefer_product(points_in(axes, numbers["points"], "samples", numbers["log_of"]))
 
 
 def search_criticals(
@@ -102,7 +124,7 @@ def search_criticals(
     tolerance: float = 0.1,
     most_seeds: int = 32,
 ) -> list[Numbers]:
-    """The critical value of each setting, found without theory's help; `fields` say which setting it is."""
+    """The critical value of each setting, searched without theory; `fields` are kept to identify the setting."""
     criticals = critical_many(
         specs,
         axis,
@@ -127,13 +149,8 @@ def critical_points(bench: Bench, specs: Sequence[Retrieval]) -> list[Numbers]:
     """The critical N of each setting, searched from far below."""
     ranges = [(max(1, spec.vocab // 16), None) for spec in specs]
     points = search_criticals(bench, specs, "samples", ranges, ("embedding", "dim", "length"))
-    return [
-        {
-            "law": point["embedding"],
-            **{name: point[name] for name in ("dim", "length", "samples", "low", "high", "status")},
-        }
-        for point in points
-    ]
+    kept = ("dim", "length", "samples", "low", "high", "status")
+    return [{"law": point["embedding"], **{name: point[name] for name in kept}} for point in points]
 
 
 def draw_critical(
@@ -144,7 +161,7 @@ def draw_critical(
 
 
 def _known(numbers: Numbers) -> bool:
-    """Whether the points were enough for exponents."""
+    """Whether there were enough points for exponents."""
     return all(row["value"] is not None for row in numbers["exponents"])
 
 
@@ -166,12 +183,10 @@ def draw_exponents(
     """A measured value against theory's, and the powers with their intervals."""
     left, right = figure.subplots(1, 2)
     known = [point for point in numbers["points"] if point[value] and point["predicted"]]
-    x = [point["predicted"] for point in known]
-    y = [point[value] for point in known]
-    lows, highs = ([point[key] or point[value] for point in known] for key in ("low", "high"))
-    bars = [np.subtract(y, lows), np.subtract(highs, y)]
-    left.errorbar(x, y, yerr=bars, fmt="o", markersize=3.5, capsize=2)
+    x, y = ([point[key] for point in known] for key in ("predicted", value))
+    draw_estimates(left, x, known, value, size=3.5)
     if known:
+        lows, highs = ([point[key] or point[value] for point in known] for key in ("low", "high"))
         ends = [min(x + y), max(x + y)]
         left.plot(ends, ends, color="black", linewidth=0.8)
         plain_log_ticks(left, "x", *ends)
@@ -179,16 +194,16 @@ def draw_exponents(
     left.set_xlabel(f"predicted {what}")
     left.set_ylabel(f"measured {what}")
     rows = numbers["exponents"] if _known(numbers) else []
-    for at, row in enumerate(rows):
+    for index, row in enumerate(rows):
         low, high = (row[k] if math.isfinite(row[k]) else row["value"] for k in ("low", "high"))
-        right.plot([low, high], [at, at], color="C0", linewidth=2)
-        right.plot([row["value"]], [at], "o", color="C0", label=None if at else "measured")
+        right.plot([low, high], [index, index], color="C0", linewidth=2)
+        right.plot([row["value"]], [index], "o", color="C0", label=None if index else "measured")
         if row["predicted"] is not None:
-            name = None if at else "theory, same points"
-            right.plot([row["predicted"]], [at], "x", color="C1", markersize=7, label=name)
+            name = None if index else "theory, same points"
+            right.plot([row["predicted"]], [index], "x", color="C1", markersize=7, label=name)
         if leading is not None:
-            name = None if at else "claimed"
-            right.plot([leading[row["axis"]]], [at], "|", color="black", markersize=16, label=name)
+            name = None if index else "claimed"
+            right.plot([leading[row["axis"]]], [index], "|", color="black", markersize=16, label=name)
     right.set_yticks(range(len(rows)), [LETTERS.get(row["axis"], row["axis"]) for row in rows])
     right.set_ylim(-0.7, len(rows) + 0.2)
     right.set_xlabel(f"power in the {what}")

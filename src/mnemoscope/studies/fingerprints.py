@@ -1,8 +1,6 @@
-"""Which revision of a study an older ledger means.
+"""The revisions of studies in ledgers of formats 1 and 2, which had a fingerprint of the study's file instead."""
 
-Ledgers of formats 1 and 2 had a fingerprint of the study's file. One that is not listed here is
-of a file that has changed since.
-"""
+from typing import Any
 
 REVISIONS = {
     ("a-three-steps", "775f82692859"): 1,
@@ -38,3 +36,10 @@ REVISIONS = {
     ("b-low-rank", "d20c8f7bcc8d"): 1,
     ("b-shared-answers", "f19f983161e1"): 1,
 }
+
+
+def with_revision(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry of format 1 or 2 in format 3. A fingerprint that is not listed gets revision 0: the file has changed."""
+    revision = REVISIONS.get((entry["study"], entry["print"]), 0)
+    rest = {name: value for name, value in entry.items() if name != "print"}
+    return {**rest, "revision": revision, "numerics": int(entry["made"].get("numerics", 0))}

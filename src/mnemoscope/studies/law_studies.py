@@ -1,4 +1,4 @@
-"""Studies of one claimed power law of the critical N: measured, judged by a box, rehearsed."""
+"""Studies of one claimed power law of the critical N: the measurement, the rule and its power."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,8 +10,6 @@ from mnemoscope.experiments.fit import settings
 from mnemoscope.spec import LETTERS
 from mnemoscope.spec.validators import Measure
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size
-from mnemoscope.studies.boxes import judge_powers, say_rule
-from mnemoscope.studies.drawn_grids import Place, as_theory, draw_grid, pure_power, say_draw, sum_of_powers
 from mnemoscope.studies.expected_scatter import expected_scatter
 from mnemoscope.studies.exponents import (
     Axes,
@@ -21,14 +19,22 @@ from mnemoscope.studies.exponents import (
     product_over_sum,
     say_exponents,
 )
-from mnemoscope.studies.power import Draw, rehearse
-from mnemoscope.studies.rival_laws import CRITICAL_SAMPLES, Powers, half_width, nearest, rivals_of
+from mnemoscope.studies.power import Draw, Place, as_theory, draw_grid, pure_power, rehearse, say_draw, sum_of_powers
+from mnemoscope.studies.rival_laws import (
+    CRITICAL_SAMPLES,
+    Powers,
+    half_width,
+    judge_powers,
+    nearest,
+    rivals_of,
+    say_rule,
+)
 from mnemoscope.theory.critical import critical_value
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Where a study of one size looks, and how long its searches go on."""
+    """The settings that a study measures at one size, and how precise its searches are."""
 
     axes: Axes
     base: Mapping[str, Any] = field(default_factory=dict)
@@ -38,9 +44,9 @@ class Grid:
 
 @dataclass(frozen=True)
 class ClaimedLaw:
-    """A law of `rival_laws.CRITICAL_SAMPLES`, and the grids on which it is looked at.
+    """A law of `rival_laws.CRITICAL_SAMPLES`, and the grids on which it is measured.
 
-    With `product`, the powers must also be multiplied and not added, by Akaike's criterion.
+    With `product`, Akaike's criterion must also prefer a product of powers to a sum.
     """
 
     name: str
@@ -51,7 +57,7 @@ class ClaimedLaw:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """What is varied, the same at both sizes."""
+        """The axes that are varied, the same at both sizes."""
         return tuple(name for name, _ in self.grids["full"].axes)
 
     @property
@@ -66,12 +72,12 @@ class ClaimedLaw:
 
     @property
     def half(self) -> float:
-        """Half of the box's width."""
+        """The half-width of the box."""
         return half_width(self.claimed, self.rivals, self.axes)
 
     @property
     def rule(self) -> str:
-        """In words what `judge_all` does."""
+        """The rule of `judge_all` in words."""
         letters = ", ".join(LETTERS[axis] for axis in self.axes)
         over = "" if self.log_of is None else f" over ln {LETTERS[self.log_of]}"
         text = (
@@ -86,7 +92,7 @@ class ClaimedLaw:
         return text
 
     def measure(self, size: Size, bench: Bench) -> Numbers:
-        """The critical N of every point of the grid."""
+        """The critical N at every point of the grid."""
         grid = self.grids[size]
         return measure_exponents(
             bench,
@@ -99,7 +105,7 @@ class ClaimedLaw:
         )
 
     def judge_all(self, bases: Sequence[Numbers]) -> Judgement:
-        """All base seeds in one fit."""
+        """One fit to all base seeds."""
         fitted = fit_pooled(bases)
         measured = say_exponents(fitted)
         verdict = judge_powers(fitted["exponents"], self.claimed, self.half)
@@ -117,8 +123,8 @@ class ClaimedLaw:
         return Judgement(measured, verdict if decided else "inconclusive")
 
     def power(self, size: Size) -> Power:
-        """How often the rule says supported where theory is right, and where a rival is."""
-        places = self.places(size)
+        """How often the rule supports the claim if theory is right, and if a rival is."""
+        places = critical_places(self.grids[size], self.quantity)
 
         def draw(law: Sequence[float]) -> Draw:
             return draw_grid(places, law, size, "samples", self.log_of)
@@ -126,25 +132,21 @@ class ClaimedLaw:
         rivals = {name: draw(pure_power(places, powers)) for name, powers in self.rivals.items()}
         if self.product:
             rivals["sum_of_powers"] = draw(sum_of_powers(places, self.claimed))
-        note = say_draw(places, size, "critical N")
-        return rehearse(self._sooner, draw(as_theory(places)), rivals, note=note)
+        note = say_draw(places, size, "theory's critical N")
+        return rehearse(self._judge_fast, draw(as_theory(places)), rivals, note=note)
 
     def draw(self, numbers: Numbers, figure: Any) -> None:
         """Critical N beside theory's, and the powers."""
         draw_exponents(numbers, figure, self.claimed)
 
-    def _sooner(self, bases: Sequence[Numbers]) -> Judgement:
-        """As `judge_all`, which compares forms even where the box has spoken against the claim."""
+    def _judge_fast(self, bases: Sequence[Numbers]) -> Judgement:
+        """Like `judge_all`, but without comparing forms when the box already decides against the claim."""
         verdict = judge_powers(fit_pooled(bases)["exponents"], self.claimed, self.half)
         return self.judge_all(bases) if verdict == "supported" else Judgement("", verdict)
 
-    def places(self, size: Size) -> list[Place]:
-        """The grid before the run."""
-        return critical_places(self.grids[size], self.quantity)
-
 
 def critical_places(grid: Grid, measure: Measure) -> list[Place]:
-    """Theory's critical N at every place where it has one, and the scatter of a search there."""
+    """Theory's critical N at every place that has one, and the expected scatter of a search there."""
     axes = [Axis(name, tuple(values)) for name, values in grid.axes]
     places = []
     for spec in settings(dict(grid.base), axes, "samples"):

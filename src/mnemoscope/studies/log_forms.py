@@ -1,11 +1,11 @@
-r"""Proportional up to logarithms, or a power of its own: which law do limits follow?
+r"""Which law do limits follow: proportional up to logarithms, or another power?
 
     size = c N (ln N)^k                                                                      (L1)
     N    = c size^p                                                                          (L2)
 
-Both have two constants, so that Akaike's criterion compares how well they fit and nothing else:
-n ln(mean square of the residuals in ln size, or ln N over p). (L1) is linear in ln ln N. With k
-held at 0, 1, 1.5 and 2 it has one constant, and the four are compared in the same way.
+Both have two constants, so Akaike's criterion compares only how well they fit: n ln(mean square of the residuals in
+ln size, or ln N over p). (L1) is linear in ln ln N. With k held at 0, 1, 1.5 and 2 it has one constant, and the four
+are compared in the same way.
 """
 
 import math
@@ -19,7 +19,7 @@ from mnemoscope.studies.base import Verdict, within
 from mnemoscope.studies.scaling_fit import columns_of, fit_size
 
 LOGS = (0.0, 1.0, 1.5, 2.0)
-# Fewer sizes tell two laws with two constants apart by chance.
+# With fewer sizes, two laws with two constants differ by chance.
 FEWEST = 5
 
 
@@ -29,7 +29,7 @@ def log_name(k: float) -> str:
 
 
 def power_of(points: Sequence[dict[str, Any]], k: float) -> dict[str, float] | None:
-    """The power of size in N (ln N)^k with its interval; None where points are too few.
+    """The power of size in N (ln N)^k with its interval; None if there are too few points.
 
     `constant` is size over N (ln N)^k, the power held at one: its geometric mean and range.
     """
@@ -43,10 +43,10 @@ def power_of(points: Sequence[dict[str, Any]], k: float) -> dict[str, float] | N
 
 
 def compare_logs(points: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """The forms side by side; None where points are too few.
+    """Compare the forms; None if there are too few points.
 
-    `logs` is k of (L1), `best` that of the four with the least criterion, `lead` by how much it is
-    ahead of the next; `over_power` how far (L1) is ahead of (L2).
+    `logs` is the fitted k of (L1), `best` the k of the four with the least criterion, and `lead` its lead over the
+    next. `over_power` is the lead of (L1) over (L2).
     """
     kept = [point for point in points if point["stored"] and point["stored"] > 1.5]
     if len(kept) < FEWEST or len({point["size"] for point in kept}) < FEWEST:
@@ -72,10 +72,10 @@ def compare_logs(points: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 def judge_logs(
     fit: dict[str, float] | None, forms: dict[str, Any] | None, least: float, most: float, *, ahead: bool
 ) -> Verdict:
-    """By the power in the best form, which must lie in the box.
+    """Judge by the power in the best form, which must lie in the box.
 
-    Refuted if it lies outside, or if (L2) is decisively ahead of (L1). With `ahead`, (L1) has to be
-    decisively ahead of (L2) for support; without, it is enough that it is not behind.
+    Refuted if it lies outside, or if (L2) is decisively ahead of (L1). With `ahead`, support requires that (L1) is
+    decisively ahead of (L2); without, that it is not decisively behind.
     """
     if fit is None or forms is None:
         return "inconclusive"
@@ -86,7 +86,7 @@ def judge_logs(
 
 
 def say_logs(fit: dict[str, float] | None, forms: dict[str, Any] | None, size: str) -> str:
-    """Both in one line."""
+    """The fit and the comparison in one line."""
     if fit is None or forms is None:
         return "too few limits were found"
     ahead = forms["over_power"]

@@ -1,37 +1,34 @@
 """A news summary of paper A, read the other way: the facts stored scale as d times L."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from mnemoscope.experiments.estimate.estimate import Estimate
-from mnemoscope.experiments.estimate.power_law import fit_power_law, points_of
+from mnemoscope.experiments.estimate.power_law import fit_power_law
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, alone
-from mnemoscope.studies.boxes import judge_powers, say_powers
-from mnemoscope.studies.critical_dims import critical_dims, draw_dims, say_drawn
-from mnemoscope.studies.panels import finish
-from mnemoscope.studies.pooling import pool_points
-from mnemoscope.studies.power import Draw, rehearse
-from mnemoscope.studies.rival_laws import half_width, nearest
+from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study
+from mnemoscope.studies.expected_scatter import scatter_within
+from mnemoscope.studies.exponents import points_in, pool_points, search_criticals
+from mnemoscope.studies.panels import finish, log_axes
+from mnemoscope.studies.power import Place, draw_grid, rehearse, say_draw
+from mnemoscope.studies.rival_laws import half_width, judge_powers, nearest, say_powers
 from mnemoscope.theory.laws import LAWS
-from mnemoscope.ui.figures.canvas import plain_log_ticks
 
-# V, and the d between which half of V labels come to be named.
+# For every V, the range of d in which half of the labels come to be named.
 VOCABS: dict[Size, dict[int, tuple[int, int]]] = {
     "quick": {64: (17, 32), 128: (33, 64), 256: (33, 64)},
     "full": {256: (33, 128), 512: (50, 128), 1024: (65, 256), 2048: (96, 256)},
 }
 LENGTHS: dict[Size, tuple[int, ...]] = {"quick": (8, 64), "full": (16, 64, 128)}
-# Enough for every length to be learned.
+# Enough to learn every length.
 SAMPLES_A_FACT = 64
 TOLERANCE: dict[Size, float] = {"quick": 0.05, "full": 0.03}
 AXES = ("vocab", "length")
-# V as d L, said of the d that V facts need: d as V / L.
+# V as d L means that V facts need d as V / L.
 CLAIMED = {"vocab": 1.0, "length": -1.0}
-# What our laws say of it: interference has d^2 as V, attention's noises raise d with L.
-# There are as many samples for every fact, so that N grows with V.
+# Our laws: interference has d^2 as V, and attention's noises raise d with L. The samples for each fact are fixed, so N
+# grows with V.
 RIVALS = {
     law.name: {"vocab": powers.get("vocab", 0.0) + powers.get("samples", 0.0), "length": powers.get("length", 0.0)}
     for law in LAWS
@@ -46,21 +43,20 @@ def measure(size: Size, bench: Bench) -> Numbers:
     cells = [(V, L) for V in VOCABS[size] for L in LENGTHS[size]]
     specs = [Retrieval(vocab=V, dim=VOCABS[size][V][0], length=L, samples=SAMPLES_A_FACT * V) for V, L in cells]
     ranges = [VOCABS[size][V] for V, _ in cells]
-    return {"points": critical_dims(bench, specs, ranges, TOLERANCE[size])}
+    fields = ("vocab", "length", "samples")
+    return {"points": search_criticals(bench, specs, "dim", ranges, fields, TOLERANCE[size])}
 
 
 def fit_powers(bases: Sequence[Numbers]) -> tuple[list[Numbers], list[Numbers]]:
-    """Places that all bases share, and the powers of V and L in the critical d there."""
+    """The pooled points, and the powers of V and L in the critical d."""
     points = pool_points([numbers["points"] for numbers in bases], AXES, "dim")
     if len(points) < len(AXES) + 2 or any(len({p[axis] for p in points}) < 2 for axis in AXES):
         return points, []
-    estimates = [Estimate.read(point, "dim") for point in points]
-    places = [[point[axis] for axis in AXES] for point in points]
-    return points, [asdict(power) for power in fit_power_law(points_of(AXES, places, estimates)).exponents]
+    return points, [asdict(power) for power in fit_power_law(points_in(AXES, points, "dim")).exponents]
 
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
-    """Do the powers come near those of V = d L?"""
+    """Are the powers near those of V = d L?"""
     points, powers = fit_powers(bases)
     if not powers:
         return Judgement(f"{len(points)} critical d are too few", "inconclusive")
@@ -69,25 +65,18 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
 
 
 def power(size: Size) -> Power:
-    """Where the summary is right, and where each rival law is, on the places of the grid."""
-    places = [{"vocab": V, "length": L} for V in VOCABS[size] for L in LENGTHS[size]]
-
-    def drawn(powers: Mapping[str, float]) -> Draw:
-        def value(place: Mapping[str, int]) -> float:
-            return math.prod(place[axis] ** powers[axis] for axis in AXES)
-
-        return draw_dims(places, value, TOLERANCE[size], size)
-
-    return rehearse(
-        judge_all,
-        drawn(CLAIMED),
-        {name: drawn(powers) for name, powers in RIVALS.items()},
-        note=say_drawn(len(places), TOLERANCE[size], size, "each law's critical d"),
-    )
+    """The power if the summary is right, and if each rival law is, at the places of the grid."""
+    sizes = [{"vocab": V, "length": L} for V in VOCABS[size] for L in LENGTHS[size]]
+    draws, places = {}, []
+    for name, powers in {"news": CLAIMED, **RIVALS}.items():
+        law = [math.prod(place[axis] ** powers[axis] for axis in AXES) for place in sizes]
+        places = [Place(place, dim, scatter_within(TOLERANCE[size])) for place, dim in zip(sizes, law, strict=True)]
+        draws[name] = draw_grid(places, law, size, "dim")
+    return rehearse(judge_all, draws.pop("news"), draws, note=say_draw(places, size, "each law's critical d"))
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
-    """Facts against the d that they need, a line for each length."""
+    """Facts against the d that they need, one line for each length."""
     axes = figure.add_subplot()
     points = [point for point in numbers["points"] if point["dim"] and point["low"]]
     lengths = sorted({point["length"] for point in points})
@@ -101,10 +90,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
         )
         claimed = [first["vocab"] * d / first["dim"] * length / first["length"] for d in x]
         axes.plot(x, claimed, ":", color=f"C{at}", linewidth=0.9, label="claimed: V as d L" if at == 0 else None)
-    dims = [point["dim"] for point in points]
     vocabs = [point["vocab"] for point in points]
-    plain_log_ticks(axes, "x", min(dims), max(dims))
-    plain_log_ticks(axes, "y", min(vocabs), max(vocabs) * lengths[-1] / lengths[0])
+    log_axes(axes, [point["dim"] for point in points], [min(vocabs), max(vocabs) * lengths[-1] / lengths[0]])
     finish(axes, "dimension d at which half of them are named", "facts, V")
 
 
@@ -120,7 +107,6 @@ STUDY = Study(
     f"refuted if one lies outside that box altogether. The nearest rival law, "
     f"{RIVAL.replace('_', ' ')}, is {AWAY:g} away.",
     measure=measure,
-    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
     power=power,

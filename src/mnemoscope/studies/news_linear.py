@@ -1,49 +1,39 @@
 """A news summary of paper A says that N grows like d times L."""
 
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
 
 from mnemoscope.studies.a_dimension_and_length import AXES, VOCAB, measure
-from mnemoscope.studies.base import Earlier, Judgement, Numbers, Power, Size, Study, alone
-from mnemoscope.studies.boxes import judge_powers
-from mnemoscope.studies.drawn_grids import as_theory, draw_grid, pure_power, say_draw
+from mnemoscope.studies.base import Earlier, Judgement, Numbers, Power, Size, Study
 from mnemoscope.studies.exponents import draw_exponents, fit_pooled, say_exponents
 from mnemoscope.studies.law_studies import Grid, critical_places
-from mnemoscope.studies.power import DRAWS, rehearse, verdicts_of
-from mnemoscope.studies.rival_laws import CRITICAL_SAMPLES, half_width, nearest, rivals_of
+from mnemoscope.studies.power import DRAWS, as_theory, draw_grid, pure_power, rehearse, say_draw, verdicts_of
+from mnemoscope.studies.rival_laws import CRITICAL_SAMPLES, half_width, judge_powers, nearest, rivals_of
 
 CLAIMED = CRITICAL_SAMPLES["news"]
 RIVALS = rivals_of("news", CRITICAL_SAMPLES, tuple(CLAIMED))
 HALF = half_width(CLAIMED, RIVALS, tuple(CLAIMED))
+RIVAL, AWAY = nearest(CLAIMED, RIVALS, tuple(CLAIMED))
 
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
-    """Do the powers of d and L come near one? Theory, which says otherwise, has no part in it."""
+    """Are the powers of d and L near 1? Theory's powers, which are not, play no part."""
     fitted = fit_pooled(bases)
     rows = [{**row, "predicted": None} for row in fitted["exponents"]]
     return Judgement(say_exponents(fitted), judge_powers(rows, CLAIMED, HALF))
 
 
 def power(size: Size) -> Power:
-    """Where the summary is right, and where another law or theory is."""
+    """The power if the summary is right, and if another law or theory is."""
     places = critical_places(Grid(AXES[size], {"vocab": VOCAB[size]}), "accuracy")
     rivals = {name: draw_grid(places, pure_power(places, powers), size, "samples") for name, powers in RIVALS.items()}
     theory = draw_grid(places, as_theory(places), size, "samples")
     refuted = verdicts_of(judge_all, theory, DRAWS)["refuted"] / DRAWS
-    note = (
-        f"{say_draw(places, size, 'critical N')}; where theory is right, the summary is refuted in "
-        f"{refuted:.2f} of the draws"
-    )
+    note = say_draw(places, size, "theory's critical N")
+    note += f"; where theory is right, the summary is refuted in {refuted:.2f} of the draws"
     claim = draw_grid(places, pure_power(places, CLAIMED), size, "samples")
     return rehearse(judge_all, claim, {**rivals, "theory": theory}, note=note)
 
-
-def draw(numbers: Numbers, figure: Any) -> None:
-    """Critical N beside theory's, and the powers."""
-    draw_exponents(numbers, figure, CLAIMED)
-
-
-RIVAL, AWAY = nearest(CLAIMED, RIVALS, tuple(CLAIMED))
 
 STUDY = Study(
     id="news-dl",
@@ -57,9 +47,8 @@ STUDY = Study(
     f"altogether. The nearest rival law, {RIVAL.replace('_', ' ')}, is {AWAY:g} away. Theory's "
     "powers stand beside and have no part in the verdict.",
     measure=measure,
-    judge=alone(judge_all),
     judge_all=judge_all,
-    draw=draw,
+    draw=partial(draw_exponents, leading=CLAIMED),
     power=power,
     history=(
         Earlier(

@@ -4,11 +4,11 @@ from typing import Any
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
-from mnemoscope.studies.panels import finish
-from mnemoscope.studies.seed_means import draw_curve, mean_over_seeds, run_settings, show, spread
+from mnemoscope.studies.panels import draw_estimates, finish
+from mnemoscope.studies.seed_means import mean_over_seeds, run_settings, show, spread
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
-# The settings of a-first-steps, whose trials the store may have, and one of more samples.
+# The settings of a-first-steps, whose trials the store may have, and one with more samples.
 BASE: dict[Size, Retrieval] = {
     "quick": Retrieval(vocab=64, dim=24, length=64, samples=2, test_samples=1024),
     "full": Retrieval(vocab=256, dim=48, length=192, samples=2, test_samples=1024),
@@ -19,7 +19,7 @@ SEEDS: dict[Size, int] = {"quick": 6, "full": 8}
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
-    """Accuracy on fresh sequences after three steps, and after AdamW goes on from there."""
+    """Accuracy on fresh sequences after three steps, and after AdamW continues from there."""
     specs = [BASE[size].replace(samples=n, then="adamw", steps=STEPS[size]) for n in SAMPLES[size]]
     rows = []
     for spec, trials in zip(specs, run_settings(bench, specs, SEEDS[size]), strict=True):
@@ -36,22 +36,15 @@ def measure(size: Size, bench: Bench) -> Numbers:
     return {"steps": STEPS[size], "rows": rows}
 
 
-def say(numbers: Numbers) -> str:
-    """The accuracies in one line."""
-    return "; ".join(
-        f"N = {row['samples']:,}: {show(row['three'])} after three steps, {show(row['more'])} "
-        f"after {numbers['steps']} more"
+def judge(numbers: Numbers) -> Judgement:
+    """Does more training help somewhere and hurt nowhere?"""
+    gains, more = [row["gain"] for row in numbers["rows"]], numbers["steps"]
+    text = "; ".join(
+        f"N = {row['samples']:,}: {show(row['three'])} after three steps, {show(row['more'])} after {more} more"
         for row in numbers["rows"]
     )
-
-
-def judge(numbers: Numbers) -> Judgement:
-    """Does more training help somewhere, and hurt nowhere?"""
-    gains = [row["gain"] for row in numbers["rows"]]
-    if any(gain["high"] < 0 for gain in gains):
-        return Judgement(say(numbers), "refuted")
-    helped = any(gain["low"] > 0 for gain in gains)
-    return Judgement(say(numbers), "supported" if helped else "inconclusive")
+    helps, hurts = any(gain["low"] > 0 for gain in gains), any(gain["high"] < 0 for gain in gains)
+    return Judgement.by(text, supported=helps, refuted=hurts)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -59,10 +52,9 @@ def draw(numbers: Numbers, figure: Any) -> None:
     axes = figure.add_subplot()
     rows = numbers["rows"]
     x = [row["samples"] for row in rows]
-    for at, (key, name) in enumerate(
-        (("three", "after three steps"), ("more", f"after {numbers['steps']} steps of AdamW more"))
-    ):
-        draw_curve(axes, x, [row[key] for row in rows], name, f"C{at}")
+    names = {"three": "after three steps", "more": f"after {numbers['steps']} steps of AdamW more"}
+    for color, (key, name) in zip(("C0", "C1"), names.items(), strict=True):
+        draw_estimates(axes, x, [row[key] for row in rows], "mean", name, color, "o-")
     plain_log_ticks(axes, "x", x[0], x[-1])
     finish(axes, "samples, N", "accuracy on fresh sequences")
 

@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 
 from mnemoscope.experiments.estimate.power_law import DECISIVE
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, alone
-from mnemoscope.studies.drawn_grids import as_theory, draw_grid, say_draw, sum_of_powers
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study
 from mnemoscope.studies.exponents import draw_exponents, fit_pooled, measure_exponents, product_over_sum, say_exponents
 from mnemoscope.studies.law_studies import Grid, critical_places
-from mnemoscope.studies.power import rehearse
+from mnemoscope.studies.power import as_theory, draw_grid, rehearse, say_draw, sum_of_powers
 from mnemoscope.studies.rival_laws import CRITICAL_SAMPLES
 
 GRIDS: dict[Size, Grid] = {
     "quick": Grid([("vocab", (128, 192, 256)), ("length", (16, 32, 64))], {"dim": 96, "test_samples": 64}),
     "full": Grid([("vocab", (512, 1024, 2048)), ("length", (32, 64, 128, 256))], {"dim": 512, "test_samples": 64}),
 }
-# Of V and L in what the first gradient needs: the powers of a rival that adds them.
+# The powers of V and L for the first gradient, for a rival that adds the two terms.
 ADDED = {axis: CRITICAL_SAMPLES["first_gradient"][axis] for axis in ("vocab", "length")}
 
 
@@ -25,26 +24,24 @@ def measure(size: Size, bench: Bench) -> Numbers:
 
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
-    """By which form says the pooled points better."""
+    """By the form that fits the pooled points better."""
     fitted = fit_pooled(bases)
     measured = say_exponents(fitted)
     criterion = product_over_sum(fitted)
     if criterion is None:
         return Judgement(measured, "inconclusive")
     measured += f"; Akaike's criterion is {criterion:+.1f} for a product over a sum"
-    if abs(criterion) < DECISIVE:
-        return Judgement(measured, "inconclusive")
-    return Judgement(measured, "supported" if criterion > 0 else "refuted")
+    return Judgement.by(measured, supported=criterion >= DECISIVE, refuted=criterion <= -DECISIVE)
 
 
 def power(size: Size) -> Power:
-    """Of the comparison where theory is right, and where a sum of powers is."""
+    """The power if theory is right, and if a sum of powers is."""
     places = critical_places(GRIDS[size], "first_gradient")
     return rehearse(
         judge_all,
         draw_grid(places, as_theory(places), size, "samples"),
         {"sum_of_powers": draw_grid(places, sum_of_powers(places, ADDED), size, "samples")},
-        note=say_draw(places, size, "critical N"),
+        note=say_draw(places, size, "theory's critical N"),
         draws=100,
     )
 
@@ -61,7 +58,6 @@ STUDY = Study(
     "L and V, all base seeds pooled. Supported if Akaike's criterion "
     f"prefers the product by {DECISIVE:g} or more, refuted if it prefers the sum by as much.",
     measure=measure,
-    judge=alone(judge_all),
     judge_all=judge_all,
     draw=draw_exponents,
     power=power,

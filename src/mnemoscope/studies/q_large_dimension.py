@@ -4,30 +4,28 @@ from collections.abc import Sequence
 from typing import Any
 
 from mnemoscope.spec import Retrieval
-from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study, alone
-from mnemoscope.studies.exponents import critical_points, draw_critical
-from mnemoscope.studies.panels import finish
-from mnemoscope.studies.pooling import pool_points
+from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
+from mnemoscope.studies.exponents import critical_points, draw_critical, pool_points
+from mnemoscope.studies.panels import finish, log_axes
 from mnemoscope.theory.bound import coverage_samples
-from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 VOCAB: dict[Size, int] = {"quick": 64, "full": 512}
 DIM: dict[Size, int] = {"quick": 128, "full": 2048}
 LENGTHS: dict[Size, tuple[int, ...]] = {"quick": (16, 48, 128), "full": (32, 128, 512, 1024)}
 LAWS = ("gaussian", "orthonormal")
-# Three steps suffice where they need less than so many times what any learner needs.
+# Three steps suffice if they need less than this many times what any learner needs.
 ENOUGH = 2.0
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
-    """Critical N over L at d > V, beside what it takes to have seen half of the tokens."""
+    """Critical N over L at d > V, beside the N at which half of the tokens have been seen."""
     V, d = VOCAB[size], DIM[size]
     specs = [Retrieval(vocab=V, dim=d, length=L, samples=2, embedding=law) for law in LAWS for L in LENGTHS[size]]
     return {"vocab": V, "dim": d, "seen": coverage_samples(specs[0], 0.5), "points": critical_points(bench, specs)}
 
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
-    """At every length, is little needed beyond having seen the tokens?"""
+    """Is little needed beyond having seen the tokens, at every length?"""
     points = pool_points([numbers["points"] for numbers in bases], ("law", "length"), "samples")
     V, d, seen = (bases[0][name] for name in ("vocab", "dim", "seen"))
     parts = []
@@ -39,12 +37,9 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
             + ", ".join(f"{point['samples'] / seen:.2f} at L = {point['length'] / V:.2g} V" for point in own)
             + (f", enough to L = {max(fine)}" if fine else ", nowhere enough")
         )
-    text = f"d = {d / V:.2g} V, critical N over what having seen half of the tokens takes: "
-    text += "; ".join(parts)
-    if any(point["low"] > ENOUGH * seen for point in points):
-        return Judgement(text, "refuted")
-    all_fine = len(points) == len(bases[0]["points"]) and all(point["high"] < ENOUGH * seen for point in points)
-    return Judgement(text, "supported" if all_fine else "inconclusive")
+    text = f"d = {d / V:.2g} V, critical N over what having seen half of the tokens takes: {'; '.join(parts)}"
+    below = len(points) == len(bases[0]["points"]) and all(point["high"] < ENOUGH * seen for point in points)
+    return Judgement.by(text, supported=below, refuted=any(point["low"] > ENOUGH * seen for point in points))
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -58,10 +53,8 @@ def draw(numbers: Numbers, figure: Any) -> None:
     for times, style in ((1.0, ":"), (ENOUGH, "--")):
         name = "half of the tokens seen" if times == 1 else "twice that"
         axes.axhline(times * seen, color="black", linewidth=0.8, linestyle=style, label=name)
-    lengths, samples = ([point[key] for point in known] for key in ("length", "samples"))
     axes.axvline(numbers["vocab"], color="black", linewidth=0.6, label="L = V")
-    plain_log_ticks(axes, "x", min(lengths), max(lengths))
-    plain_log_ticks(axes, "y", min([*samples, seen]), max(samples))
+    log_axes(axes, [point["length"] for point in known], [seen, *(point["samples"] for point in known)])
     finish(axes, "length, L", "critical N")
 
 
@@ -77,7 +70,6 @@ STUDY = Study(
     "at which half of the tokens have been seen. Supported if at every length the 95 % interval lies below 2, refuted "
     "if at one it lies above; up to which length it holds is said.",
     measure=measure,
-    judge=alone(judge_all),
     draw=draw,
     judge_all=judge_all,
     history=(

@@ -4,8 +4,8 @@ from typing import Any
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
-from mnemoscope.studies.panels import finish
-from mnemoscope.studies.seed_means import difference, draw_curve, run_settings
+from mnemoscope.studies.panels import draw_estimates, finish
+from mnemoscope.studies.seed_means import difference, run_settings
 
 BASE: dict[Size, dict[str, int]] = {
     "quick": {"vocab": 96, "length": 16, "samples": 3000},
@@ -18,7 +18,7 @@ SEEDS: dict[Size, int] = {"quick": 4, "full": 16}
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
-    """What an MLP adds to the accuracy of attention alone, at small and at large d."""
+    """How an MLP changes the accuracy of attention alone, at small and large d."""
     specs = {
         (dim, name): Retrieval.read(
             {**BASE[size], "dim": dim, **({} if name == "none" else {"width": WIDTH[size], "activation": name})}
@@ -38,17 +38,15 @@ def measure(size: Size, bench: Bench) -> Numbers:
 
 
 def judge(numbers: Numbers) -> Judgement:
-    """Does it cost accuracy anywhere?"""
+    """Does an MLP lower accuracy anywhere?"""
     rows = numbers["rows"]
     text = "change of accuracy with an MLP: " + "; ".join(
         f"{row['activation']} at d = {row['dim']} {row['gain']['mean']:+.3f} "
         f"[{row['gain']['low']:+.3f}, {row['gain']['high']:+.3f}]"
         for row in rows
     )
-    if any(row["gain"]["high"] < 0 for row in rows):
-        return Judgement(text, "supported")
-    never = all(row["gain"]["low"] > -0.01 for row in rows)
-    return Judgement(text, "refuted" if never else "inconclusive")
+    hurts = any(row["gain"]["high"] < 0 for row in rows)
+    return Judgement.by(text, supported=hurts, refuted=not hurts and all(row["gain"]["low"] > -0.01 for row in rows))
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -57,7 +55,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     for at, name in enumerate(ACTIVATIONS):
         rows = [row for row in numbers["rows"] if row["activation"] == name]
         label = f"{name}, m = {numbers['width']}"
-        draw_curve(axes, [row["dim"] for row in rows], [row["gain"] for row in rows], label, f"C{at}")
+        draw_estimates(axes, [row["dim"] for row in rows], [row["gain"] for row in rows], "mean", label, f"C{at}", "o-")
     axes.axhline(0, color="black", linewidth=0.8)
     finish(axes, "dimension, d", "accuracy with an MLP less without")
 

@@ -1,7 +1,4 @@
-"""How stored things grow with a model's size: one power law through measured limits.
-
-Limits come with intervals, and their fit with the weights that these give (`estimate.power_law`).
-"""
+"""How what is stored grows with a model's size: one power law through measured limits, weighted by their intervals."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,8 +6,6 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.experiments.estimate.power_law import Points, fit_power_law
-from mnemoscope.studies.panels import draw_estimates
-from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 
 def fit_growth(points: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
@@ -61,28 +56,3 @@ def say_growth(fit: dict[str, Any] | None, what: str) -> str:
         f"{fit['points']} sizes; size / {what} {fit['constant']:.2f}, "
         f"{fit['constant_low']:.2f} to {fit['constant_high']:.2f}"
     )
-
-
-def draw_points(axes: Any, points: Sequence[dict[str, Any]], label: str, color: str) -> None:
-    """Limits with their intervals."""
-    kept = [point for point in points if point["stored"]]
-    if kept:
-        draw_estimates(axes, [point["size"] for point in kept], kept, "stored", label, color, size=3.5)
-
-
-def sizes_along(points: Sequence[dict[str, Any]]) -> np.ndarray:
-    """Sizes between the smallest and the largest, evenly spaced in the logarithm, to draw a law along."""
-    sizes = [point["size"] for point in points]
-    return np.geomspace(min(sizes), max(sizes), 60)
-
-
-def scale_axes(axes: Any, points: Sequence[dict[str, Any]], x_name: str, y_name: str) -> None:
-    """Both axes logarithmic, about the points."""
-    known = [point for point in points if point["stored"]]
-    if known:
-        sizes = [float(point["size"]) for point in known]
-        ends = [float(point[key] or point["stored"]) for point in known for key in ("low", "high")]
-        plain_log_ticks(axes, "x", min(sizes), max(sizes))
-        plain_log_ticks(axes, "y", min(ends), max(ends))
-    axes.set_xlabel(x_name)
-    axes.set_ylabel(y_name)

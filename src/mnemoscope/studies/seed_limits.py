@@ -1,7 +1,11 @@
-"""Limits seed by seed as plain points, and the seeds of all base seeds in one.
+"""The limits of memories, seed by seed: searched, pooled over base seeds, and drawn for a rule's power.
 
-A point keeps `each`, every seed's own limit, so that base seeds can be pooled without weights: the
-estimate of a place is the geometric mean over all seeds there, its interval Student's.
+A point keeps `each`, every seed's own limit, so that base seeds can be pooled without weights: the estimate at a place
+is the geometric mean over all its seeds, with Student's interval.
+
+Near its limit a memory takes ever longer to train, so a search with a step limit finds a little less than what could be
+stored. `measure_limits` searches twice, with all steps and with half of them. Where a doubling raises the limit by more
+than MOVED, with its 95 % interval, the limit found is that of the steps, and no fit includes the place.
 """
 
 import math
@@ -15,20 +19,38 @@ from scipy.special import stdtrit
 from mnemoscope.experiments.capacity import Capacity, capacity_many
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.spec import Memory
-from mnemoscope.studies.base import BASES, Bench, Size
+from mnemoscope.studies.base import BASES, Bench, Numbers, Size
 from mnemoscope.studies.power import Draw
 
 Point = dict[str, Any]
+
+MOVED = 0.05
 
 
 def search_limits(
     bench: Bench, specs: Sequence[Memory], criterion: float, resolution: float, seeds: int
 ) -> tuple[Capacity, ...]:
     """The capacity of every memory, with exactly this number of seeds."""
-    found = capacity_many(
+    capacities = capacity_many(
         specs, criterion, resolution=resolution, seeds=seeds, most_seeds=seeds, first_seed=bench.seed, tools=bench.tools
     )
-    return found.points
+    return capacities.points
+
+
+def measure_limits(bench: Bench, specs: Sequence[Memory], steps: int, seeds: int, resolution: float) -> list[Point]:
+    """Every seed's number of items that can be trained to 0.99, with all steps and with half of them.
+
+    Both searches run side by side.
+    """
+    both = [spec.replace(max_steps=limit) for limit in (steps, steps // 2) for spec in specs]
+    capacities = search_limits(bench, both, 0.99, resolution, seeds)
+    each = [list(capacity.limits.each) for capacity in capacities]
+    points = []
+    for spec, full, half in zip(specs, each, each[len(specs) :], strict=False):
+        size = spec.dim * (spec.width or spec.dim)
+        place = {"dim": spec.dim, "width": spec.width, "outputs": spec.outputs, "size": size}
+        points.append(limit_point(full, resolution, half=half, **place))
+    return points
 
 
 def limit_point(each: Sequence[float | None], resolution: float, **place: Any) -> Point:
@@ -37,7 +59,7 @@ def limit_point(each: Sequence[float | None], resolution: float, **place: Any) -
 
 
 def mean_limit(each: Sequence[float | None], resolution: float) -> Estimate:
-    """Geometric mean and Student's 95 % interval; nothing where fewer than two seeds have one."""
+    """Geometric mean and Student's 95 % interval; unresolved if fewer than two seeds have a limit."""
     logs = [math.log(limit) for limit in each if limit]
     if len(logs) < 2:
         return Estimate("unresolved")
@@ -49,7 +71,7 @@ def mean_limit(each: Sequence[float | None], resolution: float) -> Estimate:
 
 
 def pool_limits(bases: Sequence[Sequence[Point]], by: Sequence[str]) -> list[Point]:
-    """One point for each place, with the seeds of all base seeds; `by` names what makes a place."""
+    """One point for each place, with the seeds of all base seeds; `by` names the keys that identify a place."""
     places: dict[tuple[Any, ...], list[Point]] = {}
     for point in (point for points in bases for point in points):
         places.setdefault(tuple(point[name] for name in by), []).append(point)
@@ -59,13 +81,48 @@ def pool_limits(bases: Sequence[Sequence[Point]], by: Sequence[str]) -> list[Poi
     ]
 
 
-def draw_limit(rng: np.random.Generator, value: float, scatter: float, seeds: int, **place: Any) -> Point:
-    """A point as seeds might measure it where the limit is `value`; half of the steps find the same."""
+def pool_steps(all_numbers: Sequence[Numbers], name: str) -> tuple[list[Point], list[Point]]:
+    """The places of all base seeds: those that count, and those that ran out of steps."""
+    bases = [numbers[name] for numbers in all_numbers]
+    counted, cut_short = [], []
+    for pooled in pool_limits(bases, ("dim", "width")):
+        pairs = [
+            (full, half)
+            for point in (point for points in bases for point in points)
+            if (point["dim"], point["width"]) == (pooled["dim"], pooled["width"])
+            for full, half in zip(point["each"], point["half"], strict=True)
+            if full and half
+        ]
+        # ln N with all steps less ln N with half of them, paired by seed.
+        moves = mean_limit([full / half for full, half in pairs], 2**0.5 * pooled["resolution"])
+        ran_out = (moves.low or 1.0) > 1 + MOVED
+        (cut_short if ran_out else counted).append({**pooled, "moved": (moves.value or 1.0) - 1})
+    return counted, cut_short
+
+
+def say_steps(counted: Sequence[Point], cut_short: Sequence[Point]) -> str:
+    """How far a doubling of the steps raises the limits, and which sizes are left out for it."""
+    every = [*counted, *cut_short]
+    if not every:
+        return "no limits"
+    largest = max(every, key=lambda point: point["size"])
+    text = (
+        f"twice the steps raise N by at most {max(point['moved'] for point in every):.1%}, at the "
+        f"largest size by {largest['moved']:.1%}"
+    )
+    if cut_short:
+        sizes = ", ".join(f"{point['size']:,}" for point in cut_short)
+        text += f"; left out for want of steps: {sizes} weights"
+    return text
+
+
+def simulate_limit(rng: np.random.Generator, value: float, scatter: float, seeds: int, **place: Any) -> Point:
+    """A point as seeds might measure it if the limit is `value`, with half of the steps as with all."""
     each = [value * float(np.exp(rng.normal(0.0, scatter))) for _ in range(seeds)]
     return limit_point(each, 0.0, half=each, **place)
 
 
-def draw_limits(
+def simulate_limits(
     size: Size,
     places: Sequence[Point],
     laws: Mapping[str, Sequence[float]],
@@ -73,21 +130,21 @@ def draw_limits(
     scatter: float,
     place_scatter: float = 0.0,
 ) -> Draw:
-    """The numbers of all base seeds, for a rule's power: under each key, limits about a law's at the places.
+    """Draws the numbers of all base seeds: under each key, limits that scatter about a law's values at the places.
 
-    Seeds scatter by `scatter` in the logarithm. A place is off by `place_scatter`, with every base seed alike.
+    Seeds scatter by `scatter` in the logarithm. A place is off by `place_scatter`, the same for every base seed.
     """
-    each = np.broadcast_to(seeds, len(places)).tolist()
+    counts = np.broadcast_to(seeds, len(places)).tolist()
 
-    def draw(rng: np.random.Generator) -> list[dict[str, list[Point]]]:
+    def draw(rng: np.random.Generator) -> list[Numbers]:
         off = {key: np.ones(len(places)) for key in laws}
         if place_scatter:
             off = {key: np.exp(rng.normal(0.0, place_scatter, len(places))) for key in laws}
         return [
             {
                 key: [
-                    draw_limit(rng, float(limit), scatter, count, **place)
-                    for place, limit, count in zip(places, np.multiply(law, off[key]), each, strict=True)
+                    simulate_limit(rng, float(limit), scatter, count, **place)
+                    for place, limit, count in zip(places, np.multiply(law, off[key]), counts, strict=True)
                 ]
                 for key, law in laws.items()
             }

@@ -1,30 +1,31 @@
-"""Accuracies of settings over seeds, as plain numbers, and bars of them."""
+"""Means over seeds with their intervals, as plain numbers."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
 
 from mnemoscope.engine.record import Trial
-from mnemoscope.experiments.estimate.intervals import Interval, mean_interval
+from mnemoscope.experiments.estimate.estimate import Estimate
+from mnemoscope.experiments.estimate.intervals import mean_interval
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.spec import Spec
 from mnemoscope.studies.base import Bench, Numbers
 
 
 def run_settings(bench: Bench, specs: Sequence[Spec], seeds: int, what: str = "trials") -> list[list[Trial]]:
-    """The trials of every setting that did not crash, seeds in order."""
+    """Run every setting with this many seeds; return its trials that did not crash, in order of seeds."""
     numbers = range(bench.seed, bench.seed + seeds)
-    sweep([(spec, seed) for spec in specs for seed in numbers], bench.store, bench.workers, bench.tools.report(what))
-    settings = [[bench.store.get(spec, seed) for seed in numbers] for spec in specs]
-    return [[trial for trial in trials if trial is not None and trial.status == "ok"] for trials in settings]
+    jobs = [(spec, seed) for spec in specs for seed in numbers]
+    sweep(jobs, bench.store, bench.workers, bench.tools.report(what))
+    trials = {job: trial for job, trial in bench.store.get(jobs).items() if trial.status == "ok"}
+    return [[trials[spec, seed] for seed in numbers if (spec, seed) in trials] for spec in specs]
 
 
 def mean_over_seeds(values: Sequence[float | None], draws: float = 1024) -> Numbers:
     """Mean and 95 % interval over seeds."""
     known = [value for value in values if value is not None]
-    return {**mean_interval(known, draws).as_dict(), "seeds": len(known)}
+    return {**mean_interval(known, draws).ends("mean"), "seeds": len(known)}
 
 
 def difference(more: Sequence[Trial], less: Sequence[Trial]) -> Numbers:
@@ -35,7 +36,7 @@ def difference(more: Sequence[Trial], less: Sequence[Trial]) -> Numbers:
 
 
 def spread(values: Sequence[float]) -> Numbers:
-    """Mean and Student's 95 % interval of numbers that need not be shares."""
+    """Mean and Student's 95 % interval of any numbers."""
     mean, count = float(np.mean(values)), len(values)
     half = float(stdtrit(count - 1, 0.975)) * float(np.std(values, ddof=1)) / count**0.5
     return {"mean": mean, "low": mean - half, "high": mean + half}
@@ -43,25 +44,4 @@ def spread(values: Sequence[float]) -> Numbers:
 
 def show(row: Numbers) -> str:
     """A mean with its interval."""
-    return str(Interval(row["mean"], row["low"], row["high"]))
-
-
-def draw_curve(
-    axes: Any, x: Sequence[float], rows: Sequence[Numbers], label: str | None, color: str = "C0", fmt: str = "o-"
-) -> None:
-    """Means with their intervals along a size."""
-    y = [row["mean"] for row in rows]
-    bars = [[row["mean"] - row["low"] for row in rows], [row["high"] - row["mean"] for row in rows]]
-    axes.errorbar(x, y, yerr=bars, fmt=fmt, capsize=2, color=color, label=label)
-
-
-def draw_bars(axes: Any, names: Sequence[str], rows: Sequence[Numbers], color: str = "C0") -> None:
-    """Means as bars, with their intervals."""
-    means = np.array([row["mean"] or 0.0 for row in rows], float)
-    low, high = (
-        np.array([row["mean"] if row[end] is None else row[end] for row in rows], float) for end in ("low", "high")
-    )
-    axes.bar(range(len(rows)), means, yerr=[means - low, high - means], capsize=3, color=color)
-    # Many bars are narrow: a name of two words has a line for each.
-    labels = [name.replace(" ", "\n", 1) for name in names] if len(names) > 6 else names
-    axes.set_xticks(range(len(rows)), labels)
+    return str(Estimate.read(row, "mean"))

@@ -4,7 +4,7 @@ At |x|^2 = s a hidden unit's input is sqrt(s) g, g standard normal, and
 
     phi(sqrt(s) g) = sum_k c_k(s) h_k(g),        h_k = He_k / sqrt(k!)                       (E1)
 
-so that two inputs of squared norms s, s' and overlap rho have, per hidden unit on average,
+so that for two inputs of squared norms s, s' and overlap rho a hidden unit contributes, on average,
 
     f(s, s', rho) = sum_k c_k(s) c_k(s') (rho / sqrt(s s'))^k.                               (E2)
 
@@ -18,11 +18,10 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import erf
 
-# SpecGrid of equal width over +-SPAN standard deviations; ReLU's kink falls on an edge of one.
+# Cells of equal width over +-SPAN standard deviations; ReLU's kink falls on an edge.
 SPAN, CELLS = 9.0, 3600
 
-
-# The activations that theory knows, as `docs/model.md` defines them.
+# The activations that theory covers, as `docs/model.md` defines them.
 FORMULAS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "relu": lambda a: np.maximum(a, 0),
     "gelu": lambda a: a * (1 + erf(a / math.sqrt(2))) / 2,
@@ -34,7 +33,7 @@ FORMULAS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def apply(name: str, a: np.ndarray) -> np.ndarray:
-    """The activation of that name."""
+    """The activation `name` at a."""
     return FORMULAS[name](a)
 
 
@@ -56,17 +55,16 @@ def _polynomials(orders: int) -> np.ndarray:
     return np.stack(rows[:orders])
 
 
-def coefficients(name: str, squares: np.ndarray, orders: int, exponent: int = 1) -> np.ndarray:
-    """c_k(s) of phi^exponent for each squared norm s: a row a norm, a column an order (E1)."""
+def coefficients(name: str, squares: np.ndarray, orders: int) -> np.ndarray:
+    """c_k(s) of (E1): one row per squared norm s, one column per order k."""
     g, weight = _grid()
-    values = apply(name, np.sqrt(squares)[:, None] * g) ** exponent
-    return (values * weight) @ _polynomials(orders).T
+    return (apply(name, np.sqrt(squares)[:, None] * g) * weight) @ _polynomials(orders).T
 
 
-def power(name: str, squares: np.ndarray, exponent: int = 2) -> np.ndarray:
-    """E phi(sqrt(s) g)^exponent for each squared norm s."""
+def power(name: str, squares: np.ndarray) -> np.ndarray:
+    """E phi(sqrt(s) g)^2 for each squared norm s."""
     g, weight = _grid()
-    return apply(name, np.sqrt(squares)[:, None] * g) ** exponent @ weight
+    return apply(name, np.sqrt(squares)[:, None] * g) ** 2 @ weight
 
 
 def mean_derivatives(name: str, square: float) -> tuple[float, float, float]:
@@ -76,7 +74,7 @@ def mean_derivatives(name: str, square: float) -> tuple[float, float, float]:
 
 
 def mean_square_slope(name: str, square: float) -> float:
-    """E phi'(sqrt(s) g)^2 at one squared norm, by differences within a cell of the grid."""
+    """E phi'(sqrt(s) g)^2 at one squared norm, by differences across each cell of the grid."""
     g, weight = _grid()
     half = SPAN / CELLS / 2
     ends = (apply(name, math.sqrt(square) * (g + side)) for side in (half, -half))

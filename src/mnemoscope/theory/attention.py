@@ -1,8 +1,7 @@
-r"""Whether attention finds the informative token: its signal, and every noise against it.
+r"""Whether attention finds the informative token: its signal, and each noise against it.
 
-All of it is in units of (1/(N L))^2, in which the signal is `trigger_weight`. Scores of
-the V tokens have a variance that is a sum of terms, each from its own source (docs/theory/
-attention.md).
+Everything is in units of (1/(N L))^2, in which the signal is `trigger_weight`. The variance of the
+V token scores is a sum of terms, one for each source (docs/theory/attention.md).
 """
 
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from scipy.special import ndtr
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.counts import Counts, count_moments, trigger_in_values, trigger_weight
 from mnemoscope.theory.mlp_gains import Gains, gains
-from mnemoscope.theory.quadrature import FINE, chi_square_nodes, gauss_nodes, normal_nodes
+from mnemoscope.theory.quadrature import FINE, Nodes, chi_square_nodes, gauss_nodes, normal_nodes
 from mnemoscope.theory.registry import embedding_law, gram_moments
 from mnemoscope.theory.spec_grid import Number, Sizes
 
@@ -26,27 +25,27 @@ class Attention:
     terms: dict[str, Number]
     # Variance of the trigger's weight from seed to seed.
     unsteady: Number = 0.0
-    # Variance of the trigger's own overlap with the noise.
+    # Variance of the trigger's overlap with the noise.
     across: Number = 0.0
 
     @property
     def learned_noise(self) -> Number:
-        """What the gradient adds to the scores beside the trigger's direction."""
+        """Score variance that the gradient adds outside the trigger's direction."""
         return sum(value for name, value in self.terms.items() if name != "overlap")
 
 
 def attention_terms(spec: Sizes) -> Attention:
-    """Signal and noise of the scores z_v . alpha, from the spec alone."""
-    if np.ndim(spec.length) == 0 and spec.length == 1:  # nothing to choose from, and no gradient
+    """Signal and noise of the scores z_v . alpha."""
+    if np.ndim(spec.length) == 0 and spec.length == 1:  # one token: no choice, and no gradient
         return Attention(0.0, {})
     counts, gain = count_moments(spec), gains(spec)
-    # One sample says nothing of the trigger: kept off zero, so that a ratio stays a number. An even
+    # One sample says nothing about the trigger; a weight off zero keeps ratios finite. An even
     # activation may turn attention away from a trigger in the values.
     weight, least = trigger_weight(spec, gain), 1e-6 * spec.samples
     weight = np.where(weight < 0, np.minimum(weight, -least), np.maximum(weight, least))
     law = embedding_law(spec.embedding)
     terms = (_overlapping if law.overlapping else _orthonormal)(spec, counts, gain)
-    # The trigger's weight varies from seed to seed (A16), and its square is what overlaps see.
+    # The trigger's weight varies from seed to seed (A16), and overlaps see its square.
     unsteady = _unsteady(spec, counts, gain)
     terms["overlap"] = (weight**2 + unsteady) / spec.dim * law.overlaps_trigger(spec)
     return Attention(
@@ -58,9 +57,9 @@ def attention_terms(spec: Sizes) -> Attention:
 
 
 def _across(spec: Sizes, terms: dict[str, Number]) -> Number:
-    """Variance of z_trig . Z^T beta over triggers, of which scores Z Z^T beta see more (A18).
+    """Variance of z_trig . Z^T beta over triggers, smaller than that of the scores Z Z^T beta (A18).
 
-    A trigger has no part in the tokens that carry the noise: one power of B = Z Z^T less.
+    The trigger is independent of the tokens that carry the noise: one power of B = Z Z^T less.
     """
     c = spec.vocab / spec.dim
     law = embedding_law(spec.embedding)
@@ -76,10 +75,10 @@ def _across(spec: Sizes, terms: dict[str, Number]) -> Number:
 
 
 def _unsteady(spec: Sizes, counts: Counts, gain: Gains) -> Number:
-    """Variance of the trigger's weight from seed to seed (A16), and an MLP's share in it (F8)."""
+    """Variance of the trigger's weight from seed to seed (A16), with the MLP's share (F8)."""
     V, L, d, n = spec.vocab, spec.length, spec.dim, counts.per_label
     both = (gain.linear + _steady(spec, gain)) ** 2 * n * counts.per_token**2
-    if not embedding_law(spec.embedding).overlapping:  # overlaps of variance 1/m, and none of labels (F10)
+    if not embedding_law(spec.embedding).overlapping:  # overlaps of variance 1/m, none of labels (F10)
         c, overlap = 0.0, gain.inverse_width
         tables = gain.inverse_width * (counts.column + 2 * n**2)
     else:
@@ -94,7 +93,7 @@ def _unsteady(spec: Sizes, counts: Counts, gain: Gains) -> Number:
 
 
 def _uneven_trigger(spec: Sizes, gain: Gains) -> Number:
-    """Variance of what label counts give a trigger in the values: that of |U^T dn|^2 (C4)."""
+    """Variance of the weight that label counts add to a trigger in the values: of |U^T dn|^2 (C4)."""
     if spec.trigger == "keys":
         return 0.0
     uneven = 2 / spec.vocab + (2 / spec.dim if embedding_law(spec.embedding).overlapping else 0.0)
@@ -102,7 +101,7 @@ def _uneven_trigger(spec: Sizes, gain: Gains) -> Number:
 
 
 def _steady(spec: Sizes, gain: Gains) -> Number:
-    """The constant part where a token meets the mean of its own sequence, itself in it (F2)."""
+    """The constant part where a token meets the mean of its own sequence (F2)."""
     return gain.constant * (1 - 2 / spec.length)
 
 
@@ -114,9 +113,9 @@ def _overlapping(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
     # Overlaps as the MLP sees them have variance 1/d + 1/m (F3).
     seen = c + V * gain.inverse_width
     wider = 1 + d * gain.inverse_width
-    # What a weight beta_w that holds one overlap of token w becomes in the scores (A12).
+    # How a weight beta_w that holds one overlap of token w enters the scores (A12).
     spread = gram.norm3 + c * gram.norm2 - c / d
-    # (A6): mu, the weight of the constant matrix, squared; (F2): the MLP's share in it.
+    # (A6): the squared weight mu of the constant matrix; (F2): the MLP's share.
     bias = (N * (1 - 1 / V) * b**2) ** 2 * (1 + 2 / (V - 1)) * (1 + 2 / d)
     bias *= _bias_gain(spec, gain) ** 2 * wider
     bias += (N * L * b * gain.drift) ** 2 * d * gain.inverse_width / V  # (F4)
@@ -128,7 +127,7 @@ def _overlapping(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
     gradient += gain.constant**2 * n**2 * (L - 1) * (L - 2) * (1 + c) * seen / V  # (F5)
     through = gain.rest * counts.kept + gain.slopes * n * L
     gradient += through * gain.inverse_width * n * (1 + c)  # (F6)
-    # (A14): a column's length in d dimensions, where a unit vector's own square is fixed.
+    # (A14): a column's length in d dimensions; a unit vector's own square is fixed.
     own = 2 * counts.share**2 * n**4 / d if law.unit_norm else 0.0
     length = column * (counts.kept + counts.share**2 * column) / d - own
     length += counts.spread * (1 + law.norm_variance(d))
@@ -147,14 +146,14 @@ def _overlapping(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
 
 
 def _bias_gain(spec: Sizes, gain: Gains) -> Number:
-    """Amplitude of the mean bias (F2): L - 2 tokens beside the two that meet, of L - 1."""
+    """Amplitude of the mean bias (F2): L - 2 of L - 1 tokens stand beside the two that meet."""
     return gain.linear + (gain.constant + gain.own) * (spec.length - 2) / np.maximum(spec.length - 1, 1)
 
 
 def _by_label(spec: Sizes, gain: Gains, noise: Number) -> Number:
-    """The constant part's weight on a token, which varies with |z|^2 (F8).
+    """Variance of the constant part's weight on a token, through |z|^2 (F8).
 
-    Its square is that of n_y a_y, where the token is informative, and `noise` where it is not.
+    The squared weight is that of n_y a_y where the token is informative, and `noise` elsewhere.
     """
     n, uneven = spec.samples / spec.vocab, 2 * gain.inverse_width
     load = 0.0
@@ -166,7 +165,7 @@ def _by_label(spec: Sizes, gain: Gains, noise: Number) -> Number:
 
 
 def _with_trigger(spec: Sizes, gain: Gains, load: Number) -> Number:
-    """A trigger in the values meets itself where its token is informative: n_y a_y more (C4)."""
+    """A trigger in the values meets itself where its token is informative, adding n_y a_y (C4)."""
     if spec.trigger == "keys":
         return 0.0
     n = spec.samples / spec.vocab
@@ -174,7 +173,7 @@ def _with_trigger(spec: Sizes, gain: Gains, load: Number) -> Number:
 
 
 def _orthonormal(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
-    """Without overlaps only the counts are noisy (A17), and what 1/m lets an MLP see (F10)."""
+    """Without overlaps: noise of the counts (A17), and of an MLP's finite width (F10)."""
     V, N, L, n, b = spec.vocab, spec.samples, spec.length, counts.per_label, counts.per_token
     narrow, column = gain.inverse_width, counts.column
     seen, linear, both = V * narrow, gain.linear**2, gain.linear + _steady(spec, gain)
@@ -198,35 +197,33 @@ def _orthonormal(spec: Sizes, counts: Counts, gain: Gains) -> dict[str, Number]:
 
 
 def _shared(spec: Sizes, counts: Counts) -> Number:
-    """Twice the covariance of label and count noise, which see the same n_w (A15)."""
+    """Twice the covariance of label noise and count noise, which share n_w (A15)."""
     n, q = counts.per_label, 1 - 1 / spec.length
     return 2 * counts.per_token * (q * (2 * n**3 + 4 * n**2 + n) - n**2 - n)
 
 
 @dataclass(frozen=True)
 class Seeds:
-    """The lift (signal over the standard deviation of the scores) over many seeds."""
+    """The lift, signal over the standard deviation of the scores, at nodes over seeds."""
 
     lift: np.ndarray
     weight: np.ndarray
 
 
 def lift_over_seeds(spec: Retrieval, attention: Attention) -> Seeds:
-    """Lifts and their weights, by few nodes with the same moments."""
+    """A few lifts and weights with the same moments as those of `lift_nodes`."""
     if not attention.terms:
         return Seeds(np.array([np.inf]), np.array([1.0]))
     return Seeds(*gauss_nodes(*lift_nodes(spec, attention), FINE.seeds))
 
 
-def lift_nodes(
-    spec: Sizes, attention: Attention, norms: int = 3, shifts: int = 5, lengths: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
-    """Lifts along the first axis, and their weights, over so many nodes of what varies.
+def lift_nodes(spec: Sizes, attention: Attention, norms: int = 3, shifts: int = 5, lengths: int = 0) -> Nodes:
+    """Lifts along the first axis, and their weights, with this many nodes per variable.
 
-    A seed has one trigger vector, one weight on it and one noise vector. Its signal is
-    weight |z_trig|^2 plus the trigger's overlap with the noise, its overlap noise
-    weight^2 |z_trig|^2/d (A18). `lengths` are nodes of the noise vector's squared length, which
-    accuracy's mean hardly depends on.
+    A seed has one trigger vector, one weight on it and one noise vector. The signal is
+    weight |z_trig|^2 plus the trigger's overlap with the noise, the overlap noise is
+    weight^2 |z_trig|^2/d (A18). `lengths` counts nodes of the noise vector's squared length, on
+    which mean accuracy hardly depends.
     """
     noise, d = attention.learned_noise, spec.dim
     law = embedding_law(spec.embedding)
@@ -235,10 +232,10 @@ def lift_nodes(
     length, length_weight = np.ones((1, *np.shape(noise))), np.ones(1)
     if lengths:
         length, length_weight = chi_square_nodes(2 / _uneven_noise(spec, attention), lengths)
-    # Axes: the noise's length, |z_trig|^2, its overlap with the noise, its weight.
+    # Axes: the noise's length, |z_trig|^2, the trigger's overlap with the noise, its weight.
     ends = (1,) * np.ndim(noise)
     length, square = length[:, None, None, None], square[:, None, None]
-    # The weight in units of its mean's size, which may be negative.
+    # The weight in units of its mean's magnitude; the mean may be negative.
     weight = np.sign(attention.signal) + np.sqrt(attention.unsteady) * shift.reshape(-1, *ends)
     across = np.sqrt(attention.across) * shift.reshape(-1, 1, *ends)
     lift = (square * weight + across) / np.sqrt(law.overlaps_trigger(spec) * square * weight**2 / d + noise * length)
@@ -250,8 +247,8 @@ def lift_nodes(
 def _uneven_noise(spec: Sizes, attention: Attention) -> Number:
     """Relative variance, from seed to seed, of the learned noise's squared length (A21).
 
-    A vector in d dimensions has 2/d. The mean bias is the mean of the embeddings times a quadratic
-    form of label counts over the overlaps of labels, whose square has 8 (1/d + 1/V).
+    For a vector in d dimensions it is 2/d. The mean bias is the mean embedding times a quadratic
+    form of label counts in the label overlaps; its square has relative variance 8 (1/d + 1/V).
     """
     V, d = spec.vocab, spec.dim
     share = attention.terms.get("mean_bias", 0.0) / np.maximum(attention.learned_noise, 1e-300)
@@ -259,11 +256,11 @@ def _uneven_noise(spec: Sizes, attention: Attention) -> Number:
 
 
 def win_rate(length: Number, lift: np.ndarray, score: np.ndarray) -> np.ndarray:
-    """Chance that the informative token, of this score among tokens, beats L - 1 others (A19)."""
+    """The chance that an informative token of this score beats L - 1 others (A19)."""
     return ndtr(score + lift) ** (length - 1)
 
 
 def noise_wins(spec: Sizes, lift: np.ndarray, score: np.ndarray) -> np.ndarray:
-    """How many training sequences a token of this score wins as a noise token (A20)."""
+    """The number of training sequences that a token of this score wins as noise (A20)."""
     others = ndtr(score) ** np.maximum(0, spec.length - 2)
     return spec.samples * (spec.length - 1) / spec.vocab * others * ndtr(score - lift)

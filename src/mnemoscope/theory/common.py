@@ -1,7 +1,7 @@
 r"""The overlap that all queries of a seed share: the mean over x of k(t, x) for a stored token t.
 
-It is not zero where values share a part: the trigger, or an activation's constant part. With
-v_t = z_t + z_trig, or v_t = z_t where the trigger is in the keys alone, and q = |z_trig|^2, or 0,
+It differs from zero where values have a common part: the trigger, or an activation's constant
+part. With v_t = z_t + z_trig and q = |z_trig|^2, or v_t = z_t and q = 0 for a trigger in the keys,
 
     E_x k(t, x) has mean M(q) and variance C(q) over tokens t                                (S5)
     attention-only      M = q,              C = q/d
@@ -21,13 +21,13 @@ from mnemoscope.theory.activation import apply, coefficients
 from mnemoscope.theory.quadrature import chi_square_nodes, combine, normal_nodes
 from mnemoscope.theory.registry import embedding_law
 
-# Nodes over norms and over overlaps, over a hidden unit's input, and orders of an activation.
+# Nodes over norms, over overlaps and over a hidden unit's input, and Hermite orders of an activation.
 NORMS, OVERLAPS, INPUTS, ORDERS = 3, 5, 24, 28
 
 
 @dataclass(frozen=True)
 class SharedOverlap:
-    """M and C of (S5), by nodes over the trigger's squared norm."""
+    """M and C of (S5), at nodes over the trigger's squared norm."""
 
     mean: np.ndarray
     variance: np.ndarray
@@ -65,10 +65,8 @@ def _hidden(activation: str, embedding: str, dim: int, q: float) -> tuple[float,
     overlaps = np.tensordot(across_weight, np.einsum("etxk,tk,xk->etx", powers, c, c), 1) @ weight
     mean = float(overlaps @ weight)
     variance = float((overlaps - mean) ** 2 @ weight)
-    # A unit's weights w_a: its answer to the trigger, and their length over sqrt(d).
+    # A unit's weights w_a: their length over sqrt(d), and their response to the trigger.
     (length, trigger), chance = combine(chi_square_nodes(float(dim), NORMS), normal_nodes(INPUTS))
     g, g_weight = normal_nodes(INPUTS)
-    inputs = (trigger * math.sqrt(q))[:, None] + np.sqrt(length)[:, None] * g
-    answers = apply(activation, inputs)
-    unit = float(chance @ ((answers @ g_weight) ** 2 * (answers**2 @ g_weight)))
-    return mean, variance, unit
+    phi = apply(activation, (trigger * math.sqrt(q))[:, None] + np.sqrt(length)[:, None] * g)
+    return mean, variance, float(chance @ ((phi @ g_weight) ** 2 * (phi**2 @ g_weight)))

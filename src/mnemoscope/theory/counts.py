@@ -1,8 +1,8 @@
-r"""Moments of the training sample: how often a label and a token meet.
+r"""Moments of the training sample: how often labels and tokens meet.
 
-K[y, v] counts token v in sequences of label y, n[y] the sequences of label y. Relabelling tokens
-so that Pi* is the identity, K = diag(n) + (noise tokens). Kc is K less its columns' means, and
-F = Kc - (n - N/V) 1^T (L-1)/V leaves out what uneven label counts alone put there.
+K[y, v] counts token v in sequences of label y, and n[y] the sequences of label y. With tokens
+relabelled so that Pi* is the identity, K = diag(n) + (noise tokens). Kc is K less its column means,
+and F = Kc - (n - N/V) 1^T (L-1)/V removes the effect of uneven label counts.
 """
 
 from dataclasses import dataclass
@@ -14,22 +14,22 @@ from mnemoscope.theory.spec_grid import Number, Sizes
 
 @dataclass(frozen=True)
 class Counts:
-    """What the later formulas need to know of K, n and the sequences."""
+    """Moments of K, n and the sequences."""
 
-    # n = N/V, the mean number of sequences of a label.
+    # n = N/V: sequences per label, on average.
     per_label: Number
-    # (L-1)/V: how often a given token stands among a sequence's noise tokens.
+    # (L-1)/V: how often a sequence has a given token as noise, on average.
     per_token: Number
-    # E sum_y F[y, v]^2: how much a token's column says, noise and signal together.
+    # E sum_y F[y, v]^2: signal and noise in a token's column.
     column: Number
-    # The same after every sequence's mean is taken off, and the share of F itself that is left.
+    # The same with every sequence's mean removed, and the share of F that remains.
     kept: Number
     share: Number
     # E sum_y F[y, v]^2 (n_y - N/V)^2.
     uneven: Number
-    # E (sum_y F[y, v] F[y, w])^2 for two tokens: how far chance makes columns alike.
+    # E (sum_y F[y, v] F[y, w])^2 for two tokens: chance similarity of columns.
     alike: Number
-    # Variance over tokens of sum_y K F, each sequence's mean taken off.
+    # Variance over tokens of sum_y K F, with every sequence's mean removed.
     spread: Number
 
 
@@ -41,7 +41,7 @@ def count_moments(spec: Sizes) -> Counts:
     square, cube = n**2 + n, n**3 + 3 * n**2 + n
     uneven_square, square_spread = n**3 + 5 * n**2 + n, 4 * n**3 + 6 * n**2 + n
     column = (1 - 1 / V) * ((1 - 1 / V) * n * L + n**2)  # (A9)
-    # The own mean takes 1/L of a token's weight, and 1/V more because it may stand there twice.
+    # A sequence's mean takes 1/L of a token's weight, and 1/V more as the token may occur twice.
     share = q - 1 / V
     return Counts(
         per_label=n,
@@ -67,17 +67,17 @@ def trigger_weight(spec: Sizes, gain: Gains) -> Number:
     squares += V * (V - 1) * (N * b2 / V + N * (N - 1) * (b / V) ** 2)
     columns = N * L / V * (1 - 1 / V) + (N * L / V) ** 2
     weight = gain.linear * (own - (squares - columns) / L)
-    # (F7): sequences of one label share a token, and a trigger in the values, which their overlap
-    # sees once more.
+    # (F7): sequences of one label share a token, and a trigger in the values, which adds to their
+    # overlap once more.
     seen = 2 if spec.trigger == "additive" else 1
     weight += gain.pair * N * (N - 1) / V * (1 - 1 / L) / L**2 * (seen + 1 / spec.dim)
     return weight + (trigger_in_values(spec, gain) if spec.trigger == "additive" else 0.0)
 
 
 def trigger_in_values(spec: Sizes, gain: Gains) -> Number:
-    """What label counts add where they see the trigger in the values (C1).
+    """The weight that label counts add to a trigger in the values (C1).
 
-    Informative positions see it themselves, and all tokens push along it through Z^T Z.
+    Informative positions carry it themselves, and all tokens push along it through Z^T Z.
     """
     V, L, N = spec.vocab, spec.length, spec.samples
     seen = (1 - 1 / V) * (1 - 1 / L)

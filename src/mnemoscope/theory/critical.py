@@ -1,4 +1,4 @@
-"""Where theory says that a measure crosses a target along one axis."""
+"""Where a predicted measure crosses a target along one axis."""
 
 import math
 from collections.abc import Callable
@@ -11,19 +11,18 @@ from mnemoscope.theory.predict import solve
 from mnemoscope.theory.registry import embedding_law, not_derived
 
 Axis = Literal["samples", "dim", "length"]
-# How far the search for a critical value goes, and how fine it is.
+# The range of the search for a critical value, and its relative precision.
 SEARCH: dict[Axis, tuple[int, int]] = {"samples": (1, 2**31), "dim": (2, 2**20), "length": (1, 2**20)}
 FINE = 0.01
-# Steps of a search that looks for peaks.
+# Ratio of successive numbers in a search for peaks.
 PEAK_STEP = 1.25
 
 
 def critical_value(spec: Retrieval, axis: Axis, target: float = 0.5, measure: Measure = "accuracy") -> int | None:
     """Where the predicted measure crosses `target` along an axis, to 1 %.
 
-    The least N or d that reaches it, the largest L that still does; None where none does, and for
-    the first gradient where the answer is outside the domain of (D4). N and d are searched up to
-    2**31 and 2**20.
+    The smallest N or d that reaches it, or the largest L that still does; None where none does. For
+    the first gradient, None also where the answer is outside the domain of (D4).
     """
     if not 0 < target < 1:
         raise SpecError("target", f"expected a number between 0 and 1, got {target:g}")
@@ -36,7 +35,7 @@ def critical_value(spec: Retrieval, axis: Axis, target: float = 0.5, measure: Me
     def reaches(value: int) -> bool:
         try:
             return _predicted(spec.replace(**{axis: value}), measure) >= target
-        except SpecError:  # past what a spec may hold, which only happens at the far end
+        except SpecError:  # larger than a spec allows, which only happens at the far end
             return axis != "length"
 
     # Longer sequences are harder; more samples and dimensions are easier.
@@ -47,7 +46,7 @@ def critical_value(spec: Retrieval, axis: Axis, target: float = 0.5, measure: Me
 
 
 def first_that(reaches: Callable[[int], bool], low: int, high: int, fine: float = FINE) -> int | None:
-    """The least number of a range that reaches what all above it do; None if none does."""
+    """The smallest number for which `reaches`, which stays true above it; None if there is none."""
     if not reaches(high):
         return None
     if reaches(low):
@@ -56,7 +55,7 @@ def first_that(reaches: Callable[[int], bool], low: int, high: int, fine: float 
 
 
 def last_that(reaches: Callable[[int], bool], low: int, high: int) -> int | None:
-    """The largest number that reaches what all below it do, to 1 %; None if none does."""
+    """The largest number, to 1 %, for which `reaches`, which is true below it; None if there is none."""
     if not reaches(low):
         return None
     if reaches(high):
@@ -65,10 +64,9 @@ def last_that(reaches: Callable[[int], bool], low: int, high: int) -> int | None
 
 
 def last_peak_that(value: Callable[[int], float], target: float, low: int, high: int) -> int | None:
-    """The largest number whose value is at least `target`; None if no peak of `value` is.
+    """The largest number whose value is at least `target`, where the value may rise and fall.
 
-    The value may rise and fall. It is looked at from the top down in steps of PEAK_STEP; where it
-    peaks below the target between two steps, the peak itself is looked at.
+    The search goes down in steps of PEAK_STEP and climbs every peak that might reach the target.
     """
     at, near = high, value(high)
     if near >= target:
@@ -90,7 +88,7 @@ def last_peak_that(value: Callable[[int], float], target: float, low: int, high:
 
 
 def _climb(value: Callable[[int], float], target: float, low: int, high: int) -> int | None:
-    """A number of a range with one peak whose value is at least `target`, or None."""
+    """A number whose value is at least `target`, in a range with one peak; None if there is none."""
     while high - low > 2:
         left, right = low + (high - low) // 3, high - (high - low) // 3
         lower, upper = value(left), value(right)
@@ -102,7 +100,7 @@ def _climb(value: Callable[[int], float], target: float, low: int, high: int) ->
 
 
 def _bracket(below: Callable[[int], bool], low: int, high: int, fine: float) -> tuple[int, int]:
-    """Two numbers as close as asked for, the first below an edge and the second not."""
+    """Two numbers within relative distance `fine`: `below` is true of the first, not of the second."""
     while high - low > max(1, fine * low):
         middle = min(max(round(math.sqrt(low * high)), low + 1), high - 1)
         low, high = (middle, high) if below(middle) else (low, middle)

@@ -1,52 +1,46 @@
-"""Where each law of theory was held against simulation: the one place that decides `valid`.
+"""Where each law of theory was checked against simulation: the one place that decides `valid`.
 
-`DOMAINS` is a table. A row says which settings a law is about, the limits within which it was held
-against simulation, the command that did so, and why a setting outside is not to be relied on.
-`predict`, `critical`, `plan`, the explorer's maps and the matched filter all ask this table.
+`DOMAINS` is a table with one row per law. `predict`, `critical`, `plan`, the explorer's maps and the
+matched filter all consult it. To cover another law, add a row or split one:
 
-To put a law in, add a row, or split one:
-
-- `about` names the settings: a choice's name and the values it is about; a choice that is left out
-  does not matter. Rows of one measure must not overlap, and together they hold every setting that
-  is derived (`tests/theory/test_domain.py` goes through all choices).
-- `limits` are closed intervals of the quantities in QUANTITIES, or of others added there; each has
-  its own reason, in which `{value}` is the quantity's value.
-- `validated` is the command whose settings the limits enclose. A law that was not held against
-  simulation, or that missed it, has a `doubt` instead: its numbers are never valid.
-- `held` are the sizes that the command ran. Limits stand where an approximation gives out; beyond
-  `held` a valid number is extrapolated in size, which `plan` says.
+- `about` says which settings the law covers: for each choice that matters, the values allowed. Rows
+  of one measure must not overlap, and together they cover every setting that is derived
+  (`tests/theory/test_domain.py` goes through all choices).
+- `limits` are closed intervals of quantities listed in QUANTITIES. Each gives the reason why numbers
+  outside are unreliable, with the quantity's value in place of `{value}`.
+- `validated` is the command that checked the law within these limits. A law that was not checked, or
+  that failed, has a `doubt` instead, and its numbers are never valid.
+- `held` gives the sizes that the command ran. Limits mark where an approximation breaks down; beyond
+  `held` a valid number is extrapolated in size, and `plan` says so.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec import LETTERS, Retrieval, SpecError
 from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.registry import missing, underived
 from mnemoscope.theory.spec_grid import Number, Sizes, SpecGrid
 
 QUANTITIES: dict[str, tuple[tuple[str, ...], Callable[[Any], Number]]] = {
-    "V": (("vocab",), lambda sizes: sizes.vocab),
-    "d": (("dim",), lambda sizes: sizes.dim),
-    "L": (("length",), lambda sizes: sizes.length),
-    "N": (("samples",), lambda sizes: sizes.samples),
-    "m": (("width",), lambda sizes: sizes.width),
+    **{letter: ((name,), attrgetter(name)) for name, letter in LETTERS.items()},
     "d - V": (("dim", "vocab"), lambda sizes: sizes.dim - sizes.vocab),
     "V/d": (("vocab", "dim"), lambda sizes: sizes.vocab / sizes.dim),
     "L/V": (("length", "vocab"), lambda sizes: sizes.length / sizes.vocab),
     "N/V": (("samples", "vocab"), lambda sizes: sizes.samples / sizes.vocab),
     "m/d": (("width", "dim"), lambda sizes: sizes.width / sizes.dim),
 }
-"""The quantities that limits are about: the sizes each needs, and how it comes from them."""
+"""Quantities that limits refer to: the sizes each depends on, and its formula."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """A closed interval of one quantity, and why a setting outside it is not to be relied on."""
+    """A closed interval of one quantity, and why numbers outside are unreliable."""
 
     quantity: str
     low: float = -np.inf
@@ -54,12 +48,12 @@ class Limit:
     why: str = ""
 
     def holds(self, sizes: Sizes) -> Number:
-        """Whether it holds, of one setting or of each of many."""
+        """Whether one setting, or each of many, is inside."""
         value = QUANTITIES[self.quantity][1](sizes)
         return (self.low <= value) & (value <= self.high)
 
     def reason(self, sizes: Sizes) -> str:
-        """Why this setting is not to be relied on."""
+        """Why the number for this setting is unreliable."""
         return self.why.format(value=f"{QUANTITIES[self.quantity][1](sizes):.3g}")
 
     def __str__(self) -> str:
@@ -72,7 +66,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Domain:
-    """A law's row of the table."""
+    """The row of one law."""
 
     law: str
     measure: Measure
@@ -83,11 +77,11 @@ class Domain:
     held: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def is_about(self, choices: Mapping[str, str]) -> bool:
-        """Whether the law is about settings of these choices; one that is not given may be any."""
+        """Whether the law covers settings with these choices; missing choices may be anything."""
         return all(choices[name] in values for name, values in self.about.items() if name in choices)
 
     def doubts(self, spec: Sizes) -> Iterator[str]:
-        """Why the law's numbers for a setting are not to be relied on; nothing inside."""
+        """Why the law's numbers for a setting are unreliable; nothing inside the domain."""
         if self.doubt:
             yield self.doubt
         for limit in self.limits:
@@ -95,14 +89,14 @@ class Domain:
                 yield limit.reason(spec)
 
     def holds(self, cells: SpecGrid) -> np.ndarray:
-        """Which of many settings are inside."""
+        """Which of many settings are in the domain."""
         held = np.full(np.shape(cells.vocab), not self.doubt)
         for limit in self.limits:
             held &= limit.holds(cells)
         return held
 
     def was_run(self, spec: Sizes) -> bool:
-        """Whether the setting's sizes are among those that were run."""
+        """Whether the setting's sizes are within those that were run."""
         return all(low <= QUANTITIES[name][1](spec) <= high for name, (low, high) in self.held.items())
 
     def as_dict(self) -> dict[str, Any]:
@@ -234,33 +228,32 @@ DOMAINS = (
 )
 
 
-# The option that makes a choice.
+# The spec field behind each choice.
 OPTIONS = {"model": "width", **{name: name for name in ("activation", "embedding", "trigger", "attention")}}
 
 
 def choices_of(sizes: Sizes) -> dict[str, str]:
-    """What a setting chooses, by the names that rows are about."""
-    named = ("embedding", "trigger", "attention", *(["activation"] if sizes.hidden else []))
-    return {"model": (MLP if sizes.hidden else BARE)[0], **{name: getattr(sizes, name) for name in named}}
+    """A setting's choices, under the names that rows use."""
+    names = ("embedding", "trigger", "attention", *(["activation"] if sizes.hidden else []))
+    return {"model": (MLP if sizes.hidden else BARE)[0], **{name: getattr(sizes, name) for name in names}}
 
 
 def domain_of(sizes: Sizes, measure: Measure = "accuracy") -> Domain | None:
-    """The row of the law that a prediction comes from; None where nothing is derived."""
-    # Attention's accuracy comes from the same derivation as the model's.
+    """The row of the law behind a prediction; None where nothing is derived."""
+    # Attention accuracy comes from the same derivation as accuracy.
     kind = "accuracy" if measure == "attention_accuracy" else measure
     choices = choices_of(sizes)
-    rows = (row for row in DOMAINS if row.measure == kind and row.is_about(choices))
-    return next(rows, None)
+    return next((row for row in DOMAINS if row.measure == kind and row.is_about(choices)), None)
 
 
 def inside(cells: SpecGrid, measure: Measure = "accuracy") -> np.ndarray:
-    """Which of many settings theory's numbers are valid for."""
+    """Which of many settings have valid numbers."""
     row = domain_of(cells, measure)
     return np.zeros(np.shape(cells.vocab), bool) if row is None else row.holds(cells)
 
 
 def doubts(spec: Sizes, measure: Measure = "accuracy") -> list[str]:
-    """Why theory's number for a setting is not to be relied on; nothing inside its domain."""
+    """Why the number for a setting is unreliable; empty inside the law's domain."""
     row = domain_of(spec, measure)
     if row is not None:
         return list(row.doubts(spec))
@@ -268,9 +261,9 @@ def doubts(spec: Sizes, measure: Measure = "accuracy") -> list[str]:
 
 
 def domains_with(spec: Retrieval, given: Collection[str]) -> list[Domain]:
-    """The laws whose domains hold a setting of which only the fields `given` matter.
+    """The laws whose domains contain a setting, judged by the fields in `given` alone.
 
-    Where there is none, a `SpecError` names the field that no law allows, and why.
+    Without any, a `SpecError` names the field that no law allows, and says why.
     """
     if not given:
         return list(DOMAINS)
@@ -297,5 +290,4 @@ def domains_with(spec: Retrieval, given: Collection[str]) -> list[Domain]:
 
 
 def _outside(spec: Retrieval, option: str, why: str) -> SpecError:
-    came = getattr(spec, option)
-    return SpecError(option, f"expected a setting in the domain of a law, got {came!r}: {why}")
+    return SpecError(option, f"expected a setting in the domain of a law, got {getattr(spec, option)!r}: {why}")

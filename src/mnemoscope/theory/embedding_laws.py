@@ -1,7 +1,7 @@
-r"""The laws of embeddings that theory has a derivation for, with their moments.
+r"""The embedding laws that theory covers, with their moments.
 
-Z has V rows in d dimensions, B = Z Z^T their overlaps, t = |z|^2. Scores see H B H, with the
-tokens' mean taken off: as V - 1 rows of the same law (docs/theory/attention.md).
+Z has V rows in d dimensions, B = Z Z^T holds their overlaps, t = |z|^2. Scores see H B H, with the
+tokens' mean removed, which acts as V - 1 rows of the same law (docs/theory/attention.md).
 """
 
 from mnemoscope.spec import Retrieval
@@ -10,7 +10,7 @@ from mnemoscope.theory.spec_grid import Number
 
 
 def gaussian(V: Number, d: Number) -> Gram:
-    """Rows of N(0, I/d): exact."""
+    """Rows from N(0, I/d): exact."""
     v, g = V - 1, 2 / d  # |z|^2 is chi^2_d / d
     norms = (1 + g, (1 + g) * (1 + 2 * g), (1 + g) * (1 + 2 * g) * (1 + 3 * g))
     third = v * (v**2 + d**2 + 3 * v * d + 3 * v + 3 * d + 4) / d**3  # (A7)
@@ -20,7 +20,7 @@ def gaussian(V: Number, d: Number) -> Gram:
 
 
 def sphere(V: Number, d: Number) -> Gram:
-    """Unit rows: count the ways in which the indices of a trace coincide. Exact but for the mean."""
+    """Unit rows: count how the indices of a trace can coincide. Exact but for the mean."""
     v = V - 1
     pairs, triples = v * (v - 1), v * (v - 1) * (v - 2)
     third = (v + 3 * pairs / d + triples / d**2) / d  # (A7)

@@ -1,9 +1,10 @@
 """Accuracy and regime of hundreds of settings in a few milliseconds, for diagrams that move.
 
-The formulas are those of `predict`, shared with it; what differs is how finely averages are taken:
-fewer nodes, found in tables. `tests/theory/test_fast_predict.py` says how far that is from `predict`.
+The formulas are those of `predict`, and shared with it. Only the averages are coarser: fewer nodes,
+read from tables. `tests/theory/test_fast_predict.py` bounds the difference from `predict`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,23 +19,23 @@ from mnemoscope.theory.predict import RECALLED, map_noise
 from mnemoscope.theory.quadrature import Nodes, Quadrature, even_counts, normal_nodes, poisson_nodes
 from mnemoscope.theory.recall import Memory, named_right
 from mnemoscope.theory.registry import embedding_law, missing
-from mnemoscope.theory.spec_grid import SpecGrid
+from mnemoscope.theory.spec_grid import Number, SpecGrid
 
-# Tokens of cells that are looked at together.
+# Tokens of cells processed together.
 AT_ONCE = 512
-# Attention so close to 1 is taken for it, and a share so small for nothing.
+# Attention above SURE counts as perfect, a share below FEW as nothing.
 SURE, FEW = 1 - 1e-4, 3e-3
-# ln Phi from a table: its range, and entries to a unit.
+# Table of ln Phi: its range, and entries per unit.
 LOWEST, HIGHEST, PER_UNIT = -6.0, 10.0, 2048
-# Logarithms of means between which Poisson nodes are looked up, and their number.
+# Table of Poisson nodes: the range of log means, and the number of entries.
 MEANS, ENTRIES = (-9.0, 23.0), 2048
 
 
 @dataclass(frozen=True)
 class Surface:
-    """What theory says of every cell; NaN and "none" where it says nothing.
+    """Theory's prediction for every cell; NaN and "none" for what is impossible or not derived.
 
-    There can be no such setting, or nothing is derived for it. `valid` is as in `predict`.
+    `valid` is as in `predict`.
     """
 
     accuracy: np.ndarray
@@ -44,26 +45,24 @@ class Surface:
 
 
 def surface(cells: SpecGrid, nodes: Quadrature | None = None) -> Surface:
-    """Accuracy, attention accuracy and regime, cell by cell; coarsely unless told otherwise."""
+    """Accuracy, attention accuracy and regime of every cell, with COARSE nodes by default."""
     nodes = nodes or COARSE
     if any(missing(cells)):
         unknown = np.full(len(cells.vocab), np.nan)
-        nowhere = np.zeros(len(unknown), bool)
-        return Surface(unknown, unknown, np.full(len(unknown), "none"), nowhere)
+        return Surface(unknown, unknown, np.full(len(unknown), "none"), np.zeros(len(unknown), bool))
     attention = attention_terms(cells)
     lift, seed_weight = _few_lifts(cells, attention, nodes.seeds)
     score, score_weight = normal_nodes(nodes.scores)
-    # Seeds, tokens, cells.
+    # Axes: seeds, tokens, cells.
     won = win_rate(cells.length, lift[:, None], score[:, None])
     wrong = noise_wins(cells, lift[:, None], score[:, None])
     weight = seed_weight[:, None, None] * score_weight[:, None] * won
     attended = weight.sum(axis=(0, 1))
-    # With attention that never errs first: for many cells that is all, for others nearly nothing.
+    # Perfect attention first: that settles many cells, and shows where accuracy is near zero anyway.
     n = cells.samples / cells.vocab
-    everything = np.arange(len(n))
-    sure = np.stack([n, n + n**2, 0 * n])
     overlaps = kernel(cells, nodes.norms)
-    right = _named(cells, overlaps, everything, 1.0 + 0 * n, 0 * n, sure, nodes)
+    stored = np.stack([n, n + n**2, 0 * n])
+    right = _named(cells, overlaps, np.arange(len(n)), 1.0 + 0 * n, 0 * n, stored, nodes)
     errs = won.min(axis=(0, 1)) < SURE
     matters = (right > FEW) & (attended > FEW)
     right[errs & ~matters] = 0.0
@@ -75,10 +74,9 @@ def surface(cells: SpecGrid, nodes: Quadrature | None = None) -> Surface:
         named = _named(cells, overlaps, at, won[seed, token, at], wrong[seed, token, at], stored, nodes)
         right[errs] = 0.0
         np.add.at(right, at, weight[seed, token, at] * named)
-    # What was never seen caps it (D3), as in `Recall`.
+    # Tokens never seen cap the accuracy (D3), as in `Recall`.
     seen = -np.expm1(cells.samples * np.log1p(-1 / cells.vocab))
-    accuracy = np.minimum(right + (1 - attended) / cells.vocab, seen + 1 / cells.vocab)
-    accuracy = np.minimum(accuracy, 1.0)
+    accuracy = np.minimum(np.minimum(right + (1 - attended) / cells.vocab, seen + 1 / cells.vocab), 1.0)
     regime = _regimes(cells, attention, overlaps, accuracy, attended)
     possible = cells.dim >= embedding_law(cells.embedding).least_dim(cells.vocab)
     accuracy, attended = (np.where(possible, part, np.nan) for part in (accuracy, attended))
@@ -87,7 +85,7 @@ def surface(cells: SpecGrid, nodes: Quadrature | None = None) -> Surface:
 
 
 def _few_lifts(cells: SpecGrid, attention: Attention, seeds: int) -> Nodes:
-    """Seeds by normal nodes with the mean and the spread that the lift has (A18)."""
+    """Normal nodes over seeds, with the mean and the spread of the lift (A18)."""
     lift, weight = lift_nodes(cells, attention)
     mean = weight @ lift
     spread = np.sqrt(np.maximum(weight @ (lift - mean) ** 2, 0.0))
@@ -96,7 +94,7 @@ def _few_lifts(cells: SpecGrid, attention: Attention, seeds: int) -> Nodes:
 
 
 def _stored_by_seed(cells: SpecGrid, won: np.ndarray, wrong: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Mean count of a pair, its square's, and wrong pairs, for every seed and cell (B2)."""
+    """A pair's mean count and mean squared count, and wrong pairs, by seed and cell (B2)."""
     mean = cells.samples / cells.vocab * won
     return np.stack([np.einsum("stc,t->sc", part, share) for part in (mean, mean + mean**2, wrong)])
 
@@ -110,9 +108,9 @@ def _named(
     stored: np.ndarray,
     nodes: Quadrature,
 ) -> np.ndarray:
-    """For tokens that win these shares of their sequences: the chance that their label is named.
+    """The chance that a token's label is named, given the share of its sequences that the token wins.
 
-    A part of them at a time, since each is an array over counts, norms and seeds.
+    In parts, since each token is an array over counts, norms and seeds.
     """
     if len(at) > AT_ONCE:
         parts = [slice(first, first + AT_ONCE) for first in range(0, len(at), AT_ONCE)]
@@ -126,21 +124,19 @@ def _named(
         if cells.trigger == "additive":
             return named_in_frame(mean, stored[0], items.vocab)  # (B9)
         return 1 - np.exp(-mean) * (1 - 1 / items.vocab)  # (B6)
-    here = overlaps.take(at)
     if apart:
         memory = Memory(*stored, others=even_counts(stored[0], nodes.steps))
         n, weight = even_counts(mean, nodes.steps)
     else:
         memory = Memory(*stored, others=_poisson(stored[0], nodes.others))
         n, weight = _from_zero(mean, nodes.stored)
-    named = named_right(items, here, memory, n, wrong, nodes)
-    return np.sum(named * weight, axis=0)
+    return np.sum(named_right(items, overlaps.take(at), memory, n, wrong, nodes) * weight, axis=0)
 
 
 def _from_zero(mean: np.ndarray, count: int) -> Nodes:
-    """Poisson nodes of which one is 0, where nothing is stored (Radau's rule).
+    """Poisson nodes that include 0, where nothing is stored (a Radau rule).
 
-    x P(x) = a P(x - 1) makes the others Gauss nodes moved up by one.
+    Since x P(x) = a P(x - 1), the others are Gauss nodes moved up by one.
     """
     nodes, weights = _poisson(mean, count - 1)
     nodes = nodes + 1
@@ -150,7 +146,7 @@ def _from_zero(mean: np.ndarray, count: int) -> Nodes:
 
 
 def _poisson(mean: np.ndarray, count: int) -> Nodes:
-    """Gauss nodes of a Poisson law, between entries of a table."""
+    """Gauss nodes of a Poisson law, interpolated in a table."""
     low, high = MEANS
     at = (np.log(np.maximum(mean, 1e-30)) - low) * ((ENTRIES - 1) / (high - low))
     at = np.clip(at, 0, ENTRIES - 1.001)
@@ -162,9 +158,8 @@ def _poisson(mean: np.ndarray, count: int) -> Nodes:
 
 @lru_cache(maxsize=8)
 def _poisson_table(count: int) -> Nodes:
-    # A mean just above what is summed count by count takes all of them to Gauss nodes.
-    means = np.exp(np.linspace(*MEANS, ENTRIES))
-    nodes, weights = poisson_nodes(means, count)
+    # The largest mean is above MOST_COUNTED, so all means get Gauss nodes.
+    nodes, weights = poisson_nodes(np.exp(np.linspace(*MEANS, ENTRIES)), count)
     return nodes.T.copy(), weights.T.copy()
 
 
@@ -174,7 +169,7 @@ def _log_phi_table() -> np.ndarray:
 
 
 def log_phi(x: np.ndarray) -> np.ndarray:
-    """ln Phi(x) at the nearest entry of a table: to a thousandth of itself where it matters."""
+    """ln Phi(x) from the nearest entry of a table: to one part in a thousand where it matters."""
     at = ((x - LOWEST) * PER_UNIT + 0.5).clip(0, (HIGHEST - LOWEST) * PER_UNIT - 1)
     return _log_phi_table()[at.astype(np.int32)]
 
@@ -187,16 +182,14 @@ FINER = Quadrature(seeds=3, scores=5, stored=8, steps=17, norms=2, others=3, tai
 def _regimes(
     cells: SpecGrid, attention: Attention, overlaps: Kernel, accuracy: np.ndarray, attended: np.ndarray
 ) -> np.ndarray:
-    """What limits each cell, by the same rule as for one setting."""
+    """What limits each cell, by the rule that `predict` uses."""
+
+    def largest(noises: Mapping[str, Number]) -> np.ndarray:
+        sizes = np.stack([np.broadcast_to(noise, accuracy.shape) for noise in noises.values()])
+        return np.array(list(noises))[sizes.argmax(axis=0)]
+
     named = accuracy / np.maximum(attended, 1e-300)
-    names = list(attention.terms)
-    sizes = np.stack([np.broadcast_to(attention.terms[name], accuracy.shape) for name in names])
-    by_attention = np.array(names)[sizes.argmax(axis=0)]
-    noises = map_noise(cells, overlaps)
-    kinds = list(noises)
-    across = np.stack([np.broadcast_to(noises[name], accuracy.shape) for name in kinds])
-    by_map = np.array(kinds)[across.argmax(axis=0)]
     unseen = np.exp(-cells.samples / cells.vocab) > (1 - named) / 2
-    limit = np.where(unseen, "unseen", by_map)
-    limit = np.where(attended <= named, by_attention, limit)
+    limit = np.where(unseen, "unseen", largest(map_noise(cells, overlaps)))
+    limit = np.where(attended <= named, largest(attention.terms), limit)
     return np.where(accuracy >= RECALLED, "recall", limit)

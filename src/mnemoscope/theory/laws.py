@@ -1,12 +1,11 @@
 r"""Each noise as a power law, and which one binds where.
 
-Leading order of the terms in `attention` and `recall` for many samples, long sequences and a
-vocabulary larger than the dimension (N >= V, L >> N/V, V >> d). A law says
+These are the leading orders of the terms in `attention` and `recall` for many samples, long
+sequences and a vocabulary larger than the dimension (N >= V, L >> N/V, V >> d). A law says
 
     noise over signal  =  const * V^a d^b L^c N^e m^f,
 
-and recall needs it small. These powers are ours; constants and logarithms stand in the terms
-themselves.
+and recall needs it small. The powers are ours; `attention` and `recall` have the constants and logs.
 """
 
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ Axis = Literal["vocab", "dim", "length", "samples", "width"]
 
 @dataclass(frozen=True)
 class Law:
-    """One noise: its powers, and the letter that stands for it on a map."""
+    """One noise: its powers, and its letter on a map."""
 
     name: str
     letter: str
@@ -30,7 +29,7 @@ class Law:
     words: str
 
     def critical(self, axis: Axis) -> dict[Axis, float] | None:
-        """How the critical value of one axis scales with the others; None if it cannot help."""
+        """How the critical value along one axis scales with the others; None if the axis does not help."""
         own = self.powers.get(axis, 0.0)
         if own >= 0:
             return None
@@ -51,20 +50,20 @@ LAWS = (
     Law("interference", "i", {"vocab": 0.5, "dim": -1.0}, "d^2 >> V"),
     Law("unseen", "u", {"vocab": 0.5, "samples": -0.5}, "N >> V"),
 )
-# Only where the trigger is in the values.
+# Only with the trigger in the values.
 LEAK = Law("leak", "k", {"vocab": 1.0, "dim": -0.5, "samples": -0.5}, "N d >> V^2")
-# Named only when it is all that is left: it falls with d alone, and slowly.
+# Reported only when no other noise binds: it falls with d alone, and slowly.
 OVERLAP = Law("overlap", "o", {"dim": -0.5}, "d >> 1")
 # Only with an MLP: its random features overlap by 1/m.
 MLP_NOISE = Law("mlp_noise", "m", {"vocab": 0.5, "dim": -0.5, "width": -0.5}, "m d >> V")
 
 
 def laws_for(trigger: str, order: int | None = None) -> tuple[Law, ...]:
-    """The laws of the attention-only model with this trigger, or of the attention-MLP model.
+    """The laws of the attention-only model, or with `order` of the attention-MLP model.
 
-    `order` is the lowest Hermite order, from 1 on, that the activation has at unit norm. Tokens
-    overlap by d^(-order/2) through it, and the pairs stored in d output dimensions interfere
-    accordingly. The laws of attention are those of an activation with a slope at 0.
+    `order` is the activation's `lowest_order`. Tokens overlap by d^(-order/2) through the MLP, and
+    pairs stored in d output dimensions interfere accordingly. The laws of attention assume an
+    activation with a slope at 0.
     """
     laws = LAWS
     if order is not None:
@@ -75,23 +74,23 @@ def laws_for(trigger: str, order: int | None = None) -> tuple[Law, ...]:
 
 
 def law_of(regime: str, trigger: str, width: float, activation: str) -> Law | None:
-    """The law of a regime where the model is this one; None for what has none, such as recall."""
+    """The law behind a regime of this model; None for regimes without one, such as recall."""
     laws = laws_for(trigger, lowest_order(activation) if width else None)
     return next((law for law in (*laws, OVERLAP) if law.name == regime), None)
 
 
 @lru_cache(maxsize=16)
 def lowest_order(activation: str) -> int:
-    """The lowest Hermite order, from 1 on, that the activation has at unit norm."""
+    """The activation's lowest Hermite order from 1 on, at unit norm."""
     sizes = np.abs(coefficients(activation, np.ones(1), 8)[0])
     return 1 + int(np.argmax(sizes[1:] > 1e-6))
 
 
 @dataclass(frozen=True)
 class RegimeMap:
-    """Which law binds at each point: the number of the largest noise, or -1 where all are small.
+    """Which law binds at each point: the index of the largest noise, or -1 where all are small.
 
-    Rows follow `samples`, columns `dim`, both as powers of V, for L = V^length.
+    Rows follow `samples` and columns `dim`, both as powers of V, for L = V^length.
     """
 
     laws: tuple[Law, ...]
@@ -101,7 +100,7 @@ class RegimeMap:
     binding: np.ndarray
 
     def text(self) -> str:
-        """The map as letters, N upwards and d to the right; a dot is recall."""
+        """The map as letters, with N upwards and d to the right; a dot is recall."""
         lines = []
         for row in range(len(self.samples) - 1, -1, -1):
             cells = "".join("." if at < 0 else self.laws[at].letter for at in self.binding[row])
@@ -121,7 +120,7 @@ def regime_map(
 ) -> RegimeMap:
     """The (log_V d, log_V N) plane for L = V^length, without constants or logarithms.
 
-    With `width`, for the attention-MLP model of m = V^width hidden units.
+    With `width`, for the attention-MLP model with m = V^width hidden units.
     """
     laws = laws_for(trigger, None if width is None else order)
     d = np.linspace(0, 1, columns)

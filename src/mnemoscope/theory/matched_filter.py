@@ -1,8 +1,8 @@
 r"""How much of the permutation the matched filter reads off the first gradient.
 
-The filter scores label y for token x by u_y . w, with w = V_1 z_x. In units of one stored pair w is
-a sum over labels of c_y u_y, where c_y counts how often label y met a token, weighed by the token's
-overlap with x. Tokens are named after their labels; n = N/V, a = (L - 1)/V, t = |z_x|^2.
+The filter scores label y for token x by u_y . w, with w = V_1 z_x. In units of one stored pair, w is
+a sum over labels of c_y u_y, where c_y counts the tokens that label y met, weighted by their overlap
+with x. Tokens are named after their labels; n = N/V, a = (L - 1)/V, t = |z_x|^2.
 
     a wrong label, seen j ~ Poisson(n) times, with x itself k ~ Poisson(j a) times           (D4a)
         c_y = (k - n a) t + (j - n) (L/V) S + normal of variance (j^2 + j (L - 1)) t/d
@@ -18,8 +18,8 @@ overlap with x. Tokens are named after their labels; n = N/V, a = (L - 1)/V, t =
     wrong score = h c_y + normal of variance |w|^2/d, given w                                (D4d)
         h = w . (w - c_x u_x) / C = f + g right / (|u_x| sqrt(C d))
 
-The share of tokens named right is the chance that V - 1 wrong scores, independent given w, stay
-below the right one (docs/theory/bound.md has the derivation). Nothing is fitted.
+The accuracy is the chance that V - 1 wrong scores, independent given w, stay below the right one.
+The derivation is in docs/theory/bound.md. Nothing is fitted.
 """
 
 import math
@@ -34,14 +34,14 @@ from mnemoscope.theory.recall import normal_quantile
 from mnemoscope.theory.registry import derived_laws, embedding_law
 
 # Nodes for the squared norms of z_x and u_x, for f, S, the right label's count and its noise, and
-# for the counts of a wrong label. More change the accuracy by less than 0.005.
+# for the counts of a wrong label. More nodes change the accuracy by less than 0.005.
 TOKEN, LABEL, SIZE, SHARED, SEEN, NOISE, WRONG = 2, 3, 3, 5, 16, 9, 5
-# Up to this mean the right label's count is summed count by count.
+# Up to this mean, the right label's count is summed count by count.
 COUNTED = 8.0
 
 
 def matched_filter_doubt(spec: Retrieval) -> str:
-    """Why (D4) is not to be relied on here; nothing inside its validated domain.
+    """Why (D4) is unreliable for a setting; empty inside its validated domain.
 
     >>> matched_filter_doubt(Retrieval(vocab=64, dim=4, length=8, samples=100))
     'fewer than 5 dimensions: overlaps are far from normal'
@@ -50,7 +50,7 @@ def matched_filter_doubt(spec: Retrieval) -> str:
 
 
 def matched_filter_accuracy(spec: Retrieval) -> float:
-    """The share of tokens that the matched filter names right; NaN where it is not derived."""
+    """The share of tokens that the matched filter names correctly; NaN where not derived."""
     if spec.embedding not in derived_laws():
         return math.nan
     law = embedding_law(spec.embedding)
@@ -59,7 +59,7 @@ def matched_filter_accuracy(spec: Retrieval) -> float:
     # Axes: t = |z_x|^2, |u_x|^2, f, S, count of the right label, its noise.
     t, t_weight = law.squared_norm_nodes(d, TOKEN)
     u, u_weight = law.squared_norm_nodes(d, LABEL)
-    # C is a sum of V squares, so it varies as well: relative variances 2/(d - 1) and 2/V add up.
+    # C is a sum of V squares and varies, too: relative variances 2/(d - 1) and 2/V add up.
     f, f_weight = chi_square_nodes(1 / (1 / max(d - 1, 1) + 1 / V), SIZE)
     S, S_weight = normal_nodes(SHARED)
     seen, seen_weight = poisson_nodes(np.array(n), SEEN, COUNTED)
@@ -68,21 +68,21 @@ def matched_filter_accuracy(spec: Retrieval) -> float:
 
     S = S * np.sqrt((V - 1) * t / d)
     C = (V - 1) * (n * a * t**2 + n * (a * t + b * S) ** 2 + (n + n**2 + n * (L - 1)) * t / d)
-    # The right score (D4c). Its own meetings and g make one normal noise, of which g has a share.
+    # The right score (D4c). Its own meetings and g form one normal noise, in which g has a share.
     own = (seen * (1 + a) - n * a) * t + (seen - n) * b * S  # (D4a)
     through = u * C / d
     variance = through + u**2 * seen * (a * t**2 + (L - 1) * t / d)
     right = u * own + np.sqrt(variance) * e
     g = np.sqrt(through / variance) * e
-    square = np.maximum(right**2 / u + C * f, 1e-300)  # |w|^2; one dimension may leave nothing
+    square = np.maximum(right**2 / u + C * f, 1e-300)  # |w|^2, which may vanish in one dimension
     h = f + g * right / np.sqrt(u * C * d)
     bar, lost = right, 1.0
     if law.bounded:
-        # u_y . w is at most |w|: the score that a normal u_y would pass as rarely (B7).
+        # u_y . w is at most |w|: take the score that a normal u_y would exceed as rarely (B7).
         length = np.sqrt(square / d)
         bar, lost = length * normal_quantile(right / length, max(d, 2)), 3.0
 
-    # A wrong score (D4d), over how often its label was seen and met x.
+    # A wrong score (D4d), over the times its label was seen and met x.
     below = np.zeros(np.broadcast_shapes(h.shape, right.shape))
     counts, chances = poisson_nodes(np.array(n), WRONG)
     for j, chance, met, met_chance in zip(counts, chances, *poisson_nodes(counts * a, WRONG), strict=True):
@@ -91,7 +91,6 @@ def matched_filter_accuracy(spec: Retrieval) -> float:
         step = h * t / np.sqrt(variance)
         below += chance * sum(p * ndtr(level - k * step) for k, p in zip(met, met_chance, strict=True))
     named = np.minimum(below, 1.0) ** (V - 1)
-    weights = (t_weight, u_weight, f_weight, S_weight, seen_weight, e_weight)
-    for weight in reversed(weights):
+    for weight in (e_weight, seen_weight, S_weight, f_weight, u_weight, t_weight):
         named = named @ weight
     return float(named)

@@ -1,8 +1,8 @@
-r"""What an MLP makes of the first two steps.
+r"""How an MLP changes the first two steps.
 
-There its input is a mean of L tokens, of squared norm s = 1/L, so pre-activations are small, and
-the kernel between sequences may be expanded in their overlap (docs/theory/mlp.md). With mu_k the
-mean of phi's k-th derivative at s, the gradient sees
+Its input there is a mean of L tokens, of squared norm s = 1/L. Pre-activations are then small, and
+the kernel between sequences is expanded in their overlap (docs/theory/mlp.md). With mu_k the mean
+of phi's k-th derivative at s, the gradient sees
 
     r_ij = sum_i' A[y_i, y_i'] ( mu_1^2 xbar_i'.v_ij                 linear, as without an MLP
                                + mu_2^2 (xbar_i'.xbar_i) xbar_i'.v_ij    pair
@@ -22,16 +22,16 @@ from mnemoscope.theory.spec_grid import Number, Sizes
 
 @dataclass(frozen=True)
 class Gains:
-    """How strongly each part of (F1) enters. Without an MLP: linear 1, all others 0."""
+    """The strength of each part of (F1). Without an MLP: linear 1, all others 0."""
 
     linear: Number = 1.0
     pair: Number = 0.0
     constant: Number = 0.0
-    # A sequence's overlap with itself, beyond the linear and the constant part.
+    # A sequence's overlap with itself, beyond the linear and constant parts.
     own: Number = 0.0
     drift: Number = 0.0
-    # What 1/m lets through, as variances: features beyond the linear part, seen through the mean
-    # slope, and all features, seen through the slope's own spread.
+    # Variances that a finite width lets through: of features beyond the linear part, by the mean
+    # slope, and of all features, by the spread of the slope.
     rest: Number = 0.0
     slopes: Number = 0.0
     # 1/m, or 0 without an MLP.
@@ -45,8 +45,8 @@ def gains(spec: Sizes) -> Gains:
     lengths, at = np.unique(spec.length, return_inverse=True)
     parts = np.array([_parts(spec.activation, length) for length in lengths.tolist()])
     gain = Gains(*parts.T[:, at], inverse_width=1 / spec.width)
-    # What all sequences share, the tokens' mean of squared norm 1/V and a trigger in the values,
-    # makes of the pair part a linear one (F9).
+    # All sequences share the tokens' mean, of squared norm 1/V, and a trigger in the values. Along
+    # these the pair part acts as a linear one (F9).
     shared = 1 / spec.vocab + (1 / spec.length**2 if spec.trigger == "additive" else 0.0)
     return replace(gain, linear=gain.linear + gain.pair * shared)
 

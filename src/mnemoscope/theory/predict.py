@@ -1,7 +1,7 @@
 """`predict`: what a setting will do, and why, without running it.
 
->>> told = predict(Retrieval(vocab=512, dim=128, length=16, samples=16_000))
->>> told.regime
+>>> prediction = predict(Retrieval(vocab=512, dim=128, length=16, samples=16_000))
+>>> prediction.regime
 'interference'
 """
 
@@ -39,12 +39,11 @@ RECALLED = 0.9
 
 @dataclass(frozen=True)
 class Prediction:
-    """Theory's word on one setting.
+    """What theory predicts for one setting.
 
-    `low` and `high` hold 95 % of seeds. `terms` are each noise's standard deviation over the
-    signal. `valid` is False outside the domain in which the law was held against simulation
-    (`theory/domain.py`), for the reasons in `notes`; the numbers are then None, or given with less
-    trust.
+    95 % of seeds lie between `low` and `high`. `terms` gives each noise's standard deviation over
+    the signal. `valid` is False outside the domain in which the law was checked against simulation
+    (`theory/domain.py`); `notes` says why. The numbers are then None, or less reliable.
     """
 
     spec: Retrieval
@@ -77,15 +76,14 @@ def predict(spec: Retrieval) -> Prediction:
     if unknown:
         return Prediction(spec, None, None, None, None, "none", {}, False, (unknown,))
     attention, recall = solve(spec)
-    accuracy = recall.accuracy
     low, high = interval(spec, attention, recall)
-    # A covariance may be negative: its root keeps the sign.
+    # A covariance may be negative; its root keeps the sign.
     terms = {name: math.copysign(math.sqrt(abs(value)), float(value)) for name, value in attention.terms.items()}
     terms |= {name: float(value) for name, value in map_noise(spec).items()}
     notes = tuple(doubts(spec))
     return Prediction(
         spec=spec,
-        accuracy=accuracy,
+        accuracy=recall.accuracy,
         low=low,
         high=high,
         attention_accuracy=recall.attention_accuracy,
@@ -97,24 +95,23 @@ def predict(spec: Retrieval) -> Prediction:
 
 
 def solve(spec: Retrieval) -> tuple[Attention, Recall]:
-    """Attention, and recall on top of it."""
-    locked = spec.attention == "locked"
-    attention = Attention(0.0, {}) if locked else attention_terms(spec)
+    """Attention, and recall given that attention."""
+    attention = Attention(0.0, {}) if spec.attention == "locked" else attention_terms(spec)
     return attention, Recall(spec, lift_over_seeds(spec, attention))
 
 
 def map_noise(spec: Sizes, overlaps: Kernel | None = None) -> dict[str, Number]:
-    """Standard deviation of a wrong logit over the right one, attention perfect (B4).
+    """Standard deviation of a wrong logit over the right one, under perfect attention (B4).
 
-    Without an MLP it is all interference; with one, the part that 1/m lets through is its own. The
-    kernel may be at hand already.
+    Without an MLP it is all interference; with one, the noise of finite width is counted apart.
+    `overlaps` spares computing the kernel again.
     """
     if not (embedding_law(spec.embedding).overlapping or spec.hidden):
         return {"interference": 0.0}
     V, d, n = spec.vocab, spec.dim, spec.samples / spec.vocab
     pairs = 1 + 1 / n  # E n^2 / (E n)^2
     overlaps = overlaps or kernel(spec)
-    own, mean, variance = (overlaps.weight @ part for part in (overlaps.own, overlaps.mean, overlaps.variance))
+    own, mean, variance = overlaps.averages()
     through = (V / d + 1) / own**2
     leak = mean**2 / n * through
     noises: dict[str, Number] = {"interference": np.sqrt(overlaps.interference * pairs * through + leak + 1 / d)}
@@ -124,7 +121,7 @@ def map_noise(spec: Sizes, overlaps: Kernel | None = None) -> dict[str, Number]:
 
 
 def regime_of(spec: Retrieval) -> str:
-    """What limits a setting for which theory has a derivation; cheaper than all of `predict`."""
+    """What limits a setting that theory covers; cheaper than all of `predict`."""
     return _regime(spec, *solve(spec))
 
 
@@ -133,10 +130,7 @@ def _regime(spec: Retrieval, attention: Attention, recall: Recall) -> str:
         return "recall"
     attended = recall.attention_accuracy
     named = recall.accuracy / attended if attended else 0.0
-    if attended <= named:
-        return max(attention.terms, key=lambda name: attention.terms[name])
-    unseen = math.exp(-spec.samples / spec.vocab)
-    if unseen > (1 - named) / 2:
+    if attended > named and math.exp(-spec.samples / spec.vocab) > (1 - named) / 2:
         return "unseen"
-    noises = map_noise(spec)
+    noises = attention.terms if attended <= named else map_noise(spec)
     return max(noises, key=lambda name: noises[name])

@@ -1,8 +1,8 @@
-"""What theory has a derivation for, by kind of spec and law of embeddings.
+"""What theory covers, by kind of spec and embedding law.
 
-A law registers its moments here (`embedding_laws.py` has ours), an activation its formula in
-`activation.FORMULAS`. What is not registered is "not derived": no number, `valid` false, and the
-reason. The bounds of `bound.py` hold for every U and Z and need no entry.
+A law registers its moments here (ours are in `embedding_laws.py`), an activation its formula in
+`activation.FORMULAS`. Everything else is "not derived": no number, `valid` false, and the reason.
+The bounds of `bound.py` hold for every U and Z and need no entry.
 """
 
 from collections.abc import Callable
@@ -26,17 +26,17 @@ class Gram:
     norm2: Number
     norm3: Number
     norm4: Number
-    # E tr B^3 / d and E tr B^4 / V, the mean taken off.
+    # E tr B^3 / d and E tr B^4 / V, with the mean removed.
     third: Number
     fourth: Number
 
 
 @dataclass(frozen=True)
 class EmbeddingLaw:
-    """What the formulas ask of a law of embeddings.
+    """What the formulas need to know about an embedding law.
 
-    `gram` gives its moments from V and d; without it no two embeddings overlap. Squared norms are
-    1 where `unit_norm`, else chi^2_d / d.
+    `gram` gives its moments from V and d; None means orthonormal embeddings. Squared norms are 1
+    with `unit_norm`, else chi^2_d / d.
     """
 
     name: str
@@ -50,11 +50,11 @@ class EmbeddingLaw:
 
     @property
     def bounded(self) -> bool:
-        """Whether an overlap is a unit vector's coordinate, of lighter tails than a normal one (B7)."""
+        """Whether an overlap is a unit vector's coordinate, with lighter tails than a normal one (B7)."""
         return self.unit_norm and self.overlapping
 
     def squared_norm_nodes(self, dim: Number, count: int) -> Nodes:
-        """|z|^2 by nodes along a new first axis."""
+        """Nodes of |z|^2, along a new first axis."""
         if self.unit_norm:
             return np.ones((1, *np.shape(dim))), np.ones(1)
         return chi_square_nodes(np.asarray(dim, float), count)
@@ -64,11 +64,11 @@ class EmbeddingLaw:
         return 0.0 if self.unit_norm else 2 / dim
 
     def overlaps_trigger(self, spec: Sizes) -> Number:
-        """Whether tokens overlap with the trigger: orthonormal ones where it does not fit beside them."""
+        """Whether tokens overlap with the trigger; orthonormal ones do where d leaves no room for it."""
         return 1 if self.overlapping else spec.dim <= spec.vocab
 
     def least_dim(self, vocab: Number) -> Number:
-        """The least dimension that there can be."""
+        """The smallest possible dimension."""
         return 1 if self.overlapping else vocab
 
 
@@ -76,17 +76,17 @@ _LAWS: dict[tuple[str, str], EmbeddingLaw] = {}
 
 
 def register(kind: str, law: EmbeddingLaw) -> None:
-    """Let theory answer for specs of this kind whose embeddings have this law."""
+    """Let theory cover specs of this kind with this embedding law."""
     _LAWS[kind, law.name] = law
 
 
 def embedding_law(name: str, kind: str = Retrieval.kind) -> EmbeddingLaw:
-    """The registered law of that name."""
+    """The registered law `name`."""
     return _LAWS[kind, name]
 
 
 def gram_moments(spec: Sizes) -> Gram:
-    """The moments of a spec's embeddings, which overlap."""
+    """The moments of a spec's embeddings; the law must have overlaps."""
     gram = embedding_law(spec.embedding, spec.kind).gram
     assert gram is not None
     return gram(spec.vocab, spec.dim)
@@ -98,7 +98,7 @@ def derived_laws(kind: str = Retrieval.kind) -> tuple[str, ...]:
 
 
 def missing(spec: Sizes) -> tuple[str, str]:
-    """The choice that nothing is derived for, and why; both empty where a derivation exists."""
+    """The choice that is not derived, and why; both empty where a derivation exists."""
     laws = derived_laws(spec.kind)
     if not laws:
         kinds = dict.fromkeys(kind for kind, _ in _LAWS)
@@ -106,18 +106,17 @@ def missing(spec: Sizes) -> tuple[str, str]:
     if spec.embedding not in laws:
         return "embedding", f"{spec.embedding} embeddings are not derived: theory is for {', '.join(laws)}"
     if spec.hidden and spec.activation not in FORMULAS:
-        why = f"the activation {spec.activation} is not derived: theory is for {', '.join(FORMULAS)}"
-        return "activation", why
+        return "activation", f"the activation {spec.activation} is not derived: theory is for {', '.join(FORMULAS)}"
     return "", ""
 
 
 def not_derived(spec: Retrieval) -> str:
-    """Why theory has no answer for a setting; empty where it has one."""
+    """Why a setting is not derived; empty where a derivation exists."""
     return underived(spec)[1]
 
 
 def underived(spec: Retrieval) -> tuple[str, str]:
-    """The field that theory has no derivation for, and why; both empty where it has one."""
+    """The field that makes a setting not derived, and why; both empty where a derivation exists."""
     if spec.kind != Retrieval.kind:
         return missing(spec)
     if spec.eta != "limit" or spec.gamma != "limit":

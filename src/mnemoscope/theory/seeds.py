@@ -1,15 +1,16 @@
 r"""How accuracy varies from seed to seed: the interval that holds 95 % of seeds.
 
-A seed's accuracy is the mean over V tokens of what the map names, measured on T sequences. Tokens
-of one seed are not independent: they share attention's lift, the number of samples, and wherever
-overlaps have a mean (the trigger in the values, an activation's constant part) the logits that
-uneven label counts leak into every query (docs/theory/recall.md, "The interval over seeds").
+A seed's accuracy is the share of V tokens that the map names, measured on T sequences. Tokens of
+one seed are not independent: they share the lift of attention and the number of samples. Where
+overlaps have a mean (the trigger in the values, an activation's constant part) they also share the
+logits that uneven label counts leak into every query (docs/theory/recall.md, "The interval over
+seeds"). Nothing is fitted.
 
     variance = V^-1 (tokens - counts) + shared + A (1 - A)/T,    at a given lift             (S1)
     interval = quantiles of Beta laws with these moments, mixed over lifts                   (S2)
-
-Nothing is fitted.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 from scipy.special import betainc, ndtr
@@ -19,31 +20,28 @@ from mnemoscope.theory.attention import Attention, lift_nodes, win_rate
 from mnemoscope.theory.common import common_overlap
 from mnemoscope.theory.frame import by_largest_count
 from mnemoscope.theory.kernel import kernel
-from mnemoscope.theory.quadrature import chi_square_nodes, combine, normal_nodes, poisson_nodes
+from mnemoscope.theory.quadrature import chi_square_nodes, combine, legendre_nodes, normal_nodes, poisson_nodes
 from mnemoscope.theory.recall import Recall
 from mnemoscope.theory.registry import embedding_law
 
 LEVEL = 0.95
 # Nodes over a token's stored pairs and the noise in its right logit, over a wrong label's stored
-# pairs, over the length of what queries share, and over what a lift depends on.
+# pairs, over the length of what queries share, and over the variables of the lift.
 STORED, NOISE, OTHERS, LENGTHS, LIFTS = 14, 5, 10, 3, (3, 31, 3)
-# Up to this mean stored pairs are summed count by count.
+# Up to this mean, stored pairs are summed count by count.
 COUNTED = 4.0
-# By how much N grows where a derivative is taken.
+# Relative step in N for a derivative.
 MORE = 0.1
-# Nodes over a token's score.
-SCORES = 7
-# Nodes of the integral in a bivariate normal law.
-ARCS = 8
-# Halvings that solve an equation.
+# Nodes over a token's score, and in the integral of a bivariate normal law.
+SCORES, ARCS = 7, 8
 HALVINGS = 40
 
 
 def interval(spec: Retrieval, attention: Attention, recall: Recall) -> tuple[float, float]:
-    """What holds 95 % of seeds' accuracies, from 2.5 % on each side."""
+    """The interval that holds 95 % of seeds' accuracies, with 2.5 % on each side."""
     accuracy, variance = recall.accuracy_by_seed, _by_lift(spec, recall)
     weight = recall.weight
-    if len(weight) > 1:  # between the lifts at which accuracy is known
+    if len(weight) > 1:  # interpolate between the lifts at which accuracy is known
         lift, weight = lift_nodes(spec, attention, *LIFTS)
         order = np.argsort(recall.lift)
         known = recall.lift[order]
@@ -55,23 +53,23 @@ def interval(spec: Retrieval, attention: Attention, recall: Recall) -> tuple[flo
         variance = accuracy * (1 - accuracy) * (1 / spec.vocab + 1 / spec.test_samples)
     tail = (1 - LEVEL) / 2
     low, high = (_quantile(share, accuracy, variance, weight) for share in (tail, 1 - tail))
-    # Accuracy goes in steps of a token: half of one is the correction for continuity.
+    # Accuracy moves in steps of one token: half a step is the continuity correction.
     half = 1 / (2 * spec.vocab)
     return max(0.0, low - half), min(1.0, high + half)
 
 
 def _by_lift(spec: Retrieval, recall: Recall) -> np.ndarray:
-    """The variance between seeds of one lift (S1)."""
+    """The variance between seeds of equal lift (S1)."""
     V, T = spec.vocab, spec.test_samples
     score, score_weight = normal_nodes(SCORES)
     variances, known = [], {}
     for lift, accuracy, attended in zip(recall.lift, recall.accuracy_by_seed, recall.attention_by_seed, strict=True):
         named = min(accuracy / attended, 1.0) if attended else 0.0
         alike = (round(float(attended), 4), round(float(named), 4))
-        if alike not in known:  # attention that never errs is the same at every lift
+        if alike not in known:  # perfect attention is the same at every lift
             known[alike] = _shared(spec, *alike)
         shared, counts = known[alike]
-        # A token that is named counts as often as it wins.
+        # A token with a stored label counts as often as it wins.
         often = win_rate(spec.length, np.array(lift), score) ** 2 @ score_weight / max(attended, 1e-9)
         tokens = max(0.0, accuracy * (often - accuracy) - attended**2 * counts) / V
         variances.append(tokens + attended**2 * shared + accuracy * (1 - accuracy) / T)
@@ -79,60 +77,60 @@ def _by_lift(spec: Retrieval, recall: Recall) -> np.ndarray:
 
 
 def _shared(spec: Retrieval, attended: float, named: float) -> tuple[float, float]:
-    """What tokens share through leaked logits (S6), and what the sum of all counts takes (S3)."""
+    """The covariance of tokens through leaked logits (S6), and the variance that fixing N removes (S3)."""
     n = spec.samples / spec.vocab * attended
     if n <= 0:
         return 0.0, 0.0
     if not (embedding_law(spec.embedding).overlapping or spec.hidden):
-        return 0.0, n * np.exp(-2 * n)  # (B6): a count of 0 is all that matters
+        return 0.0, n * np.exp(-2 * n)  # (B6): only a count of 0 matters
     if not 1e-9 < named < 1 - 1e-9:
         return 0.0, 0.0
     logits = Logits(spec, n)
-    # Moments stand for nodes here: a scale of the signal makes up for what that leaves out.
-    low, high = 0.0, 8.0
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        below = float(logits.chance @ logits.named(middle) @ logits.weight) < named
-        low, high = (middle, high) if below else (low, middle)
-    scale = (low + high) / 2
-    # The counts of all tokens add up to N (S3); what only one query finds does not count.
+    # Moments replace nodes here: scaling the signal makes up for the difference.
+    scale = _bisect(lambda scale: logits.mean_named(scale) < named, 0.0, 8.0)
+    # The counts of all tokens add up to N (S3). What only one query sees stays as it is.
     more = Logits(spec, n * (1 + MORE))
     more.private = logits.private
-    slope = float(more.chance @ more.named(scale) @ more.weight) - named
-    counts = n * (slope / (MORE * n)) ** 2
+    counts = n * ((more.mean_named(scale) - named) / (MORE * n)) ** 2
     return max(0.0, logits.both_named(scale) - named**2), counts
+
+
+def _bisect(below: Callable[[float], bool], low: float, high: float) -> float:
+    """Where `below` turns false."""
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if below(middle) else (low, middle)
+    return (low + high) / 2
 
 
 class Logits:
     """Logits of a token with n stored pairs on average, and what all queries of a seed share (S4).
 
-    Axes: seeds, which differ in what queries share; tokens; wrong labels by their stored pairs. In
-    units of one pair.
+    In units of one pair. Axes: seeds, which differ in what queries share; tokens; wrong labels by
+    their stored pairs.
     """
 
     def __init__(self, spec: Retrieval, n: float) -> None:
         self.vocab, self.dim = spec.vocab, spec.dim
         ratio, pairs = spec.vocab / spec.dim, n + n**2
         overlaps, common = kernel(spec), common_overlap(spec)
-        own, mean, variance = (
-            float(overlaps.weight @ part) for part in (overlaps.own, overlaps.mean, overlaps.variance)
-        )
+        own, mean, variance = map(float, overlaps.averages())
         lengths = chi_square_nodes(float(spec.dim), LENGTHS)
         (length, shared_mean), self.chance = combine(lengths, (common.mean, common.weight))
         (_, shared), _ = combine(lengths, (common.variance, common.weight))
         (self.count, normal), self.weight = combine(poisson_nodes(np.array(n), STORED, COUNTED), normal_nodes(NOISE))
         self.others, self.others_weight = poisson_nodes(np.array(n), OTHERS, COUNTED)
-        # Sums over stored labels t, through V/d: what is found of t by all queries, along a
-        # vector whose length varies from seed to seed, and what is found by one (S5).
+        # Sums over stored labels t, through V/d: what all queries retrieve of t, along a vector
+        # whose length varies from seed to seed, and what a single one retrieves (S5).
         self.along = ((pairs * shared + n * shared_mean**2) * ratio * length)[:, None]
         alone = max(0.0, variance - float(common.weight @ common.variance))
         self.private = pairs * alone * ratio
-        # The same of a label's own pairs.
+        # The same for a label's own pairs.
         self.lead = shared_mean[:, None] * (self.others - n)
         self.own_shared = shared[:, None] * self.others**2
         self.own_private = alone * self.others**2
-        # The right logit. Where norms scale right and wrong ones alike, as through ReLU, they do
-        # not matter.
+        # The right logit. Norms do not matter where they scale right and wrong logits alike, as
+        # through ReLU.
         wrong = np.maximum(pairs * overlaps.variance + n * overlaps.mean**2, 1e-300)
         level = (overlaps.own - overlaps.mean) / np.sqrt(wrong)
         norms = float(overlaps.weight @ level**2) / max(float(overlaps.weight @ level) ** 2, 1e-300) - 1
@@ -144,7 +142,7 @@ class Logits:
         self.count_private = (alone + shared[:, None]) * self.count**2
 
     def right(self, scale: float) -> np.ndarray:
-        """Right logits: by seed, and by token."""
+        """Right logits, by seed and token."""
         return scale * self.signal + self.leaked + self.noise
 
     def spread(self, right: np.ndarray) -> np.ndarray:
@@ -153,10 +151,14 @@ class Logits:
         return np.maximum(fixed[:, None] + right[..., None] ** 2 / self.dim, 1e-300)
 
     def named(self, scale: float) -> np.ndarray:
-        """The chance that all others are below a token's right logit, by seed and token."""
+        """The chance that all others stay below the right logit, by seed and token."""
         right = self.right(scale)
         level = (right[..., None] - self.lead[:, None]) / np.sqrt(self.spread(right))
         return (ndtr(level) @ self.others_weight) ** (self.vocab - 1)
+
+    def mean_named(self, scale: float) -> float:
+        """The same, averaged over seeds and tokens."""
+        return float(self.chance @ self.named(scale) @ self.weight)
 
     def both_named(self, scale: float) -> float:
         """The chance that two tokens of a seed are both named (S6)."""
@@ -164,7 +166,7 @@ class Logits:
         wide = self.spread(right)
         level = (right[..., None] - self.lead[:, None]) / np.sqrt(wide)
         common = self.along + self.own_shared
-        # What a query expects of the other token's label, and how far it may be off (S7).
+        # The logit that one query predicts for the other token's label, and its variance (S7).
         part = self.along / np.maximum(self.loose, 1e-300)
         seen = self.leaked + part * self.noise
         left = self.along * (1 - part) + self.private + self.count_private
@@ -185,9 +187,9 @@ class Logits:
 def bivariate_normal(h: np.ndarray, k: np.ndarray, rho: np.ndarray) -> np.ndarray:
     """P(X <= h, Y <= k) of two normal numbers with correlation rho, |rho| < 1.
 
-    Its derivative by rho is their density at (h, k) (Plackett), taken here over arcsin rho.
+    Its derivative in rho is the density at (h, k) (Plackett), integrated here over arcsin rho.
     """
-    nodes, weights = np.polynomial.legendre.leggauss(ARCS)
+    nodes, weights = legendre_nodes(ARCS)
     end = np.arcsin(rho)
     angle = end * (1 + nodes.reshape(-1, *(1,) * np.ndim(end))) / 2
     density = np.exp(-(h**2 + k**2 - 2 * h * k * np.sin(angle)) / (2 * np.cos(angle) ** 2))
@@ -195,12 +197,9 @@ def bivariate_normal(h: np.ndarray, k: np.ndarray, rho: np.ndarray) -> np.ndarra
 
 
 def _quantile(share: float, mean: np.ndarray, variance: np.ndarray, weight: np.ndarray) -> float:
-    """Where a mixture of Beta laws with these moments has that share below it (S2)."""
-    mean = np.clip(mean, 1e-12, 1 - 1e-12)
-    total = np.maximum(mean * (1 - mean) / np.maximum(variance, 1e-300) - 1, 1e-3)
-    low, high = 0.0, 1.0
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        below = float(weight @ betainc(mean * total, (1 - mean) * total, middle))
-        low, high = (middle, high) if below < share else (low, middle)
-    return (low + high) / 2
+    """The quantile of a mixture of Beta laws with these moments (S2)."""
+    # Most lifts share their law: each law once.
+    laws, law_of = np.unique(mean + 1j * variance, return_inverse=True)
+    mean = np.clip(laws.real, 1e-12, 1 - 1e-12)
+    total = np.maximum(mean * (1 - mean) / np.maximum(laws.imag, 1e-300) - 1, 1e-3)
+    return _bisect(lambda x: float(weight @ betainc(mean * total, (1 - mean) * total, x)[law_of]) < share, 0.0, 1.0)

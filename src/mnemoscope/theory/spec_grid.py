@@ -1,7 +1,7 @@
 """Many settings at once, for a diagram that is redrawn while a slider moves.
 
-`SpecGrid` has the names of a `Retrieval`'s sizes and an array under each. A formula written with
-`Sizes` holds for one setting and for hundreds.
+`SpecGrid` has the sizes of a `Retrieval` as arrays. A formula that takes `Sizes` works for one
+setting and for hundreds.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ import numpy as np
 
 from mnemoscope.spec import Retrieval
 
-# What a formula gives: a float for one setting, an array for many. A type checker cannot tell which;
+# A formula returns a float for one setting and an array for many. A type checker cannot tell which;
 # the tests check every call.
 if TYPE_CHECKING:
     Number = Any
@@ -23,7 +23,7 @@ SIZES = ("vocab", "dim", "length", "samples", "width")
 
 @runtime_checkable
 class Sizes(Protocol):
-    """What a formula asks of a setting: numbers in a `Retrieval`, arrays in a `SpecGrid`."""
+    """What a formula needs of a setting: numbers in a `Retrieval`, arrays in a `SpecGrid`."""
 
     kind: ClassVar[str]
 
@@ -51,7 +51,7 @@ class Sizes(Protocol):
 
 @dataclass(frozen=True)
 class SpecGrid:
-    """Settings that differ in their sizes, which are arrays of one shape."""
+    """Settings that differ only in their sizes, which are arrays of one shape."""
 
     kind: ClassVar[str] = Retrieval.kind
 
@@ -67,17 +67,17 @@ class SpecGrid:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], **sizes: Any) -> "SpecGrid":
-        """A setting with other sizes, which may be arrays of any shapes that broadcast."""
+        """A setting with some sizes replaced by arrays, broadcast against each other."""
         merged = {**values, **sizes}
         parts = np.broadcast_arrays(*(np.asarray(merged[name], float) for name in SIZES))
         V, d, L, N, m = (part.ravel() for part in parts)
         return cls(V, d, L, N, m, merged["activation"], merged["embedding"], merged["trigger"])
 
     def take(self, at: np.ndarray) -> "SpecGrid":
-        """The settings at these places, of which some may repeat."""
+        """The settings at these indices, which may repeat."""
         return replace(self, **{name: getattr(self, name)[at] for name in SIZES})
 
     @property
     def hidden(self) -> bool:
-        """Whether there is an MLP, in all of them or in none."""
+        """Whether there is an MLP: all settings have one, or none has."""
         return bool(self.width.any())

@@ -1,7 +1,7 @@
-"""How well two columns agree: predicted and observed, with the observed one's standard error."""
+"""How well predicted and observed values agree, given the standard errors of the observed ones."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ OUTSIDE = ", outside the domain"
 
 @dataclass(frozen=True)
 class Compared:
-    """One quantity of one setting: what theory says, what seeds gave, and their standard error."""
+    """One quantity of one setting: theory's value, the mean over seeds, and its standard error."""
 
     spec: Retrieval
     name: str
@@ -26,7 +26,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Figures by name, and for some of them what was aimed at and whether it was reached."""
+    """Figures by name; some have an aim, and whether it was reached."""
 
     figures: dict[str, float]
     aims: dict[str, tuple[str, bool]]
@@ -46,9 +46,9 @@ def judge(kind: str, pairs: Sequence[Compared]) -> Agreement:
 
 
 def amplitude_off(pair: Compared) -> tuple[float, float]:
-    """By how much a term is off, relative, as an amplitude, and the standard error of that.
+    """The relative error of a term's amplitude, and its standard error.
 
-    Noises are compared as variances; half of a variance's relative miss is its amplitude's.
+    Noise terms are variances: half of a variance's relative error is that of its amplitude.
     """
     half = 1.0 if pair.name == "signal" else 0.5
     return (
@@ -70,15 +70,29 @@ def _of_terms(pairs: Sequence[Compared]) -> Agreement:
     return Agreement(figures, aims)
 
 
+def _errors(pairs: Sequence[Compared]) -> np.ndarray:
+    return np.array([abs(pair.predicted - pair.observed) for pair in pairs])
+
+
+def _error_figures(pairs: Sequence[Compared]) -> dict[str, float]:
+    errors = _errors(pairs)
+    return {"mean error": float(errors.mean()), "worst error": float(errors.max())}
+
+
+def _error_by_group(words: str, group: Callable[[Compared], str], pairs: Sequence[Compared]) -> dict[str, float]:
+    """The mean error of each group of pairs, with the group's size in its name."""
+    groups: dict[str, list[Compared]] = {}
+    for pair in sorted(pairs, key=group):
+        groups.setdefault(group(pair), []).append(pair)
+    return {f"{words} {name} ({len(own)})": float(_errors(own).mean()) for name, own in groups.items()}
+
+
 def _of_accuracy(pairs: Sequence[Compared]) -> Agreement:
-    off = np.array([abs(pair.predicted - pair.observed) for pair in pairs])
-    figures = {"settings": float(len(off)), "mean error": float(off.mean()), "worst error": float(off.max())}
-    middle = [o for o, pair in zip(off, pairs, strict=True) if 0.1 <= pair.observed <= 0.9]
+    figures = {"settings": float(len(pairs)), **_error_figures(pairs)}
+    middle = [pair for pair in pairs if 0.1 <= pair.observed <= 0.9]
     if middle:
-        figures["mean error, observed 0.1 to 0.9"] = float(np.mean(middle))
-    for note in sorted({pair.note for pair in pairs}):
-        errors = [o for o, pair in zip(off, pairs, strict=True) if pair.note == note]
-        figures[f"mean error in {note} ({len(errors)})"] = float(np.mean(errors))
+        figures["mean error, observed 0.1 to 0.9"] = float(_errors(middle).mean())
+    figures |= _error_by_group("mean error in", lambda pair: pair.note, pairs)
     return Agreement(figures, _at_most(figures, {"mean error": 0.03, "worst error": 0.08}))
 
 
@@ -87,24 +101,20 @@ def _at_most(figures: dict[str, float], limits: dict[str, float]) -> dict[str, t
 
 
 def _of_mlp(pairs: Sequence[Compared]) -> Agreement:
-    """Of settings in the domain, and how many are; then of each activation, embedding, trigger."""
+    """Settings in the domain, and how many are; then each activation, embedding and trigger."""
     inside = [pair for pair in pairs if not pair.note.endswith(OUTSIDE)]
+    outside = [pair for pair in pairs if pair.note.endswith(OUTSIDE)]
     share = len(inside) / len(pairs)
     figures = {"settings": float(len(pairs)), "share in the domain": share}
     aims = {"share in the domain": ("at least 0.7", share >= 0.7)}
     if inside:
-        off = np.array([abs(pair.predicted - pair.observed) for pair in inside])
-        figures |= {"mean error": float(off.mean()), "worst error": float(off.max())}
+        figures |= _error_figures(inside)
         figures["mean standard error"] = float(np.mean([pair.error for pair in inside]))
         aims |= _at_most(figures, {"mean error": 0.03, "worst error": 0.1})
         for name in ("activation", "embedding", "trigger"):
-            for value in sorted({getattr(pair.spec, name) for pair in inside}):
-                errors = [o for o, pair in zip(off, inside, strict=True) if getattr(pair.spec, name) == value]
-                figures[f"mean error of {value} ({len(errors)})"] = float(np.mean(errors))
-    outside = [abs(p.predicted - p.observed) for p in pairs if p.note.endswith(OUTSIDE)]
+            figures |= _error_by_group("mean error of", lambda pair, name=name: getattr(pair.spec, name), inside)
     if outside:
-        figures[f"mean error outside ({len(outside)})"] = float(np.mean(outside))
-        figures[f"worst error outside ({len(outside)})"] = max(outside)
+        figures |= {f"{name} outside ({len(outside)})": value for name, value in _error_figures(outside).items()}
     return Agreement(figures, aims)
 
 
@@ -119,7 +129,7 @@ def _of_matched(pairs: Sequence[Compared]) -> Agreement:
 def _of_spread(pairs: Sequence[Compared]) -> Agreement:
     """Coverage in all, and of each law with its standard error over settings.
 
-    A law has few settings, which share the error of their mean: the bounds for one are wider.
+    A law has few settings, which share the error of their mean, so its aim is wider.
     """
     inside = [pair for pair in pairs if not pair.note.endswith(OUTSIDE)]
     figures, aims = {"settings": float(len(pairs))}, {}
@@ -163,7 +173,7 @@ def _of_critical(pairs: Sequence[Compared]) -> Agreement:
 def _of_bound(pairs: Sequence[Compared]) -> Agreement:
     figures, aims = {}, {}
     for name in dict.fromkeys(pair.name for pair in pairs):
-        # Where the bound is 0 it says nothing, and where the target is never reached, it holds.
+        # A bound of 0 says nothing, and the bound holds where the target is never reached.
         own = [pair for pair in pairs if pair.name == name]
         ratio = [p.observed / p.predicted for p in own if p.predicted > 0 and p.observed > 0]
         figures[f"{name}: settings"] = float(len(own))

@@ -1,4 +1,4 @@
-"""The answer of a search or a fit: a value with its interval, and how the search ended."""
+"""The answer of a search, a fit or a mean over seeds: a value with its interval, and how it was come by."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -13,7 +13,8 @@ class Estimate:
     """A value and its 95 % interval; parts that are not known are None.
 
     The range that was searched may not hold the value (`below-range`, `above-range`). `unresolved`
-    means that the interval stayed wider than asked for, or that trials which were needed crashed.
+    means that the interval stayed wider than asked for, that trials which were needed crashed, or
+    that there are too few of them for an interval.
     """
 
     status: Status
@@ -23,7 +24,7 @@ class Estimate:
 
     @classmethod
     def read(cls, point: Mapping[str, Any], name: str) -> "Estimate":
-        """From plain data with the keys `name`, `low` and `high`."""
+        """From plain data with the keys `name`, `low` and `high`: an estimate that was found."""
         return cls("found", point[name], point["low"], point["high"])
 
     @property
@@ -48,6 +49,13 @@ class Estimate:
     def as_dict(self, name: str = "estimate") -> dict[str, Any]:
         """Plain data, ready for JSON, the value under this name."""
         return {**self.ends(name), "status": self.status}
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return "none"
+        if self.low is None or self.high is None:
+            return f"{self.value:.3f}"
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,8 @@
-r"""How far embeddings are from random ones: what matters of their geometry for recall.
+r"""The geometry of embeddings that matters for recall: how far they are from random ones.
 
-Random embeddings, z ~ N(0, I/d), have a mean of norm 1/sqrt(V), overlaps of size 1/sqrt(d), and
-the same variance in every direction. Real ones share a direction (their mean is what the mean bias
-feeds on), overlap more, and live in fewer directions. With l_1 >= l_2 >= ... the eigenvalues of
-their second moments about the mean,
+Random embeddings, z ~ N(0, I/d), have a mean of norm 1/sqrt(V), overlaps of size 1/sqrt(d), and the same variance in
+every direction. Real ones share a direction (their mean is what the mean bias feeds on), overlap more, and live in
+fewer directions. With l_1 >= l_2 >= ... the eigenvalues of their second moments about the mean,
 
     effective dimension   (sum l)^2 / sum l^2,   at most d                                    (G1)
 
@@ -17,13 +16,13 @@ import numpy as np
 
 from mnemoscope.engine.free_memory import EIGENVECTORS, check_fits
 
-# Pairs are looked at among so many rows, evenly spaced.
+# Cosines are computed between this many rows, evenly spaced.
 MOST_ROWS = 2048
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """Numbers of one matrix; those of random embeddings of its shape stand in `expected`."""
+    """The geometry of one matrix; `expected` is that of random embeddings of its shape."""
 
     rows: int
     dim: int
@@ -36,7 +35,7 @@ class Geometry:
 
     @property
     def expected(self) -> dict[str, float]:
-        """The same for gaussian embeddings, to leading order; no largest cosine, which varies."""
+        """The same for gaussian embeddings, to leading order; the largest cosine varies, and is left out."""
         V, d = self.rows, self.dim
         return {
             "mean_norm": V**-0.5,
@@ -56,8 +55,8 @@ def look_at(Z: np.ndarray) -> Geometry:
     V, d = Z.shape
     mean = Z.mean(axis=0)
     norms = np.linalg.norm(Z, axis=1)
-    there = Z[norms > 0]  # a row that is the mean itself has no direction once that is taken off
-    sample = there[:: -(-len(there) // MOST_ROWS)]
+    nonzero = Z[norms > 0]  # centring turns a row equal to the mean into zeros, without a direction
+    sample = nonzero[:: -(-len(nonzero) // MOST_ROWS)]
     unit = sample / np.linalg.norm(sample, axis=1, keepdims=True)
     cosines = np.abs(unit @ unit.T)
     off = cosines[~np.eye(len(unit), dtype=bool)]
@@ -76,7 +75,7 @@ def look_at(Z: np.ndarray) -> Geometry:
 
 
 def _second_moments(centred: np.ndarray) -> np.ndarray:
-    """Their eigenvalues, the largest first, from the smaller of the two Grams; the rest are 0."""
+    """Eigenvalues of the second moments, largest first, from the smaller Gram matrix; the rest are 0."""
     V, d = centred.shape
     side = min(V, d)
     check_fits("embedding", f"{V:,} x {d:,}", 8 * EIGENVECTORS * side**2, "its spectrum")

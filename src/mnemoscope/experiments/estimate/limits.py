@@ -1,14 +1,13 @@
-r"""Up to where seeds succeed along an axis: each seed's own limit, found side by side.
+r"""Limits along an axis: up to where each seed succeeds, for all seeds side by side.
 
-`search` is for a measure that is noisy about a curve. Where a trial says only yes or no, and one
-seed's trials are nested (its first items are the same at every N), every seed has a limit of its
-own, a number up to which it says yes. So:
+`search` is for a measure that is noisy about a curve. Here a trial says only yes or no, and a seed's trials are nested
+(its first items are the same at every N), so every seed has a limit up to which it says yes:
 
-1. Where a range is given, both its ends are tried; a seed whose limit is not inside makes the
-   status say so. Without one, steps away from the guess, ever longer, close the bracket.
-2. Bisection in the logarithm, seed by seed, until the bracket is as narrow as `resolution`.
-3. The estimate is the geometric mean of the limits, its interval Student's over seeds, widened by
-   the brackets' own width; seeds are added until it is as narrow as asked for, or none is left.
+1. With a range, try both its ends; if a seed's limit is outside, the status says so. Without one, growing steps away
+   from the guess close the bracket.
+2. Bisect in the logarithm, seed by seed, until the bracket is as narrow as `resolution`.
+3. The estimate is the geometric mean of the limits. Its interval is Student's over seeds, widened by the brackets' own
+   width. Add seeds until it is narrow enough, or none is left.
 """
 
 import math
@@ -22,8 +21,7 @@ from scipy.special import stdtrit
 from mnemoscope.experiments.estimate.estimate import Estimate, Estimated
 from mnemoscope.experiments.estimate.search import LARGEST, Place
 
-SEEDS_AT_FIRST = 4
-# How far the first steps from the guess go; after these, a factor of four each.
+# The factors of the first steps from the guess; later ones are a factor of four.
 STRIDES = (1.15, 1.4, 2.0)
 
 
@@ -34,12 +32,12 @@ class Limits(Estimated):
     each: tuple[float | None, ...] = ()
 
 
-# Yields the places it wants tried, is sent what they said (None: crashed), returns the outcome.
+# Yields places to try, is sent their answers (None: crashed), and returns the limits.
 LimitSearch = Generator[list[Place], Mapping[Place, bool | None], Limits]
 
 
 class _Seed:
-    """One seed's bracket: it says yes at `low` and no at `high`, where these are known."""
+    """One seed's bracket: it says yes at `low` and no at `high`, if these are known."""
 
     def __init__(self, number: int, guess: float, ends: tuple[int, int] | None) -> None:
         self.number, self.guess, self.ends = number, guess, ends
@@ -49,7 +47,7 @@ class _Seed:
         self.state: Literal["open", "closed", "below", "above", "crashed"] = "open"
 
     def wants(self) -> list[int]:
-        """Where to try next; several places while the ends are not known."""
+        """The values to try next: both ends of a range first, then one at a time."""
         if self.low is None and self.high is None:
             return [self.first] if self.ends is None else list(self.ends)
         if self.low is not None and self.high is not None:
@@ -67,13 +65,13 @@ class _Seed:
         return min(max(1, round(self.guess)), LARGEST)
 
     def hear(self, answers: Mapping[Place, bool | None], resolution: float) -> None:
-        """Take the answers to what was wanted."""
+        """Take the answers for the values of `wants`."""
         for value in self.wants():
-            managed = answers[value, self.number]
-            if managed is None:
+            succeeded = answers[value, self.number]
+            if succeeded is None:
                 self.state = "crashed"
                 return
-            if managed:
+            if succeeded:
                 self.low = value if self.low is None else max(self.low, value)
             else:
                 self.high = value if self.high is None else min(self.high, value)
@@ -106,10 +104,10 @@ def search_limits(
     ends: tuple[int, int] | None = None,
     resolution: float = 0.03,
     tolerance: float = 0.1,
-    seeds_at_first: int = SEEDS_AT_FIRST,
+    seeds_at_first: int = 4,
     most_seeds: int = 16,
 ) -> LimitSearch:
-    """Find up to where seeds say yes, to +-`tolerance`; yes is expected below, no above."""
+    """Find the mean limit up to which seeds say yes, to +-`tolerance`."""
     seeds: list[_Seed] = []
     while True:
         missing = min(seeds_at_first if not seeds else 2 * len(seeds), most_seeds) - len(seeds)
@@ -141,5 +139,5 @@ def _mean_limit(seeds: list[_Seed], tolerance: float) -> Estimate:
     variance = statistics.variance(logs) + math.fsum(brackets) / len(brackets)
     half = float(stdtrit(len(logs) - 1, 0.975)) * math.sqrt(variance / len(logs))
     mean = Estimate("found", *(math.exp(middle + k * half) for k in (0, -1, 1)))
-    most_are_in = 2 * len(closed) > len(seeds)  # the others crashed
-    return mean if most_are_in and mean.width <= tolerance else replace(mean, status="unresolved")
+    enough = 2 * len(closed) > len(seeds)  # the others crashed
+    return mean if enough and mean.width <= tolerance else replace(mean, status="unresolved")

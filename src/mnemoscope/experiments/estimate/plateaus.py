@@ -1,11 +1,11 @@
-"""Stages of a training curve: where the loss rests at a level, found by rule and not by eye."""
+"""Stages of a training curve, found by a rule: where the loss rests at a level."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-# A level is kept while the smoothed loss is within this of it.
+# The loss rests at a level while its smoothed value is this close.
 NEAR = 0.05
 # The end is reached when the loss stays below this.
 LEARNED = 0.1
@@ -13,7 +13,7 @@ LEARNED = 0.1
 
 @dataclass(frozen=True)
 class Stage:
-    """A run of steps, first and last, at a level; no steps where it is never kept."""
+    """The first and last step of a run at a level; None if the loss never rests there."""
 
     name: str
     level: float
@@ -27,20 +27,20 @@ class Stage:
 
 
 def find_stages(loss: np.ndarray, names: Sequence[str], levels: Sequence[float], smooth: int = 1) -> list[Stage]:
-    """For each level the longest run of steps near it; for level 0, from where it is learned on.
+    """For each level, the longest run of steps near it; for level 0, all steps since it was learned.
 
     A stochastic loss is smoothed by a running median of `smooth` steps first.
     """
-    seen = _median(np.asarray(loss, float), smooth)
+    smoothed = _median(np.asarray(loss, float), smooth)
     stages = []
     for name, level in zip(names, levels, strict=True):
         if level > 0:
-            stages.append(Stage(name, level, *_longest(np.abs(seen - level) <= NEAR)))
+            stages.append(Stage(name, level, *_longest(np.abs(smoothed - level) <= NEAR)))
             continue
-        over = np.flatnonzero(~(seen < LEARNED))
+        over = np.flatnonzero(~(smoothed < LEARNED))
         first = int(over[-1]) + 1 if len(over) else 0
-        there = first < len(seen)
-        stages.append(Stage(name, level, first if there else None, len(seen) - 1 if there else None))
+        learned = first < len(smoothed)
+        stages.append(Stage(name, level, first if learned else None, len(smoothed) - 1 if learned else None))
     return stages
 
 
@@ -52,9 +52,9 @@ def _median(values: np.ndarray, width: int) -> np.ndarray:
     return np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1), axis=1)
 
 
-def _longest(there: np.ndarray) -> tuple[int | None, int | None]:
+def _longest(flags: np.ndarray) -> tuple[int | None, int | None]:
     """First and last of the longest run of True."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], there.astype(int), [0]])))
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(int), [0]])))
     starts, ends = edges[::2], edges[1::2]
     if not len(starts):
         return None, None

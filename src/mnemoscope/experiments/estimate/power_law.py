@@ -4,15 +4,14 @@ Multiplicative, in logarithms and by weighted least squares:
 
     ln y  =  c + sum_k a_k ln x_k + scatter,     weights 1/(s_i^2 + tau^2)                   (G1)
 
-s_i is a point's own standard error. tau is what the points scatter beyond it, because no finite
-law is a pure power: the least tau at which the weighted squares come down to their expectation.
-Intervals are Student's. The additive rival gives every axis a term of its own, so that improving
-one axis cannot make up for another:
+s_i is a point's own standard error. tau is what the points scatter beyond it, because no finite law is a pure power:
+the least tau at which the weighted squares come down to their expectation. Intervals are Student's. The additive rival
+gives every axis a term of its own, so that improving one axis cannot make up for another:
 
     y  =  sum_k b_k x_k^(a_k),     b_k > 0                                                   (G2)
 
-The two are compared by Akaike's criterion with its small-sample term, and by how well each says
-what it has not seen.
+Akaike's criterion with its small-sample term compares the two, and so does how well each predicts points that it was
+not fitted to.
 """
 
 import math
@@ -86,7 +85,7 @@ class Rivals:
 
 @dataclass(frozen=True)
 class Beyond:
-    """Points at the largest value of an axis, said from the others: the typical factor missed."""
+    """Points at the largest value of an axis, predicted from the others: the typical factor missed."""
 
     axis: str
     value: float
@@ -95,7 +94,7 @@ class Beyond:
 
 
 def no_law(axes: Sequence[str]) -> PowerLaw:
-    """What is known of a law where points do not tell it: the axes."""
+    """A law with unknown numbers, for points that do not determine it."""
     unknown = tuple(Exponent(axis, *[math.nan] * 4) for axis in axes)
     return PowerLaw(math.nan, unknown, math.nan, math.nan)
 
@@ -156,7 +155,7 @@ def compare_forms(points: Points) -> Rivals | None:
 
 
 def extrapolate(points: Points) -> list[Beyond]:
-    """Each axis in turn: its largest value held out, and said from the rest if that is enough."""
+    """For each axis, hold out its largest value and predict it from the rest, if that is enough."""
     held_out = []
     n, axes = points.x.shape
     for k, axis in enumerate(points.axes):
@@ -229,7 +228,7 @@ def _log_value(form: Form, shown: Points, x: np.ndarray) -> np.ndarray:
 
 
 def _miss(form: Form, points: Points, out: np.ndarray) -> np.ndarray:
-    """ln(said / measured) of the points left out."""
+    """ln(predicted / measured) of the points left out."""
     return _log_value(form, points.pick(~out), points.x[out]) - points.log_y[out]
 
 
@@ -246,7 +245,7 @@ def _akaike(form: Form, points: Points, parameters: int) -> float:
 
 
 def points_of(axes: Sequence[str], rows: Sequence[Sequence[float]], estimates: Sequence[Estimate]) -> Points:
-    """From the estimate of each critical value, whose interval is taken as 95 %."""
+    """Points from estimates of critical values, whose intervals are 95 %."""
     ends = [(estimate.value, estimate.low, estimate.high) for estimate in estimates]
     value, low, high = np.array(ends, float).reshape(-1, 3).T
     error = np.log(high / low) / (2 * 1.96)

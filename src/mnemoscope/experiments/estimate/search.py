@@ -1,14 +1,12 @@
-"""A search for where a noisy measure crosses a target, as questions and answers.
+"""Search for where a noisy measure crosses a target, as a generator of questions.
 
-1. Both ends of the range are tried. If the easy end does not reach the target, or the hard end
-   already does, there is nothing to search for, and the status says so. A range that is open
-   upwards is closed by steps of four.
-2. Bisection in the logarithm with few seeds, from a guess where there is one, until the bracket is
-   narrow.
-3. Three points about the crossing, the same seeds at each; seeds are added until the interval is as
-   narrow as asked for, or there are no more.
+1. Try both ends of the range. If the easy end misses the target, or the hard end reaches it, the status says so. Steps
+   of a factor of four close a range without an upper end.
+2. Bisect in the logarithm with few seeds, from a guess if there is one, until the bracket is narrow.
+3. Measure three points around the crossing with the same seeds; add seeds until the interval is narrow enough, or
+   none is left.
 
-The search only asks; whoever drives it runs the trials, several searches side by side if it likes.
+The search only asks; its caller runs the trials, possibly of several searches side by side.
 """
 
 import math
@@ -27,7 +25,7 @@ FEW_SEEDS = 4
 NARROW = 1.5
 LARGEST = 2**24
 
-# Yields the places it wants measured, is sent what they gave (None: crashed), returns the answer.
+# Yields places to measure, is sent their measures (None: crashed), and returns the estimate.
 Search = Generator[list[Place], Answers, Estimate]
 
 A = TypeVar("A")
@@ -37,7 +35,7 @@ R = TypeVar("R")
 def drive(
     search: Generator[list[Place], Mapping[Place, A], R], answer: Callable[[list[Place]], Mapping[Place, A]]
 ) -> R:
-    """Answer one search's questions to its end."""
+    """Run a search to its end, with `answer` for its questions."""
     places = next(search)
     while True:
         try:
@@ -58,7 +56,7 @@ def search_crossing(
 ) -> Search:
     """Find where the measure crosses `target` between `low` and `high`, to +-`tolerance`.
 
-    `rising` says whether it grows along the axis; only then may `high` be open.
+    `rising` says whether the measure grows along the axis; only then may `high` be None.
     """
     known: dict[Place, float | None] = {}
     few = min(FEW_SEEDS, most_seeds)
@@ -70,15 +68,16 @@ def search_crossing(
             known.update((yield new))
 
     def reaches(value: int, surely: bool = False) -> Generator[list[Place], Answers, bool]:
-        """By few seeds, or by as many as it takes to be two standard errors away."""
+        """Judged by few seeds or, `surely`, by enough to be two standard errors away."""
         seeds = few
         while True:
             yield from ask([value], seeds)
-            good = [measured for seed in range(seeds) if (measured := known[value, seed]) is not None]
-            if not good:
+            measures = [measured for seed in range(seeds) if (measured := known[value, seed]) is not None]
+            if not measures:
                 raise _AllCrashed
-            mean = math.fsum(good) / len(good)
-            error = statistics.stdev(good) / math.sqrt(len(good)) if len(good) > 1 else 0.0
+            count = len(measures)
+            mean = math.fsum(measures) / count
+            error = statistics.stdev(measures) / math.sqrt(count) if count > 1 else 0.0
             if not surely or abs(mean - target) > 2 * error or seeds == most_seeds:
                 return mean >= target
             seeds = min(seeds + FEW_SEEDS, most_seeds)
@@ -90,11 +89,11 @@ def search_crossing(
         while (yield from reaches(low if rising else high, surely=True)):
             if not unbounded or low == lowest:
                 return Estimate("below-range" if rising else "above-range")
-            low, high = max(lowest, low // 4), low  # few seeds had it closed too late
+            low, high = max(lowest, low // 4), low  # few seeds misjudged it: step back
         while not (yield from reaches(high if rising else low, surely=True)):
             if not unbounded or high >= LARGEST:
                 return Estimate("above-range" if rising else "below-range")
-            low, high = high, min(4 * high, LARGEST)  # few seeds had it closed too early
+            low, high = high, min(4 * high, LARGEST)  # few seeds misjudged it: go on
         ends = low, high
         low, high = yield from _bracket(low, high, reaches, rising, guess)
     except _AllCrashed:
@@ -119,7 +118,7 @@ Reaches = Callable[[int], Generator[list[Place], Answers, bool]]
 
 
 def _close(low: int, reaches: Reaches) -> Generator[list[Place], Answers, tuple[int, int]]:
-    """The first step of four that reaches the target, or the last there may be."""
+    """Close the range at the first factor of four that reaches the target, or at LARGEST."""
     high = min(4 * low, LARGEST)
     while high < LARGEST and not (yield from reaches(high)):
         low, high = high, min(4 * high, LARGEST)
@@ -138,7 +137,7 @@ def _bracket(
             high = middle
         else:
             low = middle
-        # After the guess, its neighbourhood; then halves.
+        # After the guess, try its neighbourhood; then bisect.
         near = guess is not None and middle == round(guess)
         step = NARROW if middle == low else 1 / NARROW
         middle = round(middle * step) if near and low < middle * step < high else None
@@ -152,22 +151,19 @@ def _columns(known: Answers) -> tuple[tuple[int, ...], tuple[int, ...], tuple[fl
 
 
 def crossing_of(known: Answers, target: float, rising: bool) -> Estimate:
-    """The estimate from all that is known so far."""
+    """The estimate from all measurements so far."""
     values, seeds, measures = _columns(known)
     if rising:
         return find_crossing(values, seeds, measures, target)
     # A measure that falls along x rises along 1/x.
-    turned = find_crossing([1 / value for value in values], seeds, measures, target)
-    assert turned.value is not None
-    low = 1 / turned.high if turned.high else 0.0
-    return replace(turned, value=1 / turned.value, low=low, high=1 / turned.low if turned.low else None)
+    inverse = find_crossing([1 / value for value in values], seeds, measures, target)
+    assert inverse.value is not None
+    low = 1 / inverse.high if inverse.high else 0.0
+    return replace(inverse, value=1 / inverse.value, low=low, high=1 / inverse.low if inverse.low else None)
 
 
 def _about(known: Answers, target: float, rising: bool, low: int, high: int) -> list[int]:
-    """The crossing and a point on either side, where accuracy is about 0.3 from the target.
-
-    None lies outside the range.
-    """
+    """The crossing and a point on either side, within the range, where accuracy is about 0.3 from the target."""
     values, _, measures = _columns(known)
     curve = fit_curve(values if rising else [1 / value for value in values], measures, target)
     middle = math.exp(curve.log_x) if rising else 1 / math.exp(curve.log_x)

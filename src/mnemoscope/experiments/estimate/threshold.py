@@ -4,9 +4,8 @@ Near the crossing, accuracy is taken as a logistic curve in the logarithm of the
 
     a(x) = 1 / (1 + exp(-(logit(target) + k (ln x - ln x_t)))),
 
-fitted to single trials by least squares with the soft_l1 loss, so that an outlier pulls little. The
-interval comes from resampling seeds: a seed's trials share its embeddings, so they are drawn
-together or not at all.
+fitted to single trials by least squares with the soft_l1 loss, so that an outlier pulls little. The interval comes from
+resampling seeds: a seed's trials share its embeddings, so they are drawn together or not at all.
 """
 
 import math

@@ -1,7 +1,7 @@
-"""Settings on which theory is held against simulation, drawn before any of them is run.
+"""Settings on which theory is compared with simulation, drawn before any of them is run.
 
-Each list comes from a generator with a fixed seed over ranges written here. Theory may take part in
-the choice (so that every regime is met, or that a threshold exists), simulation may not.
+Each list comes from a generator with a fixed seed, over the ranges below. Theory may take part in the choice (so that
+every regime occurs, or a threshold exists); simulation may not.
 """
 
 import math
@@ -45,16 +45,15 @@ def for_terms(count: int) -> list[Retrieval]:
     return _take(count, drawn(), lambda spec: spec.samples * spec.length <= 3e7)
 
 
-# Settings whose regime is looked at before some are taken.
+# Draws whose regimes are computed before some are taken.
 DRAWS = 3000
 
 
 def for_accuracy(count: int) -> list[Retrieval]:
     """Attention-only settings of both triggers, spread over all regimes.
 
-    V in 128..1024, d in 12..V/2, L in 8..256, N/V in 0.7..150, N L at most 6e6, a quarter of them
-    on the sphere. The regimes of DRAWS draws are looked at, with the largest noise of attention
-    beside each, and drawn from in turn.
+    V in 128..1024, d in 12..V/2, L in 8..256, N/V in 0.7..150, N L at most 6e6, a quarter of them on the sphere. The
+    regimes of DRAWS draws are looked at, with the largest noise of attention beside each, and drawn from in turn.
     """
 
     def drawn() -> Iterator[Retrieval]:
@@ -145,11 +144,10 @@ MATCHED_DRAWS = 500
 def for_matched(count: int) -> list[Retrieval]:
     """Settings in which theory has the matched filter name 0.05 to 0.95 of the tokens.
 
-    Three in four have V in 128..2048, V/d in 1..16 and L in 2..V/2, every other of them L from
-    V/16 on. The fourth has V in 32..256, V/d in 1/4..16 and L in 1..2V. All are uniform in their
-    logarithms. What is named is uniform from 0.05 to 0.95, or to the most that N L = 3e7 brings; a
-    draw that stays below 0.05, or is above it at N = V/20, is left out. Gaussian and sphere take
-    turns, four settings each.
+    Three in four have V in 128..2048, V/d in 1..16 and L in 2..V/2, every other of them L from V/16 on. The fourth has
+    V in 32..256, V/d in 1/4..16 and L in 1..2V. All are uniform in their logarithms. What is named is uniform from 0.05
+    to 0.95, or to the most that N L = 3e7 brings; a draw that stays below 0.05, or is above it at N = V/20, is left
+    out. Gaussian and sphere take turns, four settings each.
     """
     draw = np.random.default_rng(SEED + 6)
     taken: list[Retrieval] = []

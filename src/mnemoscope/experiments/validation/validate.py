@@ -1,6 +1,6 @@
-"""Theory against simulation: predicted and observed, setting by setting.
+"""Compare theory with simulation, setting by setting.
 
-Nothing here is fitted, and no setting is left out after it was run.
+Nothing is fitted, and no setting is dropped after it was run.
 """
 
 import math
@@ -29,7 +29,7 @@ from mnemoscope.theory.predict import predict
 from mnemoscope.theory.seeds import LEVEL
 from mnemoscope.training.three_step.batch import simulate_many
 
-# Settings to a call of the simulator, between words of progress.
+# Settings in a call of the simulator, between reports of progress.
 TOGETHER = 15
 TARGET = 0.5
 Progress = Callable[[float], None]
@@ -38,8 +38,7 @@ Progress = Callable[[float], None]
 def compare_terms(specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress) -> Iterator[Compared]:
     """Attention's signal and each noise.
 
-    Over the predicted signal, squared for a noise: its variance. A term that theory has at zero is
-    not compared.
+    Over the predicted signal, squared for a noise: its variance. A term that theory has at zero is not compared.
     """
     for spec in specs:
         measured = [measure_terms(spec, seed, device) for seed in range(seeds)]
@@ -84,7 +83,7 @@ def compare_spread(specs: Sequence[Retrieval], seeds: int, device: Device, progr
 def _accuracies(
     specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress
 ) -> Iterator[tuple[Retrieval, list[float]]]:
-    """What seeds reach; settings of one shape run together, since they share a compiled program."""
+    """The accuracies of all seeds; settings of one shape run together, since they share a compiled program."""
     heard: dict[tuple[str, int], float] = {}
 
     def hear(spec: Retrieval, seed: int, share: float) -> None:
@@ -165,12 +164,12 @@ def compare_matched(specs: Sequence[Retrieval], seeds: int, device: Device, prog
 
 
 def matched_seeds(spec: Retrieval, seeds: int) -> int:
-    """Of a small vocabulary more seeds, to have as many tokens as with V = 1,024."""
+    """More seeds for a small vocabulary, to have as many tokens as with V = 1,024."""
     return max(seeds, math.ceil(seeds * 1024 / spec.vocab))
 
 
 def start(spec: Retrieval) -> int:
-    """Too few samples to name half of the labels by: most were never seen."""
+    """Too few samples to name half of the labels: most were never seen."""
     return max(1, spec.vocab // 16)
 
 

@@ -1,1 +1,1 @@
-"""Where batches of trials run: this process, other processes, a cluster."""
+"""Run batches of trials in this process, in other processes, or on a cluster."""

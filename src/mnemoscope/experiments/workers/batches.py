@@ -1,7 +1,6 @@
 """Batches of trials: the unit of work, on this machine or on another.
 
-`run_batch` stands in an importable module, so that a worker process compiles a program once and
-not for every task.
+`run_batch` is in an importable module, so that a worker process compiles a program once and not for every task.
 """
 
 import logging
@@ -18,14 +17,14 @@ from mnemoscope.training.three_step.simulation import simulate
 Report = Callable[[int, float], None]
 
 log = logging.getLogger(__name__)
-# Trials to a batch: what is lost when the driver dies in the middle of one.
+# The most trials in a batch, and so the most that is lost when the driver dies.
 MOST_IN_A_BATCH = {"cpu": 8, "gpu": 128}
 
 
 def run_batch(
     jobs: Sequence[AnyJob], device: Device = "auto", budget: int | None = None, hear: Hear | None = None
 ) -> list[Trial]:
-    """The trials of a batch, all of one kind. `hear(spec, seed, share)` is told what share of a trial is done."""
+    """Run a batch, all of one kind. `hear(spec, seed, share)` is called with the share of a trial that is done."""
     kind = kind_of(jobs[0][0])
     return run_guarded(jobs, lambda part: kind.run(part, device, budget, hear), device)
 
@@ -36,7 +35,7 @@ def run_guarded(
     device: Device,
     precision: Precision = "float32",
 ) -> list[Trial]:
-    """`run(jobs)`; if that fails, it is tried by halves, and what fails alone has crashed.
+    """`run(jobs)`; if it fails, run each half, and record a job that fails on its own as crashed.
 
     A setting that cannot be run at all raises.
     """
@@ -46,7 +45,7 @@ def run_guarded(
         raise
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
-    # Out here the error is gone, and with it the arrays that it held: memory may be what was short.
+    # Out here the error is freed, and with it the arrays it held: the batch may have run out of memory.
     if len(jobs) == 1:
         return [crashed(*jobs[0], reason, find_device(device).device_kind, precision)]
     log.info("a batch of %d trials failed and is tried by halves: %s", len(jobs), reason)
@@ -75,11 +74,11 @@ def run_trials(
 
 
 def batches(jobs: Sequence[AnyJob], most: int) -> Iterator[list[AnyJob]]:
-    """Jobs cut into batches of at most so many, of one program each and about the same work."""
+    """Cut jobs into batches of at most `most`, each of one program and of similar jobs."""
 
     @cache  # a sweep has many seeds of few specs
     def rank(spec: Spec) -> tuple[str, float, float]:
-        # A GPU's programs serve more settings; batches that fit them suit a CPU as well.
+        # A program serves more settings on a GPU; batches cut for a GPU suit a CPU as well.
         kind = kind_of(spec)
         cost = kind.cost(spec, "gpu")
         return f"{spec.kind} {kind.program_id(spec, 'gpu')}", cost.order, cost.share

@@ -5,8 +5,8 @@
     slurm, slurm:8         Slurm jobs, each with a worker; queue, account and the like as
                            dask-jobqueue reads them from Dask's configuration
 
-Workers compute and hand back; only the driver writes to the store. A batch whose worker dies is run
-again elsewhere, and gives the same numbers, since a trial depends on its spec and seed alone.
+Workers compute; only the driver writes to the store. A batch whose worker dies is run again elsewhere with the same
+numbers, since a trial depends on its spec and seed alone.
 """
 
 import logging
@@ -33,10 +33,10 @@ from mnemoscope.spec.validators import Device
 
 Say = Callable[[str], None]
 FORMS = "local, local:4, tcp://HOST:PORT, slurm or slurm:4"
-# How often to look whether there are workers at all, and to say that there are none.
+# How often to check that there are workers, and to report that there are none.
 LOOK_SECONDS = 2.0
 SAY_SECONDS = 30.0
-# How long a scheduler may take to answer, and to be without workers after it had some.
+# How long a scheduler may take to answer, and how long it may be without workers.
 ANSWER_SECONDS = 10.0
 LOST_SECONDS = 60.0
 # Batches under way for each worker thread: one runs while the next is on its way.
@@ -44,8 +44,7 @@ AHEAD = 2
 
 
 def run_far(batch: Sequence[AnyJob], device: Device, budget: int | None, numerics: int) -> list[Trial]:
-    """A batch, on a worker. It stands in an importable module: a function of `__main__` would be
-    sent by value, and compile anew for every task."""
+    """Run a batch on a worker. A function of `__main__` would be sent by value, and compile for every task."""
     if numerics != NUMERICS_VERSION:
         raise SpecError("cluster", f"expected workers of numerics version {numerics}, got {NUMERICS_VERSION}")
     share_gpu()  # there may be several workers on one
@@ -53,7 +52,7 @@ def run_far(batch: Sequence[AnyJob], device: Device, budget: int | None, numeric
 
 
 def check_cluster(where: str | None) -> None:
-    """Refuse what names no cluster, before anything is opened or begun."""
+    """Refuse text that names no cluster, before anything is opened."""
     if where is not None:
         _read(where)
 
@@ -62,23 +61,24 @@ def check_cluster(where: str | None) -> None:
 def open_workers(
     where: str | None = None, device: Device = "auto", *, budget: int | None = None, say: Say | None = None
 ) -> Iterator[Workers]:
-    """Workers as `where` says, this process without it; let go of at the end.
+    """Open the workers that `where` names, by default this process, and release them at the end.
 
-    `say` hears of waiting. On a cluster `device="gpu"` goes to workers that have a GPU among their
-    resources, and to nobody else.
+    `say` is called while waiting for workers. On a cluster, `device="gpu"` uses only workers with the resource GPU.
     """
     if where is None:
         yield ThisProcess(device, budget)
         return
     kind, count = _read(where)
-    distributed = _import_dask()
+    need("cluster", "distributed")
+    import distributed
+
     if kind == "local" and device == "gpu":
         raise SpecError(
             "device",
             "expected cpu or auto with local workers, since one process fills a GPU; "
             "leave --cluster out, or start workers with --resources GPU=1",
         )
-    # What Dask logs about workers that come and go is told here in one line, where it matters.
+    # Dask logs every worker that comes or goes; what matters is reported here in one line.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     cluster = None
     if kind == "local":
@@ -108,9 +108,9 @@ def open_workers(
 
 @contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """Processes started here leave Ctrl-C to the driver, which then stops them in order."""
+    """Processes started inside ignore Ctrl-C; the driver stops them in order."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may say what a signal does
+        yield  # only the main thread may set a signal handler
         return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -120,7 +120,7 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 
 class FarWorkers:
-    """Dask workers behind a client. Batches are the unit of work."""
+    """Dask workers behind a client."""
 
     def __init__(
         self, client: Any, distributed: Any, device: Device, budget: int | None, say: Say | None, *, patient: bool
@@ -135,11 +135,11 @@ class FarWorkers:
 
     @property
     def at_once(self) -> int:
-        """Two batches for every thread that could run one; at least two while none is there."""
+        """AHEAD batches for every thread that can run one, and at least AHEAD."""
         return AHEAD * max(1, sum(worker["nthreads"] for worker in self._able()))
 
     def submit(self, batch: list[AnyJob]) -> None:
-        """Take on one batch."""
+        """Accept a batch."""
         future = self.client.submit(
             run_far,
             batch,
@@ -153,7 +153,7 @@ class FarWorkers:
         future.add_done_callback(self._ready.put)
 
     def collect(self) -> Iterator[tuple[list[AnyJob], list[Trial]]]:
-        """What is ready, at least one batch if any is under way."""
+        """Batches that are ready: at least one, if any is under way."""
         while self._under_way:
             try:
                 future = self._ready.get(timeout=LOOK_SECONDS)
@@ -166,10 +166,9 @@ class FarWorkers:
                 return
 
     def check(self) -> None:
-        """Refuse to wait for workers that will not come; say so while waiting for those that may.
+        """Raise if no worker will come; report while waiting for one that may.
 
-        Slurm's may be hours away. A scheduler of someone else's that has none gets a moment for
-        one that died to be replaced.
+        Slurm may take hours to start one. Any other scheduler gets LOST_SECONDS to replace a worker that died.
         """
         now = time.monotonic()
         if self.client.status not in ("running", "connecting"):
@@ -182,10 +181,10 @@ class FarWorkers:
                 self._spoke = now
                 self.say("waiting for a worker: no Slurm job runs yet (squeue tells why)")
         elif not self._under_way or now - self._seen > LOST_SECONDS:
-            there = len(self._workers())
-            if self.device == "gpu" and there:
+            count = len(self._workers())
+            if self.device == "gpu" and count:
                 raise SpecError(
-                    "device", f"expected a worker with a GPU (dask worker ... --resources GPU=1), got {there} without"
+                    "device", f"expected a worker with a GPU (dask worker ... --resources GPU=1), got {count} without"
                 )
             raise SpecError("cluster", "expected a scheduler with workers, got one without")
 
@@ -193,7 +192,7 @@ class FarWorkers:
         return list(self.client.scheduler_info(n_workers=-1)["workers"].values())
 
     def _able(self) -> list[dict[str, Any]]:
-        """The workers that could run a batch."""
+        """Workers that can run a batch."""
         return [worker for worker in self._workers() if self.device != "gpu" or worker["resources"].get("GPU")]
 
     def _trials(self, future: Any, batch: list[AnyJob]) -> list[Trial]:
@@ -201,7 +200,7 @@ class FarWorkers:
         if future.status == "finished":
             return future.result()
         if isinstance(error, self.distributed.KilledWorker):
-            # Several workers died of it: most likely it does not fit in their memory.
+            # It killed several workers: most likely it does not fit in their memory.
             words = "KilledWorker: workers that ran it died, one after the other"
             return [crashed(spec, seed, words) for spec, seed in batch]
         if isinstance(error, SpecError):
@@ -213,7 +212,7 @@ class FarWorkers:
 
 
 def _read(where: str) -> tuple[str, int]:
-    """The kind of cluster, and how many workers or jobs were asked for."""
+    """The kind of cluster, and the number of workers or jobs."""
     if re.fullmatch(r"(tcp|tls)://\S+:\d+", where):
         return "scheduler", 0
     match = re.fullmatch(r"(local|slurm)(?::(\d{1,4}))?", where)
@@ -221,13 +220,6 @@ def _read(where: str) -> tuple[str, int]:
         raise SpecError("cluster", f"expected {FORMS}, got {where!r}")
     kind = match[1]
     return kind, int(match[2] or (os.cpu_count() or 1 if kind == "local" else 1))
-
-
-def _import_dask() -> Any:
-    need("cluster", "distributed")
-    import distributed
-
-    return distributed
 
 
 def _connect(distributed: Any, where: Any) -> Any:
@@ -239,7 +231,7 @@ def _connect(distributed: Any, where: Any) -> Any:
 
 
 def _slurm(jobs: int, device: Device) -> Any:
-    """Slurm jobs with a worker each. Dask's configuration under jobqueue.slurm goes first."""
+    """Slurm jobs with a worker each. Dask's configuration under jobqueue.slurm takes precedence."""
     need("cluster")
     from dask import config
     from dask_jobqueue.slurm import SLURMCluster
@@ -267,7 +259,7 @@ def _slurm(jobs: int, device: Device) -> Any:
 
 
 def _refused(script: str) -> str:
-    """Slurm's reason not to take a job, asked for without sending it; empty if it would."""
+    """Slurm's reason to refuse a job, from a test without submitting; empty if it accepts."""
     asked = subprocess.run(["sbatch", "--test-only"], input=script, capture_output=True, text=True, check=False)
     lines = [line for line in asked.stderr.splitlines() if "error" in line]
     return (lines or ["sbatch failed"])[0] if asked.returncode else ""

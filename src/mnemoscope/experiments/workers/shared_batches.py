@@ -1,12 +1,12 @@
-"""Several drivers in threads of one process, whose trials run in shared batches.
+"""Shared batches for several drivers in threads of one process.
 
-Searches that differ in their seeds alone ask for the same settings at about the same time. So what
-they hand in waits until all of them wait, and is then cut into batches anew:
+Searches that differ only in their seeds ask for the same settings at about the same time. So their orders wait until
+every driver waits, and are then cut into new batches:
 
     drivers -> clients -> batches of one program each -> threads -> clients -> drivers
 
-A GPU takes three trainings in the time of one, and every program is compiled once. The threads let
-programs compile side by side.
+A GPU runs three trainings in the time of one, and every program is compiled once. Threads let programs compile side
+by side.
 """
 
 import threading
@@ -18,25 +18,25 @@ from mnemoscope.engine.record import AnyJob, Trial
 from mnemoscope.experiments.workers.batches import MOST_IN_A_BATCH, batches, run_batch
 from mnemoscope.spec.validators import Device
 
-# Batches under way at once. They compile side by side, but take turns on a GPU: the more there are,
-# the later each ends, and what has not ended is lost when the driver is stopped.
+# Batches under way at once. They compile side by side, but take turns on a GPU: with more of them, each ends later,
+# and what has not ended is lost when the driver is stopped.
 THREADS = 3
-# A driver hands in so many at once, and gets them back together, when all of them are there.
+# Jobs in an order; a driver gets its trials back when all of them are done.
 IN_AN_ORDER = 8
-# A driver may wait for one in another process, which waits for this one: nobody waits for longer.
+# A driver may wait for a driver in another process that waits for this one: nobody waits longer than this.
 PATIENCE_SECONDS = 2.0
 
 
 class _Order:
-    """One batch as a driver handed it in, and what is there of it."""
+    """A batch as a driver submitted it, and its trials so far."""
 
     def __init__(self, client: "Client", jobs: list[AnyJob]) -> None:
         self.client, self.jobs = client, jobs
-        self.found: dict[AnyJob, Trial] = {}
+        self.trials: dict[AnyJob, Trial] = {}
 
 
 class Broker:
-    """Where the batches of several drivers are run, each of which has a client of its own."""
+    """Runs the batches of several drivers, each of which has its own client."""
 
     def __init__(self, device: Device, drivers: int, threads: int = THREADS) -> None:
         self.device: Device = device
@@ -49,14 +49,14 @@ class Broker:
         self._running = 0
 
     def hand_in(self, order: _Order) -> None:
-        """Take an order; it is begun when everybody waits."""
+        """Accept an order; it starts when every driver waits."""
         with self._news:
             if not self._pending:
                 self._since = time.monotonic()
             self._pending.append(order)
 
     def wait_for(self, client: "Client") -> list[_Order]:
-        """What is ready for a client, at least one order."""
+        """Orders that are ready for a client, at least one."""
         with self._news:
             client.waits = True
             while not client.ready and client.error is None:
@@ -69,13 +69,13 @@ class Broker:
             return ready
 
     def leave(self, client: "Client") -> None:
-        """A driver that is done; the others need not wait for it."""
+        """Remove a driver that is done, so that the others do not wait for it."""
         with self._news:
             self._open.remove(client)
             self._begin()
 
     def _begin(self) -> None:
-        """Run what was handed in, once nobody has more to hand in."""
+        """Run the pending orders once no driver has more to submit."""
         idle = [client.waits and not client.ready for client in self._open]
         quiet = all(idle) and not self._running
         late = not all(idle) and time.monotonic() - self._since > PATIENCE_SECONDS
@@ -94,15 +94,15 @@ class Broker:
         error, records = None, []
         try:
             records = run_batch(batch, self.device)
-        except BaseException as problem:  # told to those who wait for it
+        except BaseException as problem:  # passed on to the drivers that wait for it
             error = problem
         with self._news:
             self._running -= 1
-            self._since = time.monotonic()  # whoever gets these has its time to ask for more
+            self._since = time.monotonic()  # the drivers that get these have time to submit more
             for job, record in zip(batch, records, strict=error is None):
                 for order in owners[job]:
-                    order.found[job] = record
-                    if len(order.found) == len(order.jobs):
+                    order.trials[job] = record
+                    if len(order.trials) == len(order.jobs):
                         order.client.ready.append(order)
             if error is not None:
                 for order in {id(order): order for job in batch for order in owners[job]}.values():
@@ -111,10 +111,10 @@ class Broker:
 
 
 class Client:
-    """One driver's workers: what it hands in is run with the others'."""
+    """One driver's workers: its batches run together with those of the others."""
 
     together = IN_AN_ORDER
-    at_once = 2**31  # all that it has, so that the others' can join
+    at_once = 2**31  # everything at once, so that orders of other drivers can join
 
     def __init__(self, broker: Broker) -> None:
         self.waits = False
@@ -124,18 +124,18 @@ class Client:
         self._under_way = 0
 
     def leave(self) -> None:
-        """Say that nothing more will come."""
+        """Tell the broker that nothing more will come."""
         self._broker.leave(self)
 
     def submit(self, batch: list[AnyJob]) -> None:
-        """Hand in one batch."""
+        """Submit a batch."""
         self._under_way += 1
         self._broker.hand_in(_Order(self, batch))
 
     def collect(self) -> Iterator[tuple[list[AnyJob], list[Trial]]]:
-        """Wait for one at least, if any is under way."""
+        """Wait for at least one batch, if any is under way."""
         if not self._under_way:
             return
         for order in self._broker.wait_for(self):
             self._under_way -= 1
-            yield order.jobs, [order.found[job] for job in order.jobs]
+            yield order.jobs, [order.trials[job] for job in order.jobs]

@@ -1,4 +1,4 @@
-"""The command line: thin, from words to a spec to a call."""
+"""The command line, a thin layer: arguments become a spec, and a spec becomes a call."""
 
 import io
 import logging
@@ -7,15 +7,14 @@ import re
 import signal
 import sys
 import warnings
-from typing import Any
 
 import cyclopts
 
 from mnemoscope.spec import SpecError
 from mnemoscope.ui.cli.output import complain
 
-# Commands are loaded when called for, so that what needs no simulator does not wait for it. Each
-# one's own help is its docstring, which begins with this line.
+# A command is imported when it is called, so that those without a simulator start fast. Its docstring, which is its
+# help, begins with the same line.
 COMMANDS = {
     "run": "Simulate one setting over several seeds.",
     "predict": "Predict one setting's accuracy from theory, without simulating it.",
@@ -26,38 +25,37 @@ COMMANDS = {
     "facts": "Train paper B's transformer to recall facts, until it reaches the target.",
     "dynamics": "Follow paper B's gradient flow through its stages, hallucination among them.",
     "reproduce": "Run the claims of the papers and judge each by a rule written beforehand.",
-    "report": "Show what `reproduce` found: one HTML file that needs no network.",
+    "report": "Write what `reproduce` found as one HTML file that needs no network.",
     "plan": "Say what d, m and N a job needs, or how much a budget can recall.",
-    "explore": "Open the explorer: a phase diagram under sliders, and a planner, in a browser.",
-    "embeddings": "Look at an embedding matrix of your own, and at the recall that it allows.",
-    "laws": "Show the scaling laws, and the map of which one binds.",
-    "bound": "Bound what the first gradient tells: seen exactly, through noise, or in a few bits.",
-    "validate": "Hold theory against simulation, on settings drawn before any was run.",
-    "store": "Look at what was kept, take it elsewhere, check it, mend it, clear it out.",
-    "bench": "Time the three steps against jitted automatic differentiation on this machine.",
+    "explore": "Open the explorer in a browser: a phase diagram with sliders, and a planner.",
+    "embeddings": "Inspect an embedding matrix of your own, and measure the recall it allows.",
+    "laws": "Show the scaling laws, and a map of which one binds.",
+    "bound": "Bound what the first gradient reveals: seen exactly, through noise, or in a few bits.",
+    "validate": "Compare theory with simulation, on settings drawn before any was run.",
+    "store": "List, export, verify, repair and prune stored trials.",
+    "bench": "Time the three steps against automatic differentiation on this machine.",
 }
 
-# Words that every command takes, for more of what the package has to say.
+# Options of every command that show more of the package's log.
 VERBOSE = {"-v": logging.INFO, "--verbose": logging.INFO, "-vv": logging.DEBUG}
 
 
 def make_app(called: str) -> cyclopts.App:
-    """The application, with the command that is called and a line for each of the others."""
+    """The application: the command that is called, and one line of help for each of the others."""
     app = cyclopts.App(
         name="mnemoscope",
         help="An instrument that shows how much a transformer can learn to recall.",
-        help_epilogue="With every command: -v says more of what is done, -vv still more, on standard error.",
+        help_epilogue="Every command takes -v, which logs what it does on standard error, and -vv, which logs more.",
         version_flags=["--version"],
-        suppress_keyboard_interrupt=False,  # `main` answers it, after what was finished is kept
+        suppress_keyboard_interrupt=False,  # `main` handles it, once finished work is stored
     )
     for name, line in COMMANDS.items():
-        more = {} if name == called else {"help": line}
-        app.command(f"mnemoscope.ui.cli.{name}:{name}", **more)
+        app.command(f"mnemoscope.ui.cli.{name}:{name}", **({} if name == called else {"help": line}))
     return app
 
 
 def program() -> int:
-    """What is called `mnemoscope`. After its last word an interrupt has nothing left to stop."""
+    """The entry point. Once `main` has returned, an interrupt has nothing left to stop."""
     status = main()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     return status
@@ -67,31 +65,31 @@ def main(words: list[str] | None = None) -> int:
     """Run one command. Exit status: 0 done, 2 the request is wrong, 1 anything else."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without our letters still gets ours
+            stream.reconfigure(errors="replace")  # where a terminal cannot show a character
     words = listen(sys.argv[1:] if words is None else words)
     app = make_app(words[0] if words else "")
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _say_in_one_line
+            warnings.showwarning = lambda message, *_: print(f"mnemoscope: {message}", file=sys.stderr)
             status = app(words, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except SpecError as error:
         option = f"--{error.field.replace('_', '-')}: " if error.field else ""
         return complain(option + error.message)
     except cyclopts.CycloptsError as error:
-        return complain(in_our_words(error))
+        return complain(describe(error))
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # Whoever read our output has seen enough. What is still buffered has nowhere to go.
+        # The reader has closed the pipe: discard what is still buffered.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return status if isinstance(status, int) else 0
 
 
 def listen(words: list[str]) -> list[str]:
-    """Show what the package logs, as much as -v and -vv ask for; the words without them."""
+    """Set the level of the log from -v and -vv; return the other words."""
     loud = [word for word in words if word in VERBOSE]
     level = min((VERBOSE[word] for word in loud), default=logging.WARNING)
     if len(loud) > 1:
@@ -100,19 +98,25 @@ def listen(words: list[str]) -> list[str]:
     logger.setLevel(level)
     logger.handlers = [handler := logging.StreamHandler(sys.stderr)]
     handler.setFormatter(logging.Formatter("mnemoscope: %(message)s"))
+    warned: set[str] = set()
+
+    def is_new(record: logging.LogRecord) -> bool:
+        """A command may open a store several times; each warning is shown once."""
+        if record.levelno < logging.WARNING:
+            return True
+        text, before = record.getMessage(), len(warned)
+        warned.add(text)
+        return len(warned) > before
+
+    handler.addFilter(is_new)
     return [word for word in words if word not in VERBOSE]
 
 
-def _say_in_one_line(message: Warning | str, *where: Any) -> None:
-    """Warnings go beside the output, each a line without the place in our code it comes from."""
-    print(f"mnemoscope: {message}", file=sys.stderr)
-
-
-def in_our_words(error: cyclopts.CycloptsError) -> str:
-    """What is wrong with the words themselves: which option, what was expected, what came."""
+def describe(error: cyclopts.CycloptsError) -> str:
+    """A parsing error in one line: which option, what was expected, what came."""
     text = " ".join(str(error).split())
-    found = re.search(r"--[\w-]+", text)
-    option = found[0] if found else ""
+    match_ = re.search(r"--[\w-]+", text)
+    option = match_[0] if match_ else ""
     hint = re.search(r"Did you mean (.*?)\?", text)
     near = f"; did you mean {hint[1]}?" if hint else ""
     match error:

@@ -1,4 +1,4 @@
-"""Announce long work, and require --yes for very long work."""
+"""Announce long work, and ask for --yes before very long work."""
 
 import sys
 
@@ -19,8 +19,8 @@ def say(text: str) -> None:
 def ask_first(forecast: Forecast, platform: str, agreed: bool, *, far: bool = False, aloud: bool = True) -> None:
     """Announce how long the work takes; refuse work that may take more than an hour without --yes.
 
-    `far` marks work for other machines, whose speed is taken to be this one's. With `aloud` off nothing is announced:
-    a later stage announces the whole.
+    `far` marks work for other machines, which are assumed to be as fast as this one. Without `aloud` nothing is
+    announced: a later call announces the whole.
     """
     kind = "CPU" if platform == "cpu" else "GPU"
     where = f"in one process like this one ({kind})" if far else f"on this machine ({kind})"

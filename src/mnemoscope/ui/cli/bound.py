@@ -1,4 +1,4 @@
-"""`mnemoscope bound`: what can be known of the first gradient, and what decoders get out of it."""
+"""`mnemoscope bound`: what the first gradient reveals, and what decoders get out of it."""
 
 import math
 from pathlib import Path
@@ -19,10 +19,10 @@ from mnemoscope.theory.bound import collapse, limits, needed_nats
 from mnemoscope.ui.cli.asking import ask_first
 from mnemoscope.ui.cli.options import AnySeed, DeviceName, Json, Seeds, Yes, count, read_seeds
 from mnemoscope.ui.cli.options import number as number_option
-from mnemoscope.ui.cli.output import bar, deliver, echo, number, print_json, table
+from mnemoscope.ui.cli.output import bar, deliver, echo, number, table
 from mnemoscope.ui.cli.progress import Watch
 from mnemoscope.ui.cli.setting import Setting, takes
-from mnemoscope.ui.figures.canvas import check_form
+from mnemoscope.ui.figures.canvas import check_form, sizes
 from mnemoscope.ui.figures.collapse import draw_collapse
 
 NAMES = {
@@ -46,7 +46,9 @@ def bound(
     bits: Annotated[int | None, count(1, 64, "also bound a decoder that sees this many bits of each entry")] = None,
     noise: Annotated[
         float | None,
-        number_option(1e-9, 1e9, "also bound a decoder that sees it through noise this many times its rms"),
+        number_option(
+            1e-9, 1e9, "also bound a decoder that sees the gradient through noise of this many times its rms"
+        ),
     ] = None,
     yes: Yes = False,
     collapse_to: Annotated[
@@ -57,10 +59,9 @@ def bound(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Bound what the first gradient tells: seen exactly, through noise, or in a few bits.
+    """Bound what the first gradient reveals: seen exactly, through noise, or in a few bits.
 
-    Also runs decoders of the first gradient on the samples of several seeds, through the same noise and in the same
-    bits. Example:
+    Also runs decoders of the first gradient over several seeds, through the same noise and in the same bits. Example:
 
     `mnemoscope bound --vocab 256 --dim 128 --length 16 --samples 4000 --noise 1`
     """
@@ -89,16 +90,15 @@ def bound(
         "bits": bits,
         "noise": noise,
         "bounds": bounds,
-        # Those of the Gaussian surrogate, under their original names.
+        # The Gaussian surrogate's, under their original names.
         "information_bound_samples": surrogate["samples"],
         "bound_accuracy": surrogate["accuracy"],
         "known_nats": surrogate["nats"],
         "needed_nats": needed_nats(spec.vocab, target),
         "collapse": {"x": collapse(spec).x, "formula": collapse(spec).formula},
-        **{name: interval.as_dict() for name, interval in decoders.items()},
+        **{name: interval.ends("mean") for name, interval in decoders.items()},
     }
-    deliver(result, json, show)
-    return 0
+    return deliver(result, json, lambda _: show(spec, result))
 
 
 def draw(path: Path, seeds: int, device: Device, agreed: bool, json: bool) -> int:
@@ -113,26 +113,26 @@ def draw(path: Path, seeds: int, device: Device, agreed: bool, json: bool) -> in
         {
             "spec": point.spec.model_dump(exclude_defaults=True),
             "x": point.x,
-            **{name: share.as_dict() for name, share in point.shares.items()},
+            **{name: share.ends("mean") for name, share in point.shares.items()},
         }
         for point in points
     ]
-    if json:
-        print_json({"points": rows, "path": str(path)})
-    else:
-        echo(f"drawn: {path}, {len(points)} settings, {seeds} seeds each")
-    return 0
+    line = f"drawn: {path}, {len(points)} settings, {seeds} seeds each"
+    return deliver({"points": rows, "path": str(path)}, json, lambda _: echo(line))
 
 
-def show(result: dict[str, Any]) -> None:
+def show(spec: Retrieval, result: dict[str, Any]) -> None:
     """The bounds and the decoders for people."""
-    spec, target, noise, bits = (result[name] for name in ("spec", "target", "noise", "bits"))
-    echo(f"V={spec['vocab']:,} d={spec['dim']:,} L={spec['length']:,} N={spec['samples']:,}", style="bold")
+    target, noise, bits = (result[name] for name in ("target", "noise", "bits"))
+    echo(sizes(spec), style="bold")
     echo(
         f"to name {target:g} of the labels takes {result['needed_nats']:,.0f} nats",
         f"{result['collapse']['formula']} = {result['collapse']['x']:.3g}",
     )
-    for title, proved in (("Proved: no one does better who", True), ("Binds no one who looks for whole counts", False)):
+    for title, proved in (
+        ("Proved: nobody does better who", True),
+        ("Does not bind anybody who looks for whole counts", False),
+    ):
         echo(_table(title, [limit for limit in result["bounds"] if limit["proved"] == proved], target))
     through = [f"noise of {noise:g}"] if noise is not None else []
     through += [f"{bits} bit(s) an entry"] if bits is not None else []
@@ -144,7 +144,7 @@ def show(result: dict[str, Any]) -> None:
 
 
 def _table(title: str, bounds: list[dict[str, Any]], target: float) -> Table:
-    """Whom each bound holds for, what they can know and name here, and the N they need."""
+    """For each bound: whom it binds, what they can know and name here, and the N they need."""
     rows = []
     for limit in bounds:
         nats, samples = limit["nats"], limit["samples"]

@@ -9,18 +9,12 @@ from cyclopts import Parameter
 from mnemoscope.experiments.critical import Along, Critical, range_about
 from mnemoscope.experiments.critical import critical as find_critical
 from mnemoscope.experiments.forecast import Ahead, of_crossings
-from mnemoscope.spec import LETTERS, Retrieval
+from mnemoscope.spec import Retrieval
 from mnemoscope.ui.cli import options
-from mnemoscope.ui.cli.output import deliver, echo, number
+from mnemoscope.ui.cli.output import deliver, echo, number, search_status
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.cli.sweeping import open_tools
-
-WORDS = {
-    "found": "the interval is as narrow as asked for",
-    "below-range": "not in the range: the crossing lies below it",
-    "above-range": "not in the range: the crossing lies above it",
-    "unresolved": "crossed, but the interval is wider than asked for; allow more --seeds",
-}
+from mnemoscope.ui.figures.canvas import sizes
 
 
 @dataclass(frozen=True)
@@ -30,7 +24,7 @@ class Search:
     target: options.Target = 0.5
     measure: options.MeasureName = "accuracy"
     range_: Annotated[
-        options.Ends, options.range_option("where to search [default: a factor of 8 about theory's guess]")
+        options.Ends, options.range_option("where to search [default: a factor of 8 around theory's guess]")
     ] = None
     tolerance: options.Tolerance = 0.1
     seeds: options.MostSeeds = 32
@@ -72,7 +66,7 @@ def critical(
 ) -> int:
     """Find where accuracy along one axis crosses a target, with an interval.
 
-    Trials are kept in the store: a search that was stopped continues where it was. Example:
+    Trials are kept in the store, so a search that was stopped continues where it left off. Example:
 
     `mnemoscope critical --vocab 256 --dim 100 --length 32 --along samples`
     """
@@ -87,15 +81,10 @@ def critical(
 
 def show(crossing: Critical) -> None:
     """The estimate for people."""
-    spec = crossing.spec
-    fixed = " ".join(
-        f"{letter}={getattr(spec, name):,}"
-        for name, letter in LETTERS.items()
-        if name != crossing.axis and (name != "width" or spec.width)
-    )
+    fixed = sizes(crossing.spec, without=(crossing.axis,))
     echo(f"{fixed}, {crossing.measure} {crossing.target:g} along {crossing.axis}", style="bold")
     lost = crossing.status == "unresolved" and crossing.estimate is None
-    words = "all trials at a place it needed crashed" if lost else WORDS[crossing.status]
+    words = "all trials at a point it needed crashed" if lost else search_status(crossing.status, "crossing")
     echo(f"status     {crossing.status}: {words}")
     if crossing.estimate is not None:
         ends = " to ".join(number(end, 1) for end in (crossing.low, crossing.high))

@@ -42,8 +42,7 @@ def dynamics(
     ask_first(of_flow(spec, place.platform), place.platform, yes)
     with Watch("steps", spec.steps) as watch, numerics("float32", place):
         course = follow(spec, seed, watch.advance)
-    deliver(course, json, show, out, draw_dynamics)
-    return 0
+    return deliver(course, json, show, out, draw_dynamics)
 
 
 def show(dynamics: Dynamics) -> None:

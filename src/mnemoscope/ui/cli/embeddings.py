@@ -11,22 +11,22 @@ from mnemoscope.experiments.compare_embeddings import Variant, compare_ways, pre
 from mnemoscope.experiments.forecast import jobs_ahead
 from mnemoscope.spec import SpecError
 from mnemoscope.ui.cli.options import DeviceName, Json, StoreFile, Work, Yes, count
-from mnemoscope.ui.cli.output import echo, print_json, table
+from mnemoscope.ui.cli.output import deliver, echo, table
 from mnemoscope.ui.cli.sweeping import check_store, open_tools
-from mnemoscope.ui.figures.canvas import check_form
+from mnemoscope.ui.figures.canvas import check_form, sizes
 from mnemoscope.ui.figures.spectrum import draw_spectra
 
 
 def embeddings(
     path: Annotated[str, Parameter(help="a .npy, .npz or .safetensors file; PATH#NAME for one matrix of several")],
     *,
-    vocab: Annotated[int | None, count(2, 2**22, "V: rows that a seed takes at random [default: up to 512]")] = None,
+    vocab: Annotated[int | None, count(2, 2**22, "V: rows that each seed draws at random [default: up to 512]")] = None,
     dim: Annotated[
-        int | None, count(1, 2**22, "d: numbers in an embedding; tells rows from columns where the matrix is wide")
+        int | None, count(1, 2**22, "d: length of an embedding; tells rows from columns if the matrix is wide")
     ] = None,
     length: Annotated[int, count(1, 2**20, "L: tokens in a sequence")] = 16,
     samples: Annotated[
-        int | None, count(1, 2**32 - 1, "N [default: where random embeddings are predicted to name 0.8]")
+        int | None, count(1, 2**32 - 1, "N [default: where theory predicts 0.8 for random embeddings]")
     ] = None,
     seeds: Annotated[int, count(1, 10_000, "how many seeds")] = 4,
     seed: Annotated[int, count(0, 2**31 - 1, "the first seed")] = 0,
@@ -36,7 +36,7 @@ def embeddings(
     yes: Yes = False,
     json: Json = False,
 ) -> int:
-    """Look at an embedding matrix of your own, and at the recall that it allows.
+    """Inspect an embedding matrix of your own, and measure the recall it allows.
 
     Shows overlaps, mean and spectrum beside those of random embeddings of the same shape, then runs the same trials
     with the matrix as it is, centred, whitened, and with random embeddings. Also prints the name that `--embedding`
@@ -52,22 +52,15 @@ def embeddings(
     ahead = jobs_ahead([(random, number) for number in numbers for _ in (*own, "random")])
     with open_tools(Work(device, None, store, yes), ahead) as tools:
         variants = compare_ways(own, random, seeds=numbers, tools=tools)
-    if out is not None:
-        draw_spectra(variants, out)
-    if json:
-        sizes = {name: getattr(variants[-1].spec, name) for name in ("vocab", "dim", "length", "samples")}
-        ways = [variant.as_dict() for variant in variants]
-        print_json({"setting": sizes, "ways": ways, "path": None if out is None else str(out)})
-    else:
-        show(variants)
-        if out is not None:
-            echo(f"drawn: {out}")
+    setting = {name: getattr(random, name) for name in ("vocab", "dim", "length", "samples")}
+    result = {"setting": setting, "ways": [variant.as_dict() for variant in variants]}
+    deliver(result, json, lambda _: show(variants), out, lambda _, path: draw_spectra(variants, path))
     return tools.progress.status()
 
 
 @contextmanager
 def _naming_the_file() -> Iterator[None]:
-    """Name no option in errors about the matrix: here the file is an argument."""
+    """Drop `--embedding` from errors about the matrix: here the file is an argument."""
     try:
         yield
     except SpecError as error:
@@ -76,7 +69,7 @@ def _naming_the_file() -> Iterator[None]:
 
 
 def _short(value: float) -> str:
-    """Three digits; rounding errors print as 0."""
+    """Three digits, and 0 for a rounding error."""
     return "0" if abs(value) < 1e-6 else f"{value:.3g}"
 
 
@@ -98,10 +91,12 @@ def show(variants: list[Variant]) -> None:
     rows = [(variant.name, *(_short(getattr(variant.geometry, key)) for key in names.values())) for variant in own]
     rows.append(("random", *(f"{expected[key]:.3g}" if key in expected else "–" for key in names.values())))
     echo(table(("", *names), rows, left=("",), title="Geometry"))
-    spec = random.spec
-    title = f"Recall at V={spec.vocab:,} d={spec.dim:,} L={spec.length:,} N={spec.samples:,}"
     rows = []
     for variant in variants:
-        lost = f"{(random.accuracy.mean or 0) - (variant.accuracy.mean or 0):+.3f}"
+        lost = f"{(random.accuracy.value or 0) - (variant.accuracy.value or 0):+.3f}"
         rows.append((variant.name, str(variant.accuracy), str(variant.attention), "" if variant is random else lost))
-    echo(table(("", "accuracy", "attention", "lost to random"), rows, left=("",), title=title))
+    echo(
+        table(
+            ("", "accuracy", "attention", "lost to random"), rows, left=("",), title=f"Recall at {sizes(random.spec)}"
+        )
+    )

@@ -12,8 +12,7 @@ from mnemoscope.spec import Facts, read_option
 from mnemoscope.spec.validators import between
 from mnemoscope.theory.associative import GUIDE_FACTS
 from mnemoscope.ui.cli import options
-from mnemoscope.ui.cli.memory import WORDS
-from mnemoscope.ui.cli.output import bar, deliver, echo, number, table
+from mnemoscope.ui.cli.output import bar, deliver, echo, number, search_status, table
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.cli.sweeping import open_tools
 
@@ -29,10 +28,10 @@ def facts(
         ),
     ] = None,
     rates: Annotated[
-        str, Parameter(help="with --capacity: learning rates, largest first; the best counts")
+        str, Parameter(help="with --capacity: learning rates, largest first; the best one counts")
     ] = "1e-3,3e-3,1e-2",
     tolerance: Annotated[
-        float, options.number(0.001, 10, "with --capacity: stop when the 95 % interval of S is +- this share")
+        float, options.number(0.001, 10, "with --capacity: stop when the 95 % interval of S is within +- this share")
     ] = 0.1,
     seeds: Annotated[int, options.count(1, 10**6, "how many seeds to train; with --capacity, at most")] = 4,
     seed: options.FirstSeed = 0,
@@ -41,13 +40,13 @@ def facts(
 ) -> int:
     """Train paper B's transformer to recall facts, until it reaches the target.
 
-    S subjects and R relations make S R facts; attention and MLP store them in 4 H d_h d + 2 m d parameters. Seeds train
-    side by side and are kept in the store. Example:
+    S subjects and R relations make S R facts, which attention and MLP store in 4 H d_h d + 2 m d parameters. Seeds
+    train in parallel and are kept in the store. Example:
 
     `mnemoscope facts --subjects 8 --relations 8 --answers 4 --dim 32 --heads 4 --head-dim 8`
 
     `--method constructed` sets the weights by the paper's construction instead. `--capacity` finds how many facts a
-    model of this size can learn: the limit of each seed, then their mean.
+    model of this size can learn: each seed's limit, then their mean.
     """
     spec = setting.read({"subjects": 2, "relations": 2, "answers": 2} if capacity else {})
     rate_values = [read_option("rates", between(1e-8, 1e3), r) for r in read_axis("rates", f"lr={rates}").values]
@@ -109,12 +108,12 @@ def show_capacity(capacity: FactsCapacity) -> None:
         f"accuracy {spec.target:g}",
         style="bold",
     )
-    echo(f"status      {limits.status}: {WORDS[limits.status]}")
+    echo(f"status      {limits.status}: {search_status(limits.status, 'capacity')}")
     facts = capacity.facts(limits.estimate)
     if facts is not None:
         ends = " to ".join(number(capacity.facts(end), 0) for end in (limits.low, limits.high))
         echo(
             f"capacity    [bold]{facts:,.0f}[/bold] facts  95 % interval {ends}\n"
-            f"            {facts / spec.parameters:.3f} facts a parameter; the authors' guide line is {GUIDE_FACTS:g}"
+            f"            {facts / spec.parameters:.3f} facts per parameter; the authors' guide line is {GUIDE_FACTS:g}"
         )
     echo(f"trials      {len(capacity.trials)}")

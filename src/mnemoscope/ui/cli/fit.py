@@ -21,7 +21,7 @@ from mnemoscope.ui.figures.scaling import draw_scaling
 
 WORDS = {
     "too-few-points": "too few points have a crossing; give more of them, or another --range",
-    "axes-do-not-vary": "among the points with a crossing some axis has one value alone",
+    "axes-do-not-vary": "some axis has only one value among the points with a crossing",
 }
 
 
@@ -29,8 +29,10 @@ WORDS = {
 def fit(
     setting: Setting[Retrieval],
     *,
-    axis: Annotated[list[str], Parameter(negative="", help="an axis of the grid, such as dim=64:128:3; give several")],
-    along: Annotated[Along, options.choice(Along, "whose critical value")] = "samples",
+    axis: Annotated[
+        list[str], Parameter(negative="", help="an axis of the grid, such as dim=64:128:3; give at least one")
+    ],
+    along: Annotated[Along, options.choice(Along, "the axis whose critical value is fitted")] = "samples",
     log: Annotated[str | None, Parameter(help="divide the critical value by the logarithm of this axis first")] = None,
     search: SearchOptions = DEFAULT_SEARCH,
     out: options.Picture = None,
@@ -40,8 +42,8 @@ def fit(
     """Fit scaling exponents to critical points over several axes, beside theory's.
 
     Searches every point of the grid as `critical` does, fits a power law weighted by the points' intervals, and
-    compares it with a law whose axes add instead of multiply. Trials are kept in the store: stop and continue at any
-    time. Example:
+    compares it with a law whose terms add instead of multiplying. Trials are kept in the store: stop and continue at
+    any time. Example:
 
     `mnemoscope fit --length 32 --axis vocab=128,256 --axis dim=64,80,100 --out fit.png`
     """
@@ -50,7 +52,7 @@ def fit(
         raise SpecError("log", f"expected one of the axes, got {log!r}")
     base = setting.given()
     specs = settings(base, axes, along)
-    # Theory's guess of a crossing takes a moment for every point.
+    # Theory takes a moment for the guess at every point.
     ask_first(of_theory(GUESS * len(specs)), "cpu", work.yes, aloud=False)
     ranges = [search.ends(spec, along) for spec in specs]
     check_form(out)
@@ -100,7 +102,7 @@ def show(scaling: Scaling) -> None:
         echo(f"beyond {beyond.axis} < {beyond.value:g}: {beyond.points} points missed by a factor of {forms}")
     wide = sum(point.status == "unresolved" for point in scaling.found)
     if wide:
-        echo(f"{wide} points have intervals wider than asked for, and weigh less")
+        echo(f"{wide} points have intervals wider than asked for and count for less")
     show_left_out(scaling)
 
 

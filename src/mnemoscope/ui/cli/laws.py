@@ -5,10 +5,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from mnemoscope.spec import Trigger
-from mnemoscope.theory.laws import OVERLAP, regime_map
+from mnemoscope.spec import LETTERS, Trigger
+from mnemoscope.theory.laws import OVERLAP, RegimeMap, regime_map
 from mnemoscope.ui.cli.options import Json, choice, count, number
-from mnemoscope.ui.cli.output import echo, print_json, table
+from mnemoscope.ui.cli.output import deliver, echo, table
 from mnemoscope.ui.figures.regimes import draw_regimes
 
 
@@ -23,50 +23,48 @@ def laws(
     out: Annotated[Path | None, Parameter(help="also draw the map into this file (.png, .svg or .pdf)")] = None,
     json: Json = False,
 ) -> int:
-    """Show the scaling laws, and the map of which one binds.
+    """Show the scaling laws, and a map of which one binds.
 
-    The map's plane is (log_V d, log_V N) for sequences of length V^c: leading powers only, without constants and
-    logarithms. `predict` has those. Example:
+    The map spans log_V d and log_V N, for sequences of length V^c. It shows leading powers only; `predict` has the
+    constants and logarithms. Example:
 
     `mnemoscope laws --length-power 0.75`
     """
-    c, w = length_power, width_power
-    regimes = regime_map(c, trigger=trigger, width=w, order=order)
-    known = (*regimes.laws, OVERLAP)
-    if out is not None:
-        fine = regime_map(c, trigger=trigger, width=w, order=order, columns=801, rows=601)
-        draw_regimes(fine, out)
-    if json:
-        print_json(
+    model = {"trigger": trigger, "width": width_power, "order": order}
+    regimes = regime_map(length_power, **model)
+    binding = [["recall" if at < 0 else regimes.laws[at].name for at in row] for row in regimes.binding]
+    result = {
+        "laws": [
             {
-                "laws": [
-                    {
-                        "name": law.name,
-                        "powers": law.powers,
-                        "samples": law.critical("samples"),
-                        "dim": law.critical("dim"),
-                        "words": law.words,
-                    }
-                    for law in known
-                ],
-                "length_power": c,
-                "width_power": w,
-                "dim": regimes.dim.tolist(),
-                "samples": regimes.samples.tolist(),
-                "binding": [["recall" if at < 0 else regimes.laws[at].name for at in row] for row in regimes.binding],
-                "path": None if out is None else str(out),
+                "name": law.name,
+                "powers": law.powers,
+                "samples": law.critical("samples"),
+                "dim": law.critical("dim"),
+                "words": law.words,
             }
-        )
-        return 0
-    axes = {"V": "vocab", "d": "dim", "L": "length", "N": "samples", "m": "width"}
+            for law in (*regimes.laws, OVERLAP)
+        ],
+        "length_power": length_power,
+        "width_power": width_power,
+        "dim": regimes.dim.tolist(),
+        "samples": regimes.samples.tolist(),
+        "binding": binding,
+    }
+
+    def draw(_: object, path: Path) -> None:
+        draw_regimes(regime_map(length_power, **model, columns=801, rows=601), path)
+
+    width = "" if width_power is None else f", m = V^{width_power:g}"
+    title = f"Which one binds, L = V^{length_power:g}{width} (a dot: none, recall)"
+    return deliver(result, json, lambda _: show(regimes, title), out, draw)
+
+
+def show(regimes: RegimeMap, title: str) -> None:
+    """The laws as a table, and the map in characters."""
     rows = []
-    for law in known:
-        powers = (f"{law.powers[axis]:g}" if axis in law.powers else "" for axis in axes.values())
+    for law in (*regimes.laws, OVERLAP):
+        powers = (f"{law.powers[axis]:g}" if axis in law.powers else "" for axis in LETTERS)
         rows.append((law.name, law.letter if law in regimes.laws else "", *powers, law.words))
-    columns = ("law", "on the map", *axes, "recall needs")
+    columns = ("law", "on the map", *LETTERS.values(), "recall needs")
     echo(table(columns, rows, left=("law", "recall needs"), title="Noise over signal"))
-    model = "" if w is None else f", m = V^{w:g}"
-    echo(f"Which one binds, L = V^{c:g}{model} (a dot: none, recall)\n\n{regimes.text()}")
-    if out is not None:
-        echo(f"\ndrawn: {out}")
-    return 0
+    echo(f"{title}\n\n{regimes.text()}")

@@ -11,19 +11,13 @@ from mnemoscope.experiments.forecast import Forecast, of_limits
 from mnemoscope.spec import Memory, SpecError
 from mnemoscope.spec.validators import between
 from mnemoscope.ui.cli import options
-from mnemoscope.ui.cli.output import deliver, echo, number, table
+from mnemoscope.ui.cli.output import deliver, echo, number, search_status, table
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.cli.sweeping import open_tools
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.capacity import draw_capacity
 
 Form = Literal["linear", "mlp"]
-WORDS = {
-    "found": "the interval is as narrow as asked for",
-    "below-range": "not in the range: the capacity lies below it",
-    "above-range": "not in the range: the capacity lies above it",
-    "unresolved": "the interval is wider than asked for; allow more --seeds",
-}
 
 
 def read_criterion(text: str) -> float:
@@ -35,7 +29,7 @@ def read_criterion(text: str) -> float:
 def memory(
     setting: Setting[Memory],
     *,
-    kind: Annotated[Form | None, options.choice(Form, "what stores [default: mlp where a --width is given]")] = None,
+    kind: Annotated[Form | None, options.choice(Form, "the form of memory [default: mlp if --width is given]")] = None,
     criterion: Annotated[
         float,
         options.option(
@@ -44,10 +38,10 @@ def memory(
     ] = 0.99,
     dim: Annotated[str, Parameter(help="d: dimension of items and answers; several as 32,64,128 or 32:256:7")],
     range_: Annotated[
-        options.Ends, options.range_option("how many items to search among [default: wherever the search leads]")
+        options.Ends, options.range_option("numbers of items to search [default: wherever the search leads]")
     ] = None,
     tolerance: options.Tolerance = 0.1,
-    seeds: Annotated[int, options.count(2, 10**4, "the most seeds, each with a limit of its own")] = 16,
+    seeds: Annotated[int, options.count(2, 10**4, "the most seeds; each has its own limit")] = 16,
     seed: options.FirstSeed = 0,
     work: options.WorkOptions = options.DEFAULT_WORK,
     out: Annotated[Path | None, Parameter(help="draw items against weights into this .png, .svg or .pdf")] = None,
@@ -116,7 +110,7 @@ def show_capacity(capacity: Capacity) -> None:
     size += f", {spec.outputs:,} answers" if spec.outputs else ", an answer for each item"
     echo(f"{spec.form} memory, {spec.method}, d={spec.dim:,}{size}", style="bold")
     echo(f"criterion   {right_words(capacity.criterion)}")
-    echo(f"status      {capacity.status}: {WORDS[capacity.status]}")
+    echo(f"status      {capacity.status}: {search_status(capacity.status, 'capacity')}")
     if limits.estimate is not None:
         ends = " to ".join(number(end, 1) for end in (limits.low, limits.high))
         each = [limit for limit in limits.each if limit is not None]

@@ -1,6 +1,6 @@
-"""The options that are not part of a spec, each declared once: its type, its reader and its help.
+"""The options that are not part of a spec. Each is declared once, with its type, its parser and its help.
 
-A reader raises `ValueError` with one line, "expected ..., got ..."; `main` puts the option's name before it.
+A parser raises `ValueError` with one line, "expected ..., got ..."; `main` puts the option's name before it.
 """
 
 from collections.abc import Callable
@@ -50,7 +50,7 @@ def flag(help: str, **shown: Unpack[Shown]) -> Parameter:
 
 
 def read_ends(text: str) -> tuple[int, int]:
-    """Two whole numbers, LOW:HIGH."""
+    """Parse LOW:HIGH, two whole numbers."""
     low, mark, high = text.partition(":")
     if not mark:
         raise ValueError(f"expected LOW:HIGH, got {text!r}")
@@ -66,14 +66,14 @@ def range_option(help: str) -> Parameter:
 
 
 def read_seeds(seeds: int, first: int) -> range:
-    """The seeds to run; the last must fit into the store."""
+    """The seeds to run; the last one must fit into the store's integers."""
     if first + seeds > 2**63:
         raise SpecError("seed", f"expected at most {2**63 - seeds:,} with {seeds:,} seeds, got {str(first)!r}")
     return range(first, first + seeds)
 
 
 YES = flag("confirm work that may take more than an hour, or the removal of trials")
-STORE = Parameter(help="the store's file, `none` to keep nothing [default: in the user's data directory]")
+STORE = Parameter(help="the store's file, or `none` to keep nothing [default: in the user's data directory]")
 
 Json = Annotated[bool, flag("print one JSON object instead of tables")]
 Yes = Annotated[bool, YES]
@@ -90,8 +90,8 @@ Budget = Annotated[
     int | None,
     option(
         byte_count,
-        "memory to keep within, such as 2GB; chunks shrink to it, and tables by pair of tokens that do not fit are "
-        "replaced by a slower form [default: half of what is free]",
+        "memory to stay within, such as 2GB; chunks shrink to fit, and tables over pairs of tokens that do not fit "
+        "are replaced by a slower form [default: half of what is free]",
         metavar="SIZE",
     ),
 ]
@@ -99,9 +99,9 @@ Seeds = Annotated[int, count(1, 10**6, "how many seeds to run")]
 FirstSeed = Annotated[int, count(0, 2**62, "the first seed")]
 AnySeed = Annotated[int, count(0, 2**63 - 1, "the first seed")]
 Target = Annotated[float, number(0.001, 0.999, "the accuracy to cross")]
-MostSeeds = Annotated[int, count(3, 10**4, "the most seeds at one place")]
+MostSeeds = Annotated[int, count(3, 10**4, "the most seeds at one point")]
 Ends = tuple[int, int] | None
-Tolerance = Annotated[float, number(0.001, 10, "stop when the 95 % interval is +- this share")]
+Tolerance = Annotated[float, number(0.001, 10, "stop when the 95 % interval is within +- this share")]
 MeasureName = Annotated[
     Measure,
     choice(

@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 BAR = "█"
-PARTS = " ▏▎▍▌▋▊▉"
+PARTS = ("", *"▏▎▍▌▋▊▉")
 # Longer error messages are cut in the middle: the value they quote may be a whole file.
 MOST_LETTERS = 1000
 
@@ -32,7 +32,7 @@ R = TypeVar("R", bound=Result | dict[str, Any])
 
 
 def complain(line: str) -> int:
-    """Print a one-line error and return the exit status for a wrong request."""
+    """Print a one-line error; return the exit status of a wrong request."""
     print(f"mnemoscope: {as_line(line)}", file=sys.stderr)
     return 2
 
@@ -52,13 +52,22 @@ def print_json(value: dict[str, Any]) -> None:
 def bar(share: float, width: int = 12) -> str:
     """A share between 0 and 1 as a bar, in eighths of a character."""
     eighths = round(max(0.0, min(1.0, share)) * width * 8)
-    drawn = BAR * (eighths // 8) + (PARTS[eighths % 8] if eighths % 8 else "")
-    return drawn.ljust(width)
+    return (BAR * (eighths // 8) + PARTS[eighths % 8]).ljust(width)
 
 
 def number(value: float | None, digits: int = 3) -> str:
     """A number for a table cell, or a dash."""
     return "–" if value is None else f"{value:.{digits}f}"
+
+
+def search_status(status: str, what: str) -> str:
+    """How a search for a `what` ended, in words."""
+    return {
+        "found": "the interval is as narrow as asked for",
+        "below-range": f"the {what} lies below the range",
+        "above-range": f"the {what} lies above the range",
+        "unresolved": "the interval is wider than asked for; allow more --seeds",
+    }[status]
 
 
 def echo(*parts: RenderableType, style: str | None = None) -> None:
@@ -89,14 +98,18 @@ def deliver(
     show: Callable[[R], None],
     out: Path | None = None,
     draw: Callable[[R, Path], None] | None = None,
-) -> None:
-    """Print a result as JSON, or for people with `show`. A command with `draw` also writes the figure asked for."""
+) -> int:
+    """Print a result as JSON, or for people with `show`; return 0, the exit status.
+
+    A command with `draw` also writes the figure into `out`, if that is given.
+    """
     if draw is not None and out is not None:
         draw(result, out)
     if as_json:
         data = result if isinstance(result, dict) else result.as_dict()
         print_json(data if draw is None else {**data, "path": out and str(out)})
-        return
+        return 0
     show(result)
     if out is not None:
         echo(f"\ndrawn: {out}")
+    return 0

@@ -17,9 +17,9 @@ from mnemoscope.ui.cli.sweeping import open_tools
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.phase import draw_phase
 
-# As many as `run` takes of one setting.
+# As many as `run` takes for one setting.
 MOST_TRIALS = 10**6
-# Fifths of accuracy.
+# One shade for each fifth of accuracy.
 SHADES = " ░▒▓█"
 
 
@@ -29,9 +29,9 @@ def phase(
     *,
     x: Annotated[str, Parameter(help="the axis across, such as dim=32:256:8 or dim=32,48,64")],
     y: Annotated[str, Parameter(help="the axis upwards, such as samples=1e3:1e6:8")],
-    seeds: Annotated[int, count(1, 10**4, "how many seeds to run at each place")] = 8,
+    seeds: Annotated[int, count(1, 10**4, "how many seeds to run at each point")] = 8,
     target: Annotated[float, number(0.001, 0.999, "the accuracy whose contour is drawn")] = 0.5,
-    adaptive: Annotated[bool, flag("run only what the contour needs")] = False,
+    adaptive: Annotated[bool, flag("run only the trials that the contour needs")] = False,
     theory: Annotated[bool, flag("predict only: run nothing, keep nothing")] = False,
     out: Annotated[Path | None, Parameter(help="also draw it into this file (.png, .svg, .pdf or .html)")] = None,
     work: WorkOptions = DEFAULT_WORK,
@@ -39,7 +39,7 @@ def phase(
 ) -> int:
     """Measure a phase diagram over two axes, with theory's contour on it.
 
-    Trials are kept in the store as they finish: stop at any time, start again, and it continues where it was. Example:
+    Trials are kept in the store as they finish: stop at any time, and a new start continues where it left off. Example:
 
     `mnemoscope phase --vocab 256 --length 32 --x dim=32:128:7 --y samples=300:10000:8 --out d.png`
     """
@@ -50,8 +50,7 @@ def phase(
     specs = grid(base, [up, across])
     check_form(out, (".html",))
     if theory:
-        deliver(predicted_diagram(base, across, up, target=target), json, show, out, draw_phase)
-        return 0
+        return deliver(predicted_diagram(base, across, up, target=target), json, show, out, draw_phase)
     if len(specs) * seeds > MOST_TRIALS:
         raise SpecError("seeds", f"expected at most {MOST_TRIALS:,} trials in all, got {len(specs) * seeds:,}")
     jobs = [(spec, seed) for spec in specs for seed in range(seeds)]

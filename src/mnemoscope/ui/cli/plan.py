@@ -15,28 +15,28 @@ from mnemoscope.store.trials import Store
 from mnemoscope.theory.predict import REGIMES
 from mnemoscope.ui.cli.options import Json, count
 from mnemoscope.ui.cli.options import number as number_option
-from mnemoscope.ui.cli.output import echo, number, print_json, table
+from mnemoscope.ui.cli.output import deliver, echo, number, table
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.trade_off import draw_trade_off
 
 
 def plan(
     *,
-    facts: Annotated[
-        int | None, count(2, 2**24, "how many facts to recall; leave out to ask what a budget buys")
-    ] = None,
-    length: Annotated[int, count(1, 2**20, "L: tokens among which the one that counts is hidden")],
+    facts: Annotated[int | None, count(2, 2**24, "how many facts to recall; omit it to ask what a budget buys")] = None,
+    length: Annotated[int, count(1, 2**20, "L: tokens in a sequence, one of which is informative")],
     target: Annotated[float, number_option(0.001, 0.9999, "the accuracy to reach")] = 0.95,
-    parameters: Annotated[float | None, number_option(1, 1e15, "at most so many, such as 1e6")] = None,
-    tokens: Annotated[float | None, number_option(1, 1e15, "training tokens, at most so many")] = None,
+    parameters: Annotated[float | None, number_option(1, 1e15, "at most this many, such as 1e6")] = None,
+    tokens: Annotated[float | None, number_option(1, 1e15, "at most this many training tokens")] = None,
     out: Annotated[Path | None, Parameter(help="draw the trade-off into this .png, .svg or .pdf file")] = None,
-    store: Annotated[Path | None, Parameter(help="where measurements are looked up [default: the user's own]")] = None,
+    store: Annotated[
+        Path | None, Parameter(help="the store to look measurements up in [default: the user's own]")
+    ] = None,
     json: Json = False,
 ) -> int:
     """Say what d, m and N a job needs, or how much a budget can recall.
 
-    Answers from theory, in a moment. Where the store has a measurement, it is shown instead and marked as such; an
-    option that was measured below the target is left out. Examples:
+    Theory answers at once. A measurement in the store takes precedence and is marked as such; an option measured below
+    the target is left out. Examples:
 
     `mnemoscope plan --facts 10000 --length 64 --target 0.95`
 
@@ -52,15 +52,7 @@ def plan(
             answer = plan_job(facts, length, target, parameters=parameters, tokens=tokens, store=known)
     if answer.recommended is None and not answer.alternatives:
         out = None  # nothing does the job, so there is nothing to draw
-    if out is not None:
-        draw_trade_off(answer, out)
-    if json:
-        print_json({**answer.as_dict(), "path": None if out is None else str(out)})
-    else:
-        show(answer, target)
-        if out is not None:
-            echo(f"drawn: {out}")
-    return 0
+    return deliver(answer, json, lambda plan: show(plan, target), out, draw_trade_off)
 
 
 @contextlib.contextmanager
@@ -129,8 +121,8 @@ def _sizes(option: Option) -> str:
 
 
 def _accuracy(option: Option) -> str:
-    measured, predicted = option.measured, option.told
-    if measured is not None:
-        return f"{number(measured.mean)} [{number(measured.low)}, {number(measured.high)}], measured"
+    measured, predicted = option.measured, option.prediction
+    if measured.status == "found":
+        return f"{number(measured.value)} [{number(measured.low)}, {number(measured.high)}], measured"
     ends = f"\\[{number(predicted.low)}, {number(predicted.high)}]"
     return f"{number(predicted.accuracy)} {ends} over seeds, {option.basis}"

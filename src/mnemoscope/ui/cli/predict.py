@@ -11,8 +11,9 @@ from mnemoscope.theory.predict import REGIMES, Prediction
 from mnemoscope.theory.predict import predict as predict_spec
 from mnemoscope.ui.cli.options import Json, flag
 from mnemoscope.ui.cli.options import number as number_option
-from mnemoscope.ui.cli.output import bar, echo, number, print_json
+from mnemoscope.ui.cli.output import bar, deliver, echo, number
 from mnemoscope.ui.cli.setting import Setting, takes
+from mnemoscope.ui.figures.canvas import sizes
 
 WORDS = {
     "samples": "the least N that reaches it",
@@ -28,10 +29,7 @@ def predict(
     target: Annotated[float, number_option(0.001, 0.999, "the accuracy for which critical N, d and L are given")] = 0.5,
     domain: Annotated[
         bool,
-        flag(
-            "list where each law was tested against simulation; with options of a setting, only the laws that are "
-            "valid there"
-        ),
+        flag("list where each law was tested against simulation; with a setting, only the laws that are valid there"),
     ] = False,
     json: Json = False,
 ) -> int:
@@ -46,13 +44,9 @@ def predict(
         return show_domains(setting, json)
     spec = setting.read()
     prediction = predict_spec(spec)
-    axes: tuple[Axis, ...] = tuple(SEARCH)
-    critical: dict[Axis, int | None] = {axis: critical_value(spec, axis, target) for axis in axes}
-    if json:
-        print_json({**prediction.as_dict(), "target": target, "critical": critical})
-    else:
-        show(prediction, target, critical)
-    return 0
+    critical: dict[Axis, int | None] = {axis: critical_value(spec, axis, target) for axis in SEARCH}
+    result = {**prediction.as_dict(), "target": target, "critical": critical}
+    return deliver(result, json, lambda _: show(prediction, target, critical))
 
 
 # Sizes that `--domain` assumes where none are given.
@@ -60,27 +54,23 @@ OPEN = {"vocab": 512, "dim": 512, "length": 16, "samples": 16_000}
 
 
 def show_domains(setting: Setting[Retrieval], as_json: bool) -> int:
-    """List the laws that are valid for the options given; all laws without any."""
+    """List the laws that are valid for the options given, or all laws without any."""
     given = setting.given()
     # Orthonormal embeddings need as many dimensions as tokens, whichever of the two is given.
     size = given.get("vocab", given.get("dim", OPEN["vocab"]))
     spec = Retrieval.read({**OPEN, "vocab": size, "dim": size, **given})
     rows = domains_with(spec, given)
-    if as_json:
-        print_json({"domains": [row.as_dict() for row in rows]})
-        return 0
     table = Table("law", "measure", "valid where", "validated by", box=None, pad_edge=False)
     for row in rows:
         where = row.doubt or ", ".join(map(str, row.limits))
         table.add_row(row.law, row.measure, f"nowhere: {where}" if row.doubt else where, row.validated or "–")
-    echo(table)
-    return 0
+    return deliver({"domains": [row.as_dict() for row in rows]}, as_json, lambda _: echo(table))
 
 
 def show(prediction: Prediction, aim: float, critical: dict[Axis, int | None]) -> None:
     """The prediction for people."""
     spec = prediction.spec
-    echo(f"V={spec.vocab:,} d={spec.dim:,} L={spec.length:,} N={spec.samples:,}, theory", style="bold")
+    echo(f"{sizes(spec)}, theory", style="bold")
     for note in prediction.notes:
         echo(f"outside the derivation: {note}")
     if prediction.accuracy is None:
@@ -94,8 +84,7 @@ def show(prediction: Prediction, aim: float, critical: dict[Axis, int | None]) -
     echo("\nNoise over signal")
     for name, size in sorted(prediction.terms.items(), key=lambda item: -item[1]):
         echo(f"  {name:16} {number(size):>7}  {bar(min(1.0, size))}")
-    echo(f"\nFor accuracy {aim:g}, all else held")
+    echo(f"\nFor accuracy {aim:g}, all else fixed")
     for axis, value in critical.items():
-        here = f"{getattr(spec, axis):,}"
         reached = f"{value:,}" if value is not None else "none does"
-        echo(f"  {axis:8} {reached:>14}  (here {here}): {WORDS[axis]}")
+        echo(f"  {axis:8} {reached:>14}  (here {getattr(spec, axis):,}): {WORDS[axis]}")

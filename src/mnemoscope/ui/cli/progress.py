@@ -27,9 +27,9 @@ class Standing(NamedTuple):
 
 
 class Watch:
-    """Progress of work, moved by `advance` or by sweeps that call the watch with their tally.
+    """Progress of work, reported by `advance` or by sweeps, which call the watch with their tally.
 
-    A thread displays it, so that it also moves during a long call. Work of less than a second shows nothing. `permit`
+    A thread displays it, so it also moves during a long call. Work of less than a second shows nothing. `permit`
     is called with the first trials to run, before they start.
     """
 
@@ -59,7 +59,7 @@ class Watch:
         self.done += amount
 
     def __call__(self, tally: Tally, what: str = "trials") -> None:
-        """Take in the state of a sweep."""
+        """Report the state of a sweep."""
         if self.permit is not None and tally.left:
             permit, self.permit = self.permit, None
             permit(tally.left)
@@ -72,13 +72,13 @@ class Watch:
 
     @property
     def crashed(self) -> int:
-        """Trials of all sweeps that crashed."""
+        """How many trials crashed, over all sweeps."""
         return self._crashed + (self.tally.failed if self.tally is not None else 0)
 
     def status(self) -> int:
-        """The exit status: 1, and a line, where trials crashed."""
+        """The exit status: 1 if trials crashed, which is also said in a line."""
         if self.crashed:
-            say(f"{counted(self.crashed, 'trial')} crashed, and will be tried again the next time")
+            say(f"{counted(self.crashed, 'trial')} crashed; they will run again next time")
         return 1 if self.crashed else 0
 
     def stands(self) -> Standing | None:

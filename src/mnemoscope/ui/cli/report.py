@@ -11,7 +11,8 @@ from mnemoscope.engine.extras import need
 from mnemoscope.engine.files import check_folder, check_place
 from mnemoscope.spec import SpecError
 from mnemoscope.studies.catalogue import load_all
-from mnemoscope.studies.ledger import Claim, Ledger
+from mnemoscope.studies.claims import Claim
+from mnemoscope.studies.ledger import Ledger
 from mnemoscope.ui.cli.options import Json, choice
 from mnemoscope.ui.cli.output import deliver, echo
 from mnemoscope.ui.figures.canvas import check_form

@@ -14,7 +14,8 @@ from mnemoscope.spec.validators import whole
 from mnemoscope.store.schema import default_path
 from mnemoscope.studies.base import BASES, Bench, Power, Size, Study
 from mnemoscope.studies.catalogue import STUDIES, load_all
-from mnemoscope.studies.ledger import Claim, Ledger, run_studies
+from mnemoscope.studies.claims import Claim
+from mnemoscope.studies.ledger import Ledger, run_studies
 from mnemoscope.studies.parallel import minutes_of, of_pieces, on_gpu, pieces_left, run_parallel, usual_number
 from mnemoscope.studies.power import ENOUGH
 from mnemoscope.studies.sources import PAPERS
@@ -93,7 +94,7 @@ def reproduce(
     if many > 1 or any(len(base_seeds) > 1 for _, _, base_seeds in pieces):
         say(f"{len(pieces)} to run, {many} at once, each kept when it is done")
         with Watch("studies", sum(minutes_of(piece, platform) for piece in pieces)) as watch:
-            done = run_parallel(pieces, many, work.device, work.store or default_path(), book.path)
+            done = run_parallel(pieces, many, work.device, work.store or default_path(), book.path, watch)
             for number, (piece, seconds) in enumerate(done, 1):
                 name, _, base_seeds = piece
                 seeds = "base seed" + "s" * (len(base_seeds) > 1) + " " + ", ".join(map(str, base_seeds))

@@ -18,9 +18,10 @@ from mnemoscope.ui.cli.options import AnySeed, Budget, DeviceName, Json, Seeds, 
 from mnemoscope.ui.cli.output import bar, deliver, echo, number, table
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.cli.sweeping import open_tools
+from mnemoscope.ui.figures.canvas import sizes
 
 # Ties in a smaller share of the test sequences are not reported.
-MENTIONED = 0.001
+LEAST_SHARE_OF_TIES = 0.001
 MEANING = {
     "start": "before training",
     "V1": "values learn, attention is uniform",
@@ -46,7 +47,7 @@ def run(
     """Simulate one setting over several seeds.
 
     A one-layer transformer with random embeddings learns, in three gradient steps, to find the informative token of a
-    sequence and to name its label. Trials are kept in the store: no seed is run twice. Example:
+    sequence and to name its label. Trials are kept in the store, and no seed is run twice. Example:
 
     `mnemoscope run --vocab 512 --dim 128 --length 16 --samples 16000`
     """
@@ -58,8 +59,7 @@ def run(
     stopped = False
     with open_tools(Work(device, None, store, yes), jobs_ahead(jobs)) as tools:
         kept, progress = tools.store, tools.progress
-        before = kept.finished([spec])
-        known = sum((spec.id, number) in before for _, number in jobs)
+        known = len(kept.finished(jobs))
         try:
             sweep(jobs, kept, OneByOne(device, memory), lambda tally: progress(tally, "seeds"))
         except KeyboardInterrupt:
@@ -96,25 +96,25 @@ def show(run: Run) -> None:
         ties = _ties(spec, finished)
         if ties:
             shares = ", ".join(f"{share:.1%} after {step}" for step, share in ties.items())
-            echo(f"ties                {shares} of the test sequences, decided by rule: not by rounding")
+            echo(f"ties                {shares} of the test sequences, decided by a rule, not by rounding")
 
 
 def _ties(spec: Retrieval, finished: list[Trial]) -> dict[str, float]:
-    """The share of test sequences in which labels or tokens tie, after each step where it is worth a line."""
+    """The share of test sequences in which labels or tokens tie, after each step where it is worth reporting."""
     shares = {}
     for at, step in enumerate(finished[0].steps):
         draws = spec.test_samples if step.name != "V1" else min(spec.test_samples, UNIFORM_SAMPLES)
         shares[step.name] = (_mean(finished, at, "tied") or 0.0) / draws
-    return {name: share for name, share in shares.items() if share >= MENTIONED}
+    return {name: share for name, share in shares.items() if share >= LEAST_SHARE_OF_TIES}
 
 
 def _headline(spec: Retrieval) -> str:
-    sizes = f"V={spec.vocab:,} d={spec.dim:,} L={spec.length:,} N={spec.samples:,}"
+    lines = [sizes(spec)]
     if spec.width:
         share = hermite_parts(spec.activation)
-        sizes += (
-            f" m={spec.width:,}\n{spec.activation}: constant {share['constant']:.0%}, "
-            f"linear {share['linear']:.0%}, higher Hermite parts {share['higher']:.0%}"
+        lines.append(
+            f"{spec.activation}: constant {share['constant']:.0%}, linear {share['linear']:.0%}, "
+            f"higher Hermite parts {share['higher']:.0%}"
         )
     parts = [f"{spec.embedding} embeddings", f"trigger in {TRIGGER[spec.trigger]}"]
     if spec.attention == "locked":
@@ -124,7 +124,7 @@ def _headline(spec: Retrieval) -> str:
     else:
         gamma = "→ ∞" if spec.gamma == "limit" else f"= {spec.gamma:g}"
         parts.append(f"eta = {spec.eta:g}, gamma {gamma}")
-    return f"{sizes}\n{', '.join(parts)}"
+    return "\n".join([*lines, ", ".join(parts)])
 
 
 def _step_table(spec: Retrieval, finished: list[Trial]) -> Table:
@@ -145,7 +145,7 @@ def _step_table(spec: Retrieval, finished: list[Trial]) -> Table:
         [f"{step.name}: {MEANING[step.name]}" for step in steps if step.name in MEANING]
         + [
             "recall: accuracy where attention is right",
-            "map: share of tokens named right under perfect attention",
+            "map: share of tokens that would be named right under perfect attention",
             "lift: the trigger's score over the spread of the tokens' scores",
         ]
     )

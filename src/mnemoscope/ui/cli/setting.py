@@ -1,6 +1,6 @@
-"""The options that describe a setting, generated from the fields of its spec.
+"""The options of a setting, generated from the fields of its spec.
 
-A command says which spec it takes; every field becomes an option with the field's type, description and default:
+A command names the spec it takes. Every field becomes an option with the field's type, description and default:
 
     @takes(Retrieval, file=True)
     def run(setting: Setting[Retrieval], *, seeds: Seeds = 8) -> int:
@@ -28,23 +28,23 @@ S = TypeVar("S", bound=Spec)
 
 SETTING = Group("Setting", sort_key=1)
 GOING_ON = Group("Going on after the three steps", sort_key=2)
-SPEC_FILE = Parameter(help="a TOML file with settings; options given beside it win", group=SETTING)
+SPEC_FILE = Parameter(help="a TOML file with the setting; options override it", group=SETTING)
 
 
 class Setting(Generic[S]):
-    """What was given of a spec: None for every field that was not. Subclasses are made by `takes`."""
+    """The options given for a spec, None for every field that was not given. `takes` makes the subclasses."""
 
     kind: ClassVar[type[Spec]]
     spec: Path | None = None
 
     def given(self) -> dict[str, Any]:
-        """The file's values with the options laid over them; an axis may still supply others."""
+        """The file's values, overridden by the options; an axis may still supply others."""
         values = {} if self.spec is None else read_toml(self.spec, self.kind)
         named = {name: getattr(self, name, None) for name in self.kind.model_fields}
         return take_matrix({**values, **{name: value for name, value in named.items() if value is not None}})
 
     def read(self, over: Mapping[str, Any] = MappingProxyType({})) -> S:
-        """The spec, with the values `over` laid over those that were given."""
+        """The spec; the values in `over` override those that were given."""
         try:
             return cast(S, self.kind.read({**self.given(), **over}))
         except SpecError as error:
@@ -58,7 +58,7 @@ class Setting(Generic[S]):
 def takes(
     kind: type[Spec], *, without: Collection[str] = (), file: bool = False
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Give a command the fields of a spec as options: its parameter `setting` holds those that were given.
+    """Give a command the fields of a spec as options; its parameter `setting` holds those that were given.
 
     `file` adds `--spec`, a TOML file.
     """
@@ -69,7 +69,7 @@ def takes(
     ]
     if file:
         fields.append(("spec", Annotated[Path | None, SPEC_FILE], None))
-    # Cyclopts takes a class of the module `types`, where dataclasses puts it otherwise, for a built-in one.
+    # Without this, dataclasses puts the class in the module `types`, and Cyclopts takes it for a built-in one.
     space = {"__module__": __name__, "kind": kind}
     options = dataclasses.make_dataclass(
         f"{kind.__name__}Options", fields, bases=(Setting,), namespace=space, kw_only=True
@@ -98,7 +98,7 @@ def field_option(kind: type[Spec], name: str) -> Parameter:
 
     def read(text: str) -> Any:
         if text.startswith("file:"):
-            return text  # a matrix, which is read once the whole setting is known
+            return text  # a matrix: read once the whole setting is known
         kind.check_value(name, text)
         annotated = cast(Any, Annotated)
         return TypeAdapter(annotated[field.annotation, *field.metadata]).validate_python(text)

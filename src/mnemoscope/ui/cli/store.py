@@ -55,7 +55,7 @@ def list_(
 ) -> int:
     """List the settings that have trials, with their mean accuracy."""
     with open_store(path) as opened:
-        content = {"settings": list_settings(opened, where or [], most), "trials": opened.rows()}
+        content = {"settings": list_settings(opened, where or [], most), "trials": opened.count(checked=False)}
     deliver(content, json, show_settings)
     return 0
 

@@ -1,6 +1,5 @@
 """Store, workers and progress for the commands that run many trials."""
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from mnemoscope.engine.record import AnyJob
 from mnemoscope.experiments.forecast import Ahead
 from mnemoscope.experiments.tools import Tools
 from mnemoscope.experiments.workers.cluster import check_cluster, open_workers
-from mnemoscope.store.schema import NOWHERE, DamagedStore, default_path
+from mnemoscope.store.schema import NOWHERE, default_path, unreported
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli.asking import ask_first, say
 from mnemoscope.ui.cli.options import Work
@@ -27,14 +26,13 @@ class WatchedTools(Tools):
 
 
 def check_store(path: Path | None) -> bool:
-    """Refuse a store that can be neither opened nor created. True if it would be new."""
+    """Refuse a store that can be neither opened nor created; return whether it would be new."""
     place = path or default_path()
     if place == NOWHERE:
         return True
     check_place(place, "store")
     if place.exists():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DamagedStore)  # reported when the command opens it
+        with unreported():  # reported when the command opens it
             Store(place, writing=False).close()
         return False
     check_target(place, "store", make_folders=True)
@@ -45,8 +43,8 @@ def check_store(path: Path | None) -> bool:
 def open_tools(work: Work, ahead: Ahead | None = None) -> Iterator[WatchedTools]:
     """Store, workers and progress. `ahead` forecasts how long the work takes.
 
-    Trials in the store are not run again. So with an existing store the forecast waits for the first missing trial;
-    with a new one it comes before the file is created.
+    Stored trials are not run again, so with an existing store the forecast waits for the first missing trial. With a
+    new store it comes before the file is created.
     """
     cluster, device = work.cluster, work.device
     check_cluster(cluster)

@@ -29,10 +29,10 @@ Compare = Callable[[Sequence[Retrieval], int, Device, Callable[[float], None]], 
 
 
 class Part(NamedTuple):
-    """One comparison: its settings, how many of them in full and in quick size, how to run it and what it takes.
+    """One comparison: its settings, how many of them at full and at quick size, how to run it, and its forecast.
 
-    `times` multiplies the number of seeds: a variance needs more. `draws` counts the settings that theory predicts
-    before some are chosen.
+    `times` multiplies the number of seeds: a variance needs more. `draws` is how many settings theory predicts before
+    some are chosen.
     """
 
     settings: Callable[[int], list[Retrieval]]
@@ -72,9 +72,9 @@ def validate(
     out: Annotated[Path | None, Parameter(help="also write all tables into this file (Markdown)")] = None,
     json: Json = False,
 ) -> int:
-    """Hold theory against simulation, on settings drawn before any was run.
+    """Compare theory with simulation, on settings drawn before any was run.
 
-    Nothing is fitted and no setting is left out. `terms` compares attention's signal and each noise, `accuracy` the
+    Nothing is fitted, and no setting is left out. `terms` compares attention's signal and each noise, `accuracy` the
     attention-only model, `mlp` the attention-MLP model, `critical` the N at accuracy 0.5, `bound` the Gaussian
     surrogate of the first gradient with decoders of the gradient itself, `matched` the share that the matched filter
     names, `spread` the interval over seeds. Example:

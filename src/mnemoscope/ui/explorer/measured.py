@@ -34,6 +34,6 @@ def measured_points(spec: Retrieval, path: Path) -> list[dict[str, Any]]:
             if name == known[at]:
                 accuracies[at].append(accuracy)
     return [
-        {"samples": samples, "seeds": len(values), **mean_interval(values, float(draws)).as_dict()}
+        {"samples": samples, "seeds": len(values), **mean_interval(values, float(draws)).ends("mean")}
         for (samples, draws), values in sorted(accuracies.items())
     ]

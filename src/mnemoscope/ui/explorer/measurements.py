@@ -12,7 +12,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Literal
 
-from mnemoscope.experiments.estimate.intervals import Interval
+from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.spec import SpecError
 from mnemoscope.spec.validators import Device
 from mnemoscope.ui.explorer import diagram
@@ -194,8 +194,7 @@ class Measurements:
         if len(order.specs) > 1:
             return f"{order.trials} trials on the curve, kept in the store"
         point = next(point for point in measured_points(spec, self.store) if point["samples"] == spec.samples)
-        accuracy = Interval(*(point[name] for name in ("mean", "low", "high")))
-        return f"accuracy {accuracy} over {point['seeds']} seeds, kept in the store"
+        return f"accuracy {Estimate.read(point, 'mean')} over {point['seeds']} seeds, kept in the store"
 
     def _start_worker(self) -> Connection:
         if self._worker is None or not self._worker[0].is_alive():

@@ -1,20 +1,20 @@
-"""Opening and saving Matplotlib figures. Matplotlib is an extra: an error names it where it is missing."""
+"""Matplotlib figures: open, label, save. Matplotlib is an extra; where it is missing, an error says so."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from mnemoscope.engine.extras import need
 from mnemoscope.engine.files import check_target, whole_file
-from mnemoscope.spec import SpecError
+from mnemoscope.spec import LETTERS, Retrieval, SpecError
 
 FORMS = (".png", ".svg", ".pdf")
 ENOUGH_TICKS = 4
 
 
 def check_form(path: Path | None, more: tuple[str, ...] = (), option: str = "out") -> None:
-    """Refuse a file that cannot be drawn, before any work is done; no file is fine."""
+    """Refuse a path that no figure can be written to, before any work is done. None is fine."""
     if path is None:
         return
     forms = (*FORMS, *more)
@@ -25,7 +25,7 @@ def check_form(path: Path | None, more: tuple[str, ...] = (), option: str = "out
 
 
 def open_canvas(*, width: float, height: float, columns: int = 1, share: bool = True) -> tuple[Any, Any]:
-    """A figure of this size in inches, and its axes: a row of them with several columns, by default on one y scale."""
+    """A figure of this size in inches, and its axes: with several columns, a row of them that may share the y axis."""
     need("figures")
     from matplotlib.figure import Figure
 
@@ -36,10 +36,9 @@ def open_canvas(*, width: float, height: float, columns: int = 1, share: bool = 
 
 
 def plain_log_ticks(axes: Any, name: Literal["x", "y"], low: float, high: float) -> None:
-    """A logarithmic axis with few ticks, written as plain numbers.
+    """Make an axis logarithmic, with a few ticks written as plain numbers.
 
-    Ticks are at powers of ten where enough of them fit, else at 1 and 3 or at 1, 2 and 5, and on a short axis at every
-    digit.
+    Ticks are at powers of ten where those are enough, else at 1 and 3, or at 1, 2 and 5, or at every digit.
     """
     tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     marks: list[float] = []
@@ -52,7 +51,7 @@ def plain_log_ticks(axes: Any, name: Literal["x", "y"], low: float, high: float)
 
 
 def ticks_at(axes: Any, name: Literal["x", "y"], values: Sequence[float]) -> None:
-    """A logarithmic axis with ticks at these values only."""
+    """Make an axis logarithmic, with ticks at these values only."""
     getattr(axes, f"set_{name}scale")("log")
     axis = getattr(axes, f"{name}axis")
     axis.set_ticks(sorted(set(values)), minor=False)
@@ -65,17 +64,19 @@ def plain(value: float) -> str:
     return f"{value:,.0f}" if value >= 1 else f"{value:g}"
 
 
-def save(figure: Any, path: Path) -> None:
-    """Write the figure."""
-    with whole_file(path) as part:
-        figure.savefig(part, dpi=160)
+def sizes(spec: Retrieval, without: Collection[str] = ()) -> str:
+    """The sizes of a setting in short, such as V=512 d=128 L=16 N=16,000, and m where there is an MLP."""
+    names = [name for name in LETTERS if name not in without and (name != "width" or spec.width)]
+    return " ".join(f"{LETTERS[name]}={getattr(spec, name):,}" for name in names)
 
 
 def saved(make: Callable[[Any], Any]) -> Callable[[Any, Path], None]:
-    """The function that writes what `make` draws into a .png, .svg or .pdf file."""
+    """The function that writes the figure that `make` returns into a .png, .svg or .pdf file."""
 
     def draw(result: Any, path: Path) -> None:
         check_form(path)
-        save(make(result), path)
+        figure = make(result)
+        with whole_file(path) as part:
+            figure.savefig(part, dpi=160)
 
     return draw

@@ -22,7 +22,7 @@ def make_figure(points: Sequence[Point]) -> Any:
                 series = [p for p in points if (p.spec.vocab, p.spec.dim, p.spec.length) == (V, d, L)]
                 panel.plot(
                     [point.x for point in series],
-                    [point.shares[name].mean for point in series],
+                    [point.shares[name].value for point in series],
                     color=COLOURS[row % len(COLOURS)],
                     marker=MARKS[column % len(MARKS)],
                     markersize=4,

@@ -205,7 +205,7 @@ def _texts(axes: Any, number: str) -> Iterator[Data]:
             "xref": f"x{number}" + " domain" * beside,
             "y": float(y) if axes.get_yscale() != "log" else float(np.log10(y)),
             "yref": f"y{number}",
-            "xanchor": "left",
+            "xanchor": text.get_horizontalalignment(),
             "showarrow": False,
         }
 

@@ -7,13 +7,14 @@ function draw() {
       Object.assign(layout[name], { gridcolor: palette().line, automargin: true, fixedrange: true });
     }
   }
-  // What is black on paper has to be seen in the dark.
+  // Black on paper becomes the ink of the theme.
   for (const trace of data) {
     for (const part of [trace.line, trace.marker, trace.marker && trace.marker.line]) {
       if (part && part.color === "#000000") part.color = palette().ink;
     }
   }
-  Plotly.newPlot(place, data, figureLayout({ ...layout, legend: { orientation: "h", y: -0.2 } }),
+  Plotly.newPlot(place, data, figureLayout({ ...layout,
+    margin: { l: 62, r: 16, t: 50, b: 46 }, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" } }),
     { responsive: true, displaylogo: false, displayModeBar: false });
   place.dataset.drawn = "1";
 }
