@@ -4,6 +4,7 @@ A layout changes speed, memory and the order in which sums are taken, and so the
 nothing else. It is chosen from a budget of bytes.
 """
 
+import math
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -28,6 +29,8 @@ BYTES_PER_BLOCK: dict[Platform, int] = {"cpu": 2**26, "gpu": 2**30}
 # Scalars handled between two reports of progress, which is also how soon Ctrl-C is heard. Work of
 # no more than this is one compiled call.
 WORK_PER_SEGMENT: dict[Platform, int] = {"cpu": 2**28, "gpu": 2**33}
+# Samples that GPU kernels put in the order of their labels at a time.
+ORDERED = 2**17
 # Of a budget, what one array of a chunk may take: a few such arrays are in flight at once.
 CHUNK_SHARE = 16
 
@@ -46,6 +49,8 @@ class Layout(NamedTuple):
     rows: int
     # Scalars to a segment.
     segment: int
+    # How often ORDERED samples, at most, are in a segment: a power of two.
+    orders: int = 1
 
 
 def choose_layout(
@@ -63,13 +68,16 @@ def choose_layout(
     block = min(BYTES_PER_BLOCK[platform], share)
     widest = size * max(spec.length * spec.dim, spec.width, spec.vocab)
     most = SAMPLES_PER_CHUNK[platform]
+    by_token = int(np.clip(tokens // spec.length, 1, most))
+    longest = min(spec.samples, max(by_token, WORK_PER_SEGMENT[platform] // spec.length))
     dense = Layout(
         platform=platform,
         tables="dense",
-        by_token=int(np.clip(tokens // spec.length, 1, most)),
+        by_token=by_token,
         by_sample=int(np.clip(chunk // widest, 1, most)),
         rows=int(np.clip(block // (size * spec.vocab), 1, spec.vocab)),
         segment=WORK_PER_SEGMENT[platform],
+        orders=1 if platform == "cpu" else 2 ** math.ceil(math.log2(-(-longest // ORDERED))),
     )
     fits = budget is None or sum(needed_bytes(spec, dense, precision).values()) <= budget
     if fits and spec.vocab <= MOST_DENSE_VOCAB:

@@ -24,6 +24,7 @@ from mnemoscope.engine.layout import Layout
 from mnemoscope.models.retrieval import Frozen
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
+from mnemoscope.training.three_step.cuda import passes
 from mnemoscope.training.three_step.streaming import Count, Progress, Source, Span, as_float, fold, over_samples
 
 
@@ -44,11 +45,22 @@ def inverse(permutation: Array) -> Array:
     return jnp.argsort(permutation)
 
 
+def kernels_serve(layout: Layout) -> bool:
+    """Whether this program's passes are CUDA kernels; elsewhere XLA compiles the same passes."""
+    return layout.platform == "gpu" and passes.usable()
+
+
 # --- step 1: the values at zero --------------------------------------------------------------
 
 
 @partial(jax.jit, static_argnames=("program", "layout"), donate_argnames=("counts",))
 def _count(program: Retrieval, layout: Layout, source: Source, counts: Counts, span: Span) -> Counts:
+    if kernels_serve(layout):
+
+        def add(counts: Counts, order: Array, start: Array) -> Counts:
+            return Counts(*passes.count_pairs(source.key, order, start, *counts, program.length))
+
+        return passes.by_label(add, counts, source, span, program.length, layout.orders)
     narrow = _fits_in_16_bits(program, layout)
 
     def body(state: tuple[Array, Array], batch: Batch, live: Bool[Array, "B"]) -> tuple[Array, Array]:
@@ -109,6 +121,12 @@ def first_gradient(program: Retrieval, frozen: Frozen, counts: Counts, samples: 
 def _spread(
     program: Retrieval, layout: Layout, source: Source, R: Array, R_trig: Array, q: Array, span: Span
 ) -> Float[Array, "V"]:
+    if kernels_serve(layout) and R.dtype == jnp.float32:
+
+        def add(q: Array, order: Array, start: Array) -> Array:
+            return passes.spread_means(source.key, order, start, R, R_trig, q, program.length)
+
+        return passes.by_label(add, q, source, span, program.length, layout.orders)
     # On a GPU the threads that add to one token's sum wait for each other: give them more sums.
     copies = 1 if layout.platform == "cpu" else 64
 

@@ -19,7 +19,8 @@ from mnemoscope.engine.layout import Layout
 from mnemoscope.models.retrieval import Frozen, Scores, hard_attention, token_features
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
-from mnemoscope.training.three_step.by_token import inverse
+from mnemoscope.training.three_step.by_token import inverse, kernels_serve
+from mnemoscope.training.three_step.cuda import passes
 from mnemoscope.training.three_step.streaming import Count, Progress, Source, Span, as_float, fold, over_samples
 
 
@@ -92,6 +93,10 @@ def _dense(
 
 @partial(jax.jit, static_argnames=("program", "layout"), donate_argnames=("winners",))
 def _count(program: Retrieval, layout: Layout, source: Source, scores: Scores, winners: Winners, span: Span) -> Winners:
+    if kernels_serve(layout) and scores.token.dtype == jnp.float32:
+        locked = program.attention == "locked"
+        return Winners(*passes.count_winners(source, scores, span, winners, program.length, locked))
+
     def body(winners: Winners, batch: Batch, live: Bool[Array, "B"]) -> Winners:
         noise, wins = hard_attention(batch, scores)
         wins = wins | (program.attention == "locked")

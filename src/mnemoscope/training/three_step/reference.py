@@ -28,7 +28,8 @@ def logits(spec: Retrieval, frozen: Frozen, Vmat: Array, W: Array, batch: Batch,
     at_trigger = batch.at_position[:, :, None] * frozen.trigger
     k = tokens + at_trigger
     v = k if spec.trigger == "additive" else tokens
-    scores = k @ W @ frozen.query
+    # W z_EOS first: k W would multiply an N x L x d array by a d x d matrix.
+    scores = k @ (W @ frozen.query)
     if attend == "softmax":
         a = jax.nn.softmax(scores, axis=1)
     elif attend == "argmax":

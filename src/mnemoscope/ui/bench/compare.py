@@ -1,11 +1,13 @@
-"""A case of the benchmark: ours and autodiff at one setting, and how near ours is to the limit."""
+"""A case of the benchmark: ours and its rivals at one setting, and how near ours is to the limit."""
 
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 import tempfile
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +24,32 @@ class WorkerError(RuntimeError):
     """One side of a case did not come back with an answer."""
 
 
+# What a rival is, for whoever reads a ratio.
+RIVALS = {
+    "autodiff": "jax.grad of the model as it is written down (W z_EOS first), jitted as a whole, XLA's default flags",
+    "torch": "torch.func.grad of the same model under torch.compile, PyTorch's default flags",
+}
+
+
 @dataclass(frozen=True)
 class Case:
-    """What one setting took. `ratio` is None where autodiff was not run or did not agree."""
+    """What one setting took. A ratio is None where the rival was not run or did not agree.
+
+    With a batch, `seconds` are those of one trial in it; the rivals run one trial.
+    """
 
     spec: dict[str, Any]
+    batch: int
     seconds: float
     autodiff_seconds: float | None
     ratio: float | None
+    torch_seconds: float | None
+    torch_ratio: float | None
     peak_bytes: int
     process_bytes: int
     tables: str
     autodiff_peak_bytes: int | None
+    torch_peak_bytes: int | None
     tokens_per_second: float
     limit_fraction: float
     first_seconds: float
@@ -45,36 +61,73 @@ class Case:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class Side:
+    """A rival's figures, those that there are, and what kept it from the others."""
+
+    seconds: float | None = None
+    peak_bytes: int | None = None
+    difference: float | None = None
+    note: str = ""
+
+    def ratio(self, ours: float) -> float | None:
+        """How many times as long as ours it takes, where it computes the same."""
+        agrees = self.difference is not None and self.difference < AGREE
+        return self.seconds / ours if self.seconds is not None and agrees else None
+
+
 def run_case(
-    spec: Retrieval, bandwidth: float, device: str, *, with_autodiff: bool, repeats: int, budget: int | None = None
+    spec: Retrieval,
+    bandwidth: float,
+    device: str,
+    *,
+    with_autodiff: bool,
+    repeats: int,
+    budget: int | None = None,
+    with_torch: bool = False,
+    batch: int = 1,
 ) -> Case:
-    """Time both sides, each in its own process, one after the other. `budget` is in bytes."""
+    """Time ours and its rivals, each in its own process, one after the other. `budget` is in bytes."""
     with tempfile.TemporaryDirectory() as folder:
-        ours, ours_result = _ask(spec, "ours", device, repeats, budget, Path(folder))
-        theirs, difference, note = None, None, ""
-        if with_autodiff:
-            try:
-                theirs, their_result = _ask(spec, "autodiff", device, min(3, repeats), budget, Path(folder))
-                difference = max(
-                    float(np.linalg.norm(ours_result[k] - their_result[k])) / float(np.linalg.norm(their_result[k]))
-                    for k in ("V1", "alpha", "V2")
-                )
-            except WorkerError as error:
-                note = f"autodiff failed: {error}"
-    agrees = difference is not None and difference < AGREE
-    if difference is not None and not agrees:
-        note = f"results differ by {difference:.1e}: no ratio"
+        request = {"device": device, "budget": budget, "platform": device, "batch": batch}
+        ours, results = _ask(spec, "ours", {**request, "repeats": repeats}, Path(folder))
+        ours["seconds"] /= batch
+        rival = partial(_rival, spec, results, {**request, "repeats": min(3, repeats)}, Path(folder))
+        autodiff = rival("autodiff") if with_autodiff else Side()
+        torch = rival("torch") if with_torch else Side()
     return Case(
         spec=spec.model_dump(),
+        batch=batch,
         **ours,  # seconds, first_seconds, peak_bytes, process_bytes and tables
-        autodiff_seconds=theirs["seconds"] if theirs else None,
-        ratio=theirs["seconds"] / ours["seconds"] if theirs and agrees else None,
-        autodiff_peak_bytes=theirs["peak_bytes"] if theirs else None,
+        autodiff_seconds=autodiff.seconds,
+        ratio=autodiff.ratio(ours["seconds"]),
+        torch_seconds=torch.seconds,
+        torch_ratio=torch.ratio(ours["seconds"]),
+        autodiff_peak_bytes=autodiff.peak_bytes,
+        torch_peak_bytes=torch.peak_bytes,
         tokens_per_second=spec.samples * spec.length / ours["seconds"],
         limit_fraction=must_move(spec, ours["tables"]) / bandwidth / ours["seconds"],
-        difference=difference,
-        note=note,
+        difference=autodiff.difference,
+        note="; ".join(side.note for side in (autodiff, torch) if side.note),
     )
+
+
+def torch_is_here() -> bool:
+    """Whether PyTorch can be imported."""
+    return importlib.util.find_spec("torch") is not None
+
+
+def _rival(spec: Retrieval, ours: dict[str, np.ndarray], request: dict[str, Any], folder: Path, name: str) -> Side:
+    try:
+        answer, theirs = _ask(spec, name, request, folder)
+    except WorkerError as error:
+        return Side(note=f"{name} failed: {error}")
+    difference = max(
+        float(np.linalg.norm(ours[part] - theirs[part])) / float(np.linalg.norm(theirs[part]))
+        for part in ("V1", "alpha", "V2")
+    )
+    note = "" if difference < AGREE else f"results differ by {difference:.1e}: no ratio"
+    return Side(answer["seconds"], answer["peak_bytes"], difference, note)
 
 
 def measure_bandwidth(device: str) -> float:
@@ -83,11 +136,10 @@ def measure_bandwidth(device: str) -> float:
 
 
 def _ask(
-    spec: Retrieval, side: str, device: str, repeats: int, budget: int | None, folder: Path
+    spec: Retrieval, side: str, request: dict[str, Any], folder: Path
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     results = folder / f"{side}.npz"
-    request = {"side": side, "repeats": repeats, "device": device, "budget": budget, "results": str(results)}
-    answer = _call_worker({"spec": spec.model_dump(), **request})
+    answer = _call_worker({"spec": spec.model_dump(), "side": side, "results": str(results), **request})
     with np.load(results) as arrays:
         return answer, dict(arrays)
 
@@ -108,6 +160,7 @@ def _call_worker(request: dict[str, Any]) -> dict[str, Any]:
             "XLA_PYTHON_CLIENT_PREALLOCATE": "true",
             "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.92",
             "JAX_TRACEBACK_FILTERING": "off",
+            **({"JAX_PLATFORMS": "cpu"} if side == "torch" else {}),
         },
     )
     if done.returncode != 0:

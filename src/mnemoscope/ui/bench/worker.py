@@ -28,53 +28,84 @@ from mnemoscope.models.frozen import make_frozen
 from mnemoscope.models.retrieval import Frozen
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import sample
-from mnemoscope.training.three_step.algorithm import ThreeSteps, train_three_steps
+from mnemoscope.training.three_step.algorithm import Rates, ThreeSteps, three_steps, train_three_steps
 from mnemoscope.training.three_step.reference import train_by_autodiff
-from mnemoscope.training.three_step.streaming import Source
+from mnemoscope.training.three_step.streaming import Count, Source
+from mnemoscope.ui.bench.torch_rival import TorchRival
 
 SEED = 0
 
 
 def main() -> None:
-    """Answer one request: {spec, side, repeats, device, budget, results}, or, for the bandwidth, {side, device}."""
+    """Answer one request: a side of a case, or the bandwidth of a device."""
     request: dict[str, Any] = json.load(sys.stdin)
     if request["side"] == "bandwidth":
         print(json.dumps({"bandwidth": copy_bandwidth(find_device(request["device"]))}))
         return
     spec = Retrieval.read(request["spec"])
+    if request["side"] == "torch":
+        print(json.dumps(time_torch(spec, request)))
+        return
     place = find_device(request["device"])
     with numerics("float32", place):
-        streams = random.streams(spec, SEED)
-        frozen = make_frozen(spec, streams)
         layout = plan_memory(spec, "float32", MemoryBudget.of(place, request["budget"]))
-        source = Source(streams["train"], frozen.permutation)
-        go = SIDES[request["side"]](spec, layout, frozen, source)
+        if request["side"] == "ours" and request["batch"] > 1:
+            go = batch_of_ours(spec, layout, request["batch"])
+        else:
+            streams = random.streams(spec, SEED)
+            frozen = make_frozen(spec, streams)
+            source = Source(streams["train"], frozen.permutation)
+            go = SIDES[request["side"]](spec, layout, frozen, source)
+        answer = _time(go, request, Peak(place))
+    print(json.dumps({**answer, "tables": layout.tables}))
+
+
+def _time(go: Callable[[], ThreeSteps], request: dict[str, Any], peak: "Peak") -> dict[str, Any]:
+    """The first call's results, to a file, and the time and memory of the following ones."""
+    began = time.perf_counter()
+    learned = jax.block_until_ready(go())
+    first_seconds = time.perf_counter() - began
+    first = jax.tree.map(lambda part: part[0], learned) if request["batch"] > 1 and learned[1].ndim > 1 else learned
+    V1, alpha, V2 = (np.asarray(part) for part in first)
+    np.savez(request["results"], V1=V1, alpha=alpha, V2=V2)
+    del learned, first, V1, alpha, V2
+    _give_back()
+    peak.restart()
+    seconds = []
+    for _ in range(request["repeats"]):
         began = time.perf_counter()
-        learned = jax.block_until_ready(go())
-        first_seconds = time.perf_counter() - began
-        V1, alpha, V2 = (np.asarray(part) for part in learned)
-        np.savez(request["results"], V1=V1, alpha=alpha, V2=V2)
-        del learned, V1, alpha, V2
-        _give_back()
-        peak = Peak(place)
-        seconds = []
-        for _ in range(request["repeats"]):
-            began = time.perf_counter()
-            jax.block_until_ready(go())
-            seconds.append(time.perf_counter() - began)
-        answer = {
-            "seconds": statistics.median(seconds),
-            "first_seconds": first_seconds,
-            "peak_bytes": peak.above(),
-            "process_bytes": peak.in_all(),
-            "tables": layout.tables,
-        }
-    print(json.dumps(answer))
+        jax.block_until_ready(go())
+        seconds.append(time.perf_counter() - began)
+    return {
+        "seconds": statistics.median(seconds),
+        "first_seconds": first_seconds,
+        "peak_bytes": peak.above(),
+        "process_bytes": peak.in_all(),
+    }
 
 
 def ours(spec: Retrieval, layout: Layout, frozen: Frozen, source: Source) -> Callable[[], ThreeSteps]:
     """The fast path."""
     return partial(train_three_steps, spec, layout, frozen, source)
+
+
+def batch_of_ours(spec: Retrieval, layout: Layout, batch: int) -> Callable[[], ThreeSteps]:
+    """The fast path for so many seeds in one call, as phase diagrams and searches run it on a GPU."""
+    program, rates = spec.program(), Rates.of(spec)
+    streams = [random.streams(spec, SEED + number) for number in range(batch)]
+    frozen = [make_frozen(spec, each) for each in streams]
+    rows = jax.tree.map(lambda *parts: jnp.stack(parts), *frozen)
+    keys = jnp.stack([each["train"] for each in streams])
+
+    @jax.jit
+    def go(rows: Frozen, keys: jax.Array) -> ThreeSteps:
+        def steps(frozen: Frozen, key: jax.Array) -> ThreeSteps:
+            source = Source(key, frozen.permutation)
+            return three_steps(program, layout, frozen, source, Count.of(spec.samples), rates)
+
+        return jax.vmap(steps)(rows, keys)
+
+    return partial(go, rows, keys)
 
 
 def autodiff(spec: Retrieval, layout: Layout, frozen: Frozen, source: Source) -> Callable[[], ThreeSteps]:
@@ -87,6 +118,29 @@ def autodiff(spec: Retrieval, layout: Layout, frozen: Frozen, source: Source) ->
         return train_by_autodiff(spec, frozen, batch)
 
     return partial(go, frozen, source)
+
+
+def time_torch(spec: Retrieval, request: dict[str, Any]) -> dict[str, Any]:
+    """PyTorch on the device that ours runs on. JAX is on the CPU here and only makes samples to compare results on."""
+    place = find_device("cpu")
+    with numerics("float32", place):
+        streams = random.streams(spec, SEED)
+        frozen = make_frozen(spec, streams)
+        index = jnp.arange(spec.samples, dtype=jnp.uint32)
+        batch = sample(streams["train"], index, frozen.permutation, spec.length)
+    parts = {name: None if part is None else np.asarray(part) for name, part in frozen._asdict().items()}
+    parts["permutation"] = np.asarray(frozen.permutation, np.int64)
+    rival = TorchRival(spec, parts, request["platform"])
+    began = time.perf_counter()
+    V1, alpha, V2 = rival.on(*(np.asarray(part) for part in batch))
+    first_seconds = time.perf_counter() - began
+    np.savez(request["results"], V1=V1, alpha=alpha, V2=V2)
+    seconds = []
+    for _ in range(request["repeats"]):
+        began = time.perf_counter()
+        rival.run()
+        seconds.append(time.perf_counter() - began)
+    return {"seconds": statistics.median(seconds), "first_seconds": first_seconds, "peak_bytes": rival.peak_bytes()}
 
 
 def copy_bandwidth(place: Any) -> float:
@@ -122,7 +176,11 @@ class Peak:
 
     def __init__(self, place: Any) -> None:
         self.place = place
-        if place.platform != "cpu":
+        self.restart()
+
+    def restart(self) -> None:
+        """Watch from now on."""
+        if self.place.platform != "cpu":
             self.before = 0
             return
         try:

@@ -11,8 +11,8 @@ import jax
 from cyclopts import Parameter
 
 from mnemoscope.engine.device import find_device, share_gpu
-from mnemoscope.spec import Retrieval
-from mnemoscope.ui.bench.compare import Case, measure_bandwidth, run_case
+from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.ui.bench.compare import RIVALS, Case, measure_bandwidth, run_case, torch_is_here
 from mnemoscope.ui.bench.cost import of_case, of_diagram, of_growth, of_stages, of_trainings
 from mnemoscope.ui.bench.diagram import time_diagram
 from mnemoscope.ui.bench.explorer import time_explorer
@@ -31,7 +31,10 @@ CPU = [
     dict(vocab=1024, dim=128, length=64, samples=32768),
     dict(vocab=1024, dim=64, length=64, samples=32768, width=1024, activation="hermite3"),
 ]
-GPU = [dict(vocab=4096, dim=256, length=256, samples=131072)]
+GPU = [
+    dict(vocab=4096, dim=256, length=256, samples=131072),
+    dict(vocab=1024, dim=64, length=64, samples=32768, width=1024, activation="hermite3"),
+]
 
 DIAGRAM = (
     "V={vocab} L={length}, {points} dimensions up to {dims} x {points} N up to {samples} x {seeds} seeds: "
@@ -53,7 +56,9 @@ def bench(
     *,
     quick: Annotated[bool, flag("one small case, one doubling: about a minute")] = False,
     growth: Annotated[bool, Parameter(help="also fit how time grows with N, L, V and d")] = True,
-    autodiff: Annotated[bool, Parameter(help="run autodiff beside ours")] = True,
+    autodiff: Annotated[bool, Parameter(help="run JAX's autodiff beside ours")] = True,
+    torch: Annotated[bool, Parameter(help="run PyTorch beside ours, where it is installed")] = True,
+    batch: Annotated[int, Parameter(help="trials of ours to a call, as in a phase diagram; the rivals run one")] = 1,
     diagram: Annotated[bool, flag("time a whole phase diagram instead, compilation too")] = False,
     facts: Annotated[bool, flag("time trainings of `facts` side by side instead")] = False,
     explorer: Annotated[bool, flag("time fifty visitors of `explore` who drag instead")] = False,
@@ -63,11 +68,12 @@ def bench(
     yes: Yes = False,
     json: Json = False,
 ) -> int:
-    """Time the three steps against jitted automatic differentiation on this machine.
+    """Time the three steps against automatic differentiation on this machine.
 
-    Each side draws its own samples, in the same run on the same device, in a process of its own. A ratio is given only
-    where the two results agree. Options of a setting (--vocab, --dim, --length, --samples, ...) choose one case instead
-    of the standard ones. Example:
+    The rival is what a careful user of JAX writes: `jax.grad` of the model, W z_EOS first, jitted as a whole with XLA's
+    default flags. Where PyTorch is installed, the same under `torch.compile` is the second. Each side draws its own
+    samples on the same device, in a process of its own. A ratio is given only where results agree. Options of a setting
+    (--vocab, --dim, --length, --samples, ...) choose one case instead of the standard ones. Example:
 
     `mnemoscope bench --quick`
     """
@@ -99,6 +105,8 @@ def bench(
         lines += [f"  {name:32} {seconds * 1e3:10.3f} ms" for name, seconds in stages.items()]
         deliver({**heading, "spec": specs[0].model_dump(), "profile": stages}, json, _say(*lines))
         return 0
+    if batch < 1:
+        raise SpecError("batch", f"expected a whole number from 1 up, got {batch}")
     repeats, doublings = (3, 1) if quick else (9, 2)
     # Everything that is timed, one after the other: the sides of each case, then sizes along the axes.
     parts = [of_case(spec, repeats, place.platform, with_autodiff=autodiff) for spec in specs]
@@ -110,14 +118,17 @@ def bench(
     with Watch("cases", sum(part.usual for part in parts)) as watch:
         bandwidth = measure_bandwidth(device)
         for spec, part in zip(specs, parts, strict=False):
-            cases.append(run_case(spec, bandwidth, device, with_autodiff=autodiff, repeats=repeats, budget=memory))
+            rivals = {"with_autodiff": autodiff, "with_torch": torch and torch_is_here()}
+            cases.append(
+                run_case(spec, bandwidth, place.platform, **rivals, repeats=repeats, budget=memory, batch=batch)
+            )
             watch.advance(part.usual)
         if growth:
             exponents = growth_exponents(
                 specs[0], device, doublings, repeats, memory, lambda share: watch.advance(share * parts[-1].usual)
             )
     rows = [case.as_dict() for case in cases]
-    result = {"device": heading["device"], "bandwidth": bandwidth, "cases": rows, "growth": exponents}
+    result = {**heading, "bandwidth": bandwidth, "cases": rows, "growth": exponents, "rivals": RIVALS}
     deliver(result, json, lambda _: show(result, cases))
     return 0
 
@@ -151,9 +162,12 @@ def show(result: dict[str, Any], cases: list[Case]) -> None:
     """The measurement as tables."""
     echo(f"{_headline(result['device'])}, copy bandwidth {result['bandwidth'] / 1e9:.1f} GB/s")
     lines: list[tuple[str, Callable[[Case], str]]] = [
-        ("ours, ms", lambda c: number(c.seconds * 1e3, 2)),
+        ("ours, ms", lambda c: number(c.seconds * 1e3, 3)),
+        ("trials to a call", lambda c: f"{c.batch:,}"),
         ("autodiff, ms", lambda c: number(c.autodiff_seconds and c.autodiff_seconds * 1e3, 1)),
         ("ratio", lambda c: number(c.ratio, 1)),
+        ("PyTorch, ms", lambda c: number(c.torch_seconds and c.torch_seconds * 1e3, 1)),
+        ("ratio to PyTorch", lambda c: number(c.torch_ratio, 1)),
         ("ours, peak MB", lambda c: number(c.peak_bytes / 1e6, 1)),
         ("ours, with the process", lambda c: number(c.process_bytes / 1e6, 1)),
         ("tables", lambda c: c.tables),
@@ -165,6 +179,9 @@ def show(result: dict[str, Any], cases: list[Case]) -> None:
     ]
     rows = [(name, *map(read, cases)) for name, read in lines]
     echo(table(("", *(_name(case.spec) for case in cases)), rows, left=("",)))
+    echo(f"autodiff: {RIVALS['autodiff']}")
+    if any(case.torch_seconds for case in cases):
+        echo(f"PyTorch: {RIVALS['torch']}")
     for case in cases:
         if case.note:
             echo(f"{_name(case.spec)}: {case.note}".replace("\n", " "))

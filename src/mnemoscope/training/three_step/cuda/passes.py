@@ -1,0 +1,242 @@
+"""The passes over the samples as operations of JAX, for float32 on an NVIDIA GPU.
+
+Each takes one trial; under `vmap` the kernels' grids go over the trials of a batch. Sums are kept where they are: what
+an operation adds to is handed in and comes back. Counts are those of XLA's path to the bit, and sums the same to
+rounding.
+"""
+
+import logging
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float32, Int32, UInt32
+
+from mnemoscope.engine.layout import ORDERED
+from mnemoscope.models.retrieval import Scores
+from mnemoscope.tasks.retrieval import sample
+from mnemoscope.training.three_step.cuda.calls import Frame, register
+from mnemoscope.training.three_step.cuda.toolkit import CudaError, Module
+from mnemoscope.training.three_step.streaming import Source, Span
+
+log = logging.getLogger(__name__)
+
+Carry = TypeVar("Carry")
+
+# A kernel is given at least so many blocks for every multiprocessor, where there is enough to do.
+BLOCKS = 8
+# Threads to a sample in the kernels `spread_*`, and how many counters each of them keeps.
+LANES, KEPT = 8, (3, 5, 9, 17, 33)
+
+
+@cache
+def usable() -> bool:
+    """Whether the kernels can be compiled and give the counts that they should; says why not, once."""
+    if os.environ.get("MNEMOSCOPE_KERNELS") == "0":
+        return False
+    try:
+        _register()
+        # In a thread of its own: this may be asked for while a program is traced, which would take the check in.
+        with ThreadPoolExecutor(1) as apart:
+            apart.submit(_check).result()
+    except Exception as error:  # whatever is missing or too old, XLA's own path goes on
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        log.warning("CUDA kernels cannot be used (%s): going on without them, more slowly", reason[:160])
+        return False
+    return True
+
+
+def by_label(
+    add: Callable[[Carry, Array, Array], Carry], carry: Carry, source: Source, span: Span, length: int, chunks: int
+) -> Carry:
+    """add(carry, order, start) over the samples of a span, ORDERED at a time.
+
+    `chunks` is known when the program is compiled, so that the GPU need not ask the host whether to go on.
+    """
+
+    def one(number: Array | int, carry: Carry) -> Carry:
+        first = span.first + jnp.uint32(number) * jnp.uint32(ORDERED)
+        order, start = order_by_label(source.key, source.permutation, first, span.stop, length)
+        return add(carry, order, start)
+
+    return one(0, carry) if chunks == 1 else lax.fori_loop(0, chunks, one, carry)
+
+
+def order_by_label(
+    key: UInt32[Array, "2"], permutation: UInt32[Array, "V"], first: Array, stop: Array, length: int
+) -> tuple[UInt32[Array, "n"], UInt32[Array, "V+1"]]:
+    """Samples first..stop-1, at most ORDERED of them, by label: label y has order[start[y]:start[y + 1]]."""
+    V = permutation.shape[0]
+    shapes = [jax.ShapeDtypeStruct((size,), jnp.uint32) for size in (ORDERED, V + 1, ORDERED, V)]
+    call = jax.ffi.ffi_call("mnemoscope_order", shapes, vmap_method="broadcast_all")
+    order, start, _, _ = call(key, permutation, first, stop, length=np.int64(length))
+    return order, start
+
+
+def count_pairs(
+    key: UInt32[Array, "2"],
+    order: UInt32[Array, "n"],
+    start: UInt32[Array, "V+1"],
+    pairs: Int32[Array, "V V"],
+    labels: Int32[Array, "V"],
+    length: int,
+) -> tuple[Int32[Array, "V V"], Int32[Array, "V"]]:
+    """Add how often each token stands beside each label, and each label's samples."""
+    call = jax.ffi.ffi_call(
+        "mnemoscope_count",
+        [_like(pairs), _like(labels)],
+        vmap_method="broadcast_all",
+        input_output_aliases={3: 0, 4: 1},
+    )
+    pairs, labels = call(key, order, start, pairs, labels, length=np.int64(length))
+    return pairs, labels
+
+
+def spread_means(
+    key: UInt32[Array, "2"],
+    order: UInt32[Array, "n"],
+    start: UInt32[Array, "V+1"],
+    R: Float32[Array, "V V"],
+    R_trig: Float32[Array, "V"],
+    q: Float32[Array, "V"],
+    length: int,
+) -> Float32[Array, "V"]:
+    """Add to q_v the mean of R over each sample, once for every token v in it."""
+    call = jax.ffi.ffi_call("mnemoscope_spread", _like(q), vmap_method="broadcast_all", input_output_aliases={5: 0})
+    return call(key, order, start, R, R_trig, q, length=np.int64(length))
+
+
+def count_winners(
+    source: Source,
+    scores: Scores,
+    span: Span,
+    winners: tuple[Int32[Array, "V V"], Int32[Array, "V"]],
+    length: int,
+    locked: bool,
+) -> tuple[Int32[Array, "V V"], Int32[Array, "V"]]:
+    """Add which token attention rests on, by label: a noise token, or the informative one."""
+    by_rank = jnp.argsort(scores.token, stable=True)
+    rank = jnp.argsort(by_rank).astype(jnp.int32)
+    call = jax.ffi.ffi_call(
+        "mnemoscope_winners", [*map(_like, winners)], vmap_method="broadcast_all", input_output_aliases={8: 0, 9: 1}
+    )
+    ranks = (rank, by_rank.astype(jnp.uint32))
+    reads = (*source, *ranks, *scores, span.first, span.stop)
+    noise, informative = call(*reads, *winners, length=np.int64(length), locked=np.int64(locked))
+    return noise, informative
+
+
+def _like(array: Array) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(array.shape, array.dtype)
+
+
+# --- what XLA calls --------------------------------------------------------------------------
+
+
+@cache
+def _module() -> Module:
+    return Module(Path(__file__).with_name("passes.cu").read_text())
+
+
+@cache
+def _register() -> None:
+    for name, launch in (("order", _order), ("count", _count), ("spread", _spread), ("winners", _winners)):
+        register(f"mnemoscope_{name}", launch)
+
+
+def _trials(shape: tuple[int, ...], own: int) -> int:
+    """How many trials an array holds of which one has `own` axes."""
+    return int(np.prod(shape[: len(shape) - own]))
+
+
+def _order(frame: Frame) -> None:
+    key, permutation, first, stop = (buffer.address for buffer in frame.inputs)
+    order, start, label, cursor = (buffer.address for buffer in frame.outputs)
+    trials, V = _trials(frame.inputs[0].shape, 1), frame.inputs[1].shape[-1]
+    module, L, stream = _module(), frame.attributes["length"], frame.stream
+    blocks = (min(ORDERED // 256, 4 * _blocks(module, trials)), trials, 1)
+    module.zero(cursor, trials * V, stream)
+    module.launch("draw_labels", blocks, 256, 0, stream, (key, permutation, first, stop, label, cursor), V, L, ORDERED)
+    module.launch("start_labels", (1, trials, 1), 1024, 0, stream, (cursor, start), V)
+    module.launch("order_samples", blocks, 256, 0, stream, (first, stop, label, cursor, order), V, ORDERED)
+
+
+def _count(frame: Frame) -> None:
+    reads = (buffer.address for buffer in frame.inputs[:3])
+    writes = (buffer.address for buffer in frame.outputs)
+    trials, V = _trials(frame.inputs[0].shape, 1), frame.inputs[3].shape[-1]
+    module = _module()
+    _carry_over(module, frame, {3: 0, 4: 1})
+    tile = min(V, module.shared_bytes // 4)
+    shares = max(1, min(64, module.multiprocessors * BLOCKS // (V * trials)))
+    numbers = (V, frame.attributes["length"], ORDERED, tile)
+    grid = (V, trials, shares)
+    module.launch("count_pairs", grid, 256, 4 * tile, frame.stream, (*reads, *writes), *numbers)
+
+
+def _spread(frame: Frame) -> None:
+    reads = (buffer.address for buffer in frame.inputs[:5])
+    trials, V, L = _trials(frame.inputs[0].shape, 1), frame.inputs[5].shape[-1], frame.attributes["length"]
+    module = _module()
+    _carry_over(module, frame, {5: 0})
+    fits = module.shared_bytes >= 8 * V
+    counters = -(-((L + 2) // 2) // LANES)
+    kept = next((pairs for pairs in KEPT if counters <= pairs), KEPT[0])
+    name = f"spread_{kept}" if fits else "spread_global"
+    grid = (min(V, _blocks(module, trials)), trials, 1)
+    addresses = (*reads, frame.outputs[0].address)
+    module.launch(name, grid, 256, 8 * V if fits else 0, frame.stream, addresses, V, L, ORDERED)
+
+
+def _winners(frame: Frame) -> None:
+    reads = (buffer.address for buffer in frame.inputs[:8])
+    writes = (buffer.address for buffer in frame.outputs)
+    trials, V = _trials(frame.inputs[0].shape, 1), frame.inputs[1].shape[-1]
+    module = _module()
+    _carry_over(module, frame, {8: 0, 9: 1})
+    fits = module.shared_bytes >= 4 * V
+    numbers = (V, frame.attributes["length"], frame.attributes["locked"], int(fits))
+    grid = (_blocks(module, trials), trials, 1)
+    module.launch("count_winners", grid, 256, 4 * V if fits else 0, frame.stream, (*reads, *writes), *numbers)
+
+
+def _blocks(module: Module, trials: int) -> int:
+    """Blocks to a trial that fill the device."""
+    return max(1, -(-module.multiprocessors * BLOCKS // trials))
+
+
+def _carry_over(module: Module, frame: Frame, aliases: dict[int, int]) -> None:
+    """Copy what is added to into the result, where XLA did not give both the same memory."""
+    for given, result in aliases.items():
+        source, target = frame.inputs[given], frame.outputs[result]
+        if source.address != target.address:
+            module.copy(target.address, source.address, 4 * int(np.prod(target.shape)), frame.stream)
+
+
+# --- a first look ----------------------------------------------------------------------------
+
+
+def _check() -> None:
+    """Count a few samples and compare: a driver that does what it should not is found here, and not in results."""
+    V, L, samples = 8, 5, 1000
+    key = jnp.asarray([7, 11], jnp.uint32)
+    permutation = jnp.roll(lax.iota(jnp.uint32, V), 3)
+    first, stop = jnp.uint32(0), jnp.uint32(samples)
+
+    @jax.jit
+    def count(key: Array) -> tuple[Array, Array]:
+        order, start = order_by_label(key, permutation, first, stop, L)
+        return count_pairs(key, order, start, jnp.zeros((V, V), jnp.int32), jnp.zeros(V, jnp.int32), L)
+
+    pairs, labels = count(key)
+    batch = sample(key, lax.iota(jnp.uint32, samples), permutation, L)
+    expected = jnp.zeros((V, V), jnp.int32).at[batch.label[:, None], batch.tokens].add(1)
+    if not (bool((pairs == expected).all()) and int(labels.sum()) == samples):
+        raise CudaError("a test of the kernels gave other counts than expected")
