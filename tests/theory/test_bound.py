@@ -358,8 +358,8 @@ def test_the_command(capsys: pytest.CaptureFixture[str]):
     assert [limit["name"] for limit in told["bounds"]] == names
     assert main(["bound", *WORDS]) == 0
     shown = capsys.readouterr().out
-    assert "no one does better who" in shown
-    assert "Binds no one who looks for whole counts" in shown
+    assert "Proved bounds on every decoder that" in shown
+    assert "Not bounds on a decoder that searches over whole counts" in shown
     assert main(["bound", *WORDS, "--width", "4"]) == 2
     assert "--width: expected 0" in capsys.readouterr().err
 

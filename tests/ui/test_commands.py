@@ -16,10 +16,10 @@ from mnemoscope.ui.cli import COMMANDS, main
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_says_of_itself_what_the_list_says(name: str):
+def test_a_commands_help_begins_with_its_line_in_the_list(name: str):
     command = getattr(import_module(f"mnemoscope.ui.cli.{name}"), name)
-    told = command.help if isinstance(command, cyclopts.App) else inspect.getdoc(command)
-    assert (told or "").splitlines()[0] == COMMANDS[name]
+    help_text = command.help if isinstance(command, cyclopts.App) else inspect.getdoc(command)
+    assert (help_text or "").splitlines()[0] == COMMANDS[name]
 
 
 def test_the_list_and_a_commands_own_help(capsys: pytest.CaptureFixture[str]):
@@ -31,9 +31,9 @@ def test_the_list_and_a_commands_own_help(capsys: pytest.CaptureFixture[str]):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_can_be_told_to_say_more(name: str, capsys: pytest.CaptureFixture[str]):
+def test_every_command_takes_verbose(name: str, capsys: pytest.CaptureFixture[str]):
     assert main([name, "-v", "--help"]) == 0
-    assert "-v says more" in capsys.readouterr().out
+    assert "Every command takes -v" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("words", "said"), [([], []), (["-v"], ["info"]), (["-vv"], ["debug", "info"])])

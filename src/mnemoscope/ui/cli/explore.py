@@ -32,7 +32,7 @@ def explore(
     device: DeviceName = "auto",
     store: Annotated[Path | None, Parameter(help="the store's file [default: the user's own]")] = None,
 ) -> int:
-    """Open the explorer: a phase diagram under sliders, and a planner, in a browser.
+    """Open the explorer in a browser: a phase diagram with sliders, and a planner.
 
     Predictions come from theory, at once. Measurements go to the same store as those of the commands. Ctrl-C stops it.
     Example:

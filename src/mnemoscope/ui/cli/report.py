@@ -30,7 +30,7 @@ def report(
     ledger: Annotated[Path | None, Parameter(help="what `reproduce` kept [default: beside the store]")] = None,
     json: Json = False,
 ) -> int:
-    """Show what `reproduce` found: one HTML file that needs no network.
+    """Write what `reproduce` found as one HTML file that needs no network.
 
     Verdicts first, then each claim with its figure, numbers, rule, command, and trials to download. Runs nothing. With
     --figures, writes only the figures. Example:

@@ -1,4 +1,4 @@
-"""`mnemoscope store`: look at what was kept, take it elsewhere, check it, mend it, clear it."""
+"""`mnemoscope store`: list, export, verify, repair and prune stored trials."""
 
 import json as json_module
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from mnemoscope.ui.cli.output import deliver, echo, number, table
 
 store = cyclopts.App(
     name="store",
-    help="Look at what was kept, take it elsewhere, check it, mend it, clear it out.",
+    help="List, export, verify, repair and prune stored trials.",
     help_flags=["--help", "-h"],
 )
 Where = Annotated[
