@@ -19,6 +19,7 @@ from mnemoscope.engine.layout import Layout
 from mnemoscope.models.retrieval import Frozen, attention_scores, hidden, pool, uniform_pool
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
+from mnemoscope.training.three_step.cuda import mlp, passes
 from mnemoscope.training.three_step.streaming import Count, Progress, Source, Span, as_float, fold, over_samples
 
 
@@ -45,6 +46,10 @@ def work(program: Retrieval) -> int:
 def _add_hidden(
     program: Retrieval, layout: Layout, frozen: Frozen, source: Source, total: Array, span: Span
 ) -> Float[Array, "V h"]:
+    if mlp.serves(program, layout, frozen):
+        add = partial(mlp.add_hidden, program, frozen)
+        return passes.by_label(add, total, source, span, program.length, layout.orders)
+
     def body(total: Array, batch: Batch, live: Bool[Array, "B"]) -> Array:
         features = hidden(program, frozen, uniform_pool(program, frozen, batch))
         return _by_label(total, batch, jnp.where(live[:, None], features, 0))
@@ -77,6 +82,10 @@ def first_gradient(
 def _pull(
     program: Retrieval, layout: Layout, frozen: Frozen, source: Source, M: Array, sums: tuple[Array, Array], span: Span
 ) -> tuple[Float[Array, "V"], Float[Array, ""]]:
+    if program.eta == "limit" and mlp.serves(program, layout, frozen):
+        add = partial(mlp.pull_back, program, frozen, M)
+        return passes.by_label(add, sums, source, span, program.length, layout.orders)
+
     def body(sums: tuple[Array, Array], batch: Batch, live: Bool[Array, "B"]) -> tuple[Array, Array]:
         xbar = uniform_pool(program, frozen, batch)
         features, pull_back = jax.vjp(lambda pooled: hidden(program, frozen, pooled), xbar)

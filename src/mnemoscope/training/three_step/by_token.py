@@ -57,8 +57,8 @@ def kernels_serve(layout: Layout) -> bool:
 def _count(program: Retrieval, layout: Layout, source: Source, counts: Counts, span: Span) -> Counts:
     if kernels_serve(layout):
 
-        def add(counts: Counts, order: Array, start: Array) -> Counts:
-            return Counts(*passes.count_pairs(source.key, order, start, *counts, program.length))
+        def add(ordered: passes.Ordered, counts: Counts) -> Counts:
+            return Counts(*passes.count_pairs(ordered, *counts, program.length))
 
         return passes.by_label(add, counts, source, span, program.length, layout.orders)
     narrow = _fits_in_16_bits(program, layout)
@@ -123,8 +123,8 @@ def _spread(
 ) -> Float[Array, "V"]:
     if kernels_serve(layout) and R.dtype == jnp.float32:
 
-        def add(q: Array, order: Array, start: Array) -> Array:
-            return passes.spread_means(source.key, order, start, R, R_trig, q, program.length)
+        def add(ordered: passes.Ordered, q: Array) -> Array:
+            return passes.spread_means(ordered, R, R_trig, q, program.length)
 
         return passes.by_label(add, q, source, span, program.length, layout.orders)
     # On a GPU the threads that add to one token's sum wait for each other: give them more sums.

@@ -10,8 +10,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -54,63 +53,59 @@ def usable() -> bool:
 
 
 def by_label(
-    add: Callable[[Carry, Array, Array], Carry], carry: Carry, source: Source, span: Span, length: int, chunks: int
+    add: Callable[["Ordered", Carry], Carry], carry: Carry, source: Source, span: Span, length: int, chunks: int
 ) -> Carry:
-    """add(carry, order, start) over the samples of a span, ORDERED at a time.
+    """add(ordered, carry) over the samples of a span, ORDERED at a time.
 
     `chunks` is known when the program is compiled, so that the GPU need not ask the host whether to go on.
     """
 
     def one(number: Array | int, carry: Carry) -> Carry:
         first = span.first + jnp.uint32(number) * jnp.uint32(ORDERED)
-        order, start = order_by_label(source.key, source.permutation, first, span.stop, length)
-        return add(carry, order, start)
+        return add(order_by_label(source, first, span.stop, length), carry)
 
     return one(0, carry) if chunks == 1 else lax.fori_loop(0, chunks, one, carry)
 
 
-def order_by_label(
-    key: UInt32[Array, "2"], permutation: UInt32[Array, "V"], first: Array, stop: Array, length: int
-) -> tuple[UInt32[Array, "n"], UInt32[Array, "V+1"]]:
-    """Samples first..stop-1, at most ORDERED of them, by label: label y has order[start[y]:start[y + 1]]."""
-    V = permutation.shape[0]
+class Ordered(NamedTuple):
+    """Samples first, first + 1, ... of a stream by label: label y has order[start[y]:start[y + 1]].
+
+    `label[k]` is the label of sample first + k.
+    """
+
+    key: UInt32[Array, "2"]
+    order: UInt32[Array, "n"]
+    start: UInt32[Array, "V+1"]
+    label: UInt32[Array, "n"]
+    first: UInt32[Array, ""]
+
+
+def order_by_label(source: Source, first: Array, stop: Array, length: int) -> Ordered:
+    """Samples first..stop-1, at most ORDERED of them, by label."""
+    V = source.permutation.shape[0]
     shapes = [jax.ShapeDtypeStruct((size,), jnp.uint32) for size in (ORDERED, V + 1, ORDERED, V)]
     call = jax.ffi.ffi_call("mnemoscope_order", shapes, vmap_method="broadcast_all")
-    order, start, _, _ = call(key, permutation, first, stop, length=np.int64(length))
-    return order, start
+    order, start, label, _ = call(*source, first, stop, length=np.int64(length))
+    return Ordered(source.key, order, start, label, first)
 
 
 def count_pairs(
-    key: UInt32[Array, "2"],
-    order: UInt32[Array, "n"],
-    start: UInt32[Array, "V+1"],
-    pairs: Int32[Array, "V V"],
-    labels: Int32[Array, "V"],
-    length: int,
+    ordered: Ordered, pairs: Int32[Array, "V V"], labels: Int32[Array, "V"], length: int
 ) -> tuple[Int32[Array, "V V"], Int32[Array, "V"]]:
     """Add how often each token stands beside each label, and each label's samples."""
     call = jax.ffi.ffi_call(
-        "mnemoscope_count",
-        [_like(pairs), _like(labels)],
-        vmap_method="broadcast_all",
-        input_output_aliases={3: 0, 4: 1},
+        "mnemoscope_count", [like(pairs), like(labels)], vmap_method="broadcast_all", input_output_aliases={3: 0, 4: 1}
     )
-    pairs, labels = call(key, order, start, pairs, labels, length=np.int64(length))
+    pairs, labels = call(*ordered[:3], pairs, labels, length=np.int64(length))
     return pairs, labels
 
 
 def spread_means(
-    key: UInt32[Array, "2"],
-    order: UInt32[Array, "n"],
-    start: UInt32[Array, "V+1"],
-    R: Float32[Array, "V V"],
-    R_trig: Float32[Array, "V"],
-    q: Float32[Array, "V"],
-    length: int,
+    ordered: Ordered, R: Float32[Array, "V V"], R_trig: Float32[Array, "V"], q: Float32[Array, "V"], length: int
 ) -> Float32[Array, "V"]:
     """Add to q_v the mean of R over each sample, once for every token v in it."""
-    call = jax.ffi.ffi_call("mnemoscope_spread", _like(q), vmap_method="broadcast_all", input_output_aliases={5: 0})
-    return call(key, order, start, R, R_trig, q, length=np.int64(length))
+    call = jax.ffi.ffi_call("mnemoscope_spread", like(q), vmap_method="broadcast_all", input_output_aliases={5: 0})
+    return call(*ordered[:3], R, R_trig, q, length=np.int64(length))
 
 
 def count_winners(
@@ -125,7 +120,7 @@ def count_winners(
     by_rank = jnp.argsort(scores.token, stable=True)
     rank = jnp.argsort(by_rank).astype(jnp.int32)
     call = jax.ffi.ffi_call(
-        "mnemoscope_winners", [*map(_like, winners)], vmap_method="broadcast_all", input_output_aliases={8: 0, 9: 1}
+        "mnemoscope_winners", [*map(like, winners)], vmap_method="broadcast_all", input_output_aliases={8: 0, 9: 1}
     )
     ranks = (rank, by_rank.astype(jnp.uint32))
     reads = (*source, *ranks, *scores, span.first, span.stop)
@@ -133,7 +128,7 @@ def count_winners(
     return noise, informative
 
 
-def _like(array: Array) -> jax.ShapeDtypeStruct:
+def like(array: Array) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(array.shape, array.dtype)
 
 
@@ -142,7 +137,7 @@ def _like(array: Array) -> jax.ShapeDtypeStruct:
 
 @cache
 def _module() -> Module:
-    return Module(Path(__file__).with_name("passes.cu").read_text())
+    return Module("passes.cu")
 
 
 @cache
@@ -151,7 +146,7 @@ def _register() -> None:
         register(f"mnemoscope_{name}", launch)
 
 
-def _trials(shape: tuple[int, ...], own: int) -> int:
+def trial_count(shape: tuple[int, ...], own: int) -> int:
     """How many trials an array holds of which one has `own` axes."""
     return int(np.prod(shape[: len(shape) - own]))
 
@@ -159,7 +154,7 @@ def _trials(shape: tuple[int, ...], own: int) -> int:
 def _order(frame: Frame) -> None:
     key, permutation, first, stop = (buffer.address for buffer in frame.inputs)
     order, start, label, cursor = (buffer.address for buffer in frame.outputs)
-    trials, V = _trials(frame.inputs[0].shape, 1), frame.inputs[1].shape[-1]
+    trials, V = trial_count(frame.inputs[0].shape, 1), frame.inputs[1].shape[-1]
     module, L, stream = _module(), frame.attributes["length"], frame.stream
     blocks = (min(ORDERED // 256, 4 * _blocks(module, trials)), trials, 1)
     module.zero(cursor, trials * V, stream)
@@ -171,9 +166,9 @@ def _order(frame: Frame) -> None:
 def _count(frame: Frame) -> None:
     reads = (buffer.address for buffer in frame.inputs[:3])
     writes = (buffer.address for buffer in frame.outputs)
-    trials, V = _trials(frame.inputs[0].shape, 1), frame.inputs[3].shape[-1]
+    trials, V = trial_count(frame.inputs[0].shape, 1), frame.inputs[3].shape[-1]
     module = _module()
-    _carry_over(module, frame, {3: 0, 4: 1})
+    carry_over(module, frame, {3: 0, 4: 1})
     tile = min(V, module.shared_bytes // 4)
     shares = max(1, min(64, module.multiprocessors * BLOCKS // (V * trials)))
     numbers = (V, frame.attributes["length"], ORDERED, tile)
@@ -183,9 +178,9 @@ def _count(frame: Frame) -> None:
 
 def _spread(frame: Frame) -> None:
     reads = (buffer.address for buffer in frame.inputs[:5])
-    trials, V, L = _trials(frame.inputs[0].shape, 1), frame.inputs[5].shape[-1], frame.attributes["length"]
+    trials, V, L = trial_count(frame.inputs[0].shape, 1), frame.inputs[5].shape[-1], frame.attributes["length"]
     module = _module()
-    _carry_over(module, frame, {5: 0})
+    carry_over(module, frame, {5: 0})
     fits = module.shared_bytes >= 8 * V
     counters = -(-((L + 2) // 2) // LANES)
     kept = next((pairs for pairs in KEPT if counters <= pairs), KEPT[0])
@@ -198,9 +193,9 @@ def _spread(frame: Frame) -> None:
 def _winners(frame: Frame) -> None:
     reads = (buffer.address for buffer in frame.inputs[:8])
     writes = (buffer.address for buffer in frame.outputs)
-    trials, V = _trials(frame.inputs[0].shape, 1), frame.inputs[1].shape[-1]
+    trials, V = trial_count(frame.inputs[0].shape, 1), frame.inputs[1].shape[-1]
     module = _module()
-    _carry_over(module, frame, {8: 0, 9: 1})
+    carry_over(module, frame, {8: 0, 9: 1})
     fits = module.shared_bytes >= 4 * V
     numbers = (V, frame.attributes["length"], frame.attributes["locked"], int(fits))
     grid = (_blocks(module, trials), trials, 1)
@@ -212,7 +207,7 @@ def _blocks(module: Module, trials: int) -> int:
     return max(1, -(-module.multiprocessors * BLOCKS // trials))
 
 
-def _carry_over(module: Module, frame: Frame, aliases: dict[int, int]) -> None:
+def carry_over(module: Module, frame: Frame, aliases: dict[int, int]) -> None:
     """Copy what is added to into the result, where XLA did not give both the same memory."""
     for given, result in aliases.items():
         source, target = frame.inputs[given], frame.outputs[result]
@@ -232,8 +227,8 @@ def _check() -> None:
 
     @jax.jit
     def count(key: Array) -> tuple[Array, Array]:
-        order, start = order_by_label(key, permutation, first, stop, L)
-        return count_pairs(key, order, start, jnp.zeros((V, V), jnp.int32), jnp.zeros(V, jnp.int32), L)
+        ordered = order_by_label(Source(key, permutation), first, stop, L)
+        return count_pairs(ordered, jnp.zeros((V, V), jnp.int32), jnp.zeros(V, jnp.int32), L)
 
     pairs, labels = count(key)
     batch = sample(key, lax.iota(jnp.uint32, samples), permutation, L)

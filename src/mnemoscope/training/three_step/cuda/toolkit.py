@@ -7,7 +7,7 @@ three only Warp joins `jit`, and it does so as `calls` does.
 
 import ctypes
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,8 @@ class CudaError(RuntimeError):
 class Module:
     """A compiled source, loaded into the current CUDA context."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, name: str, **defined: int) -> None:
+        """Compile `name`, a file beside this one, for the device at hand with these macros."""
         self._driver = _load(["libcuda.so.1"])
         device = ctypes.c_int()
         self._check("cuCtxGetDevice", ctypes.byref(device))
@@ -33,7 +34,9 @@ class Module:
             self._attribute(number, device) for number in (MULTIPROCESSORS, MOST_SHARED_BYTES, MAJOR, MINOR)
         )
         self.shared_bytes -= RESERVED
-        image = compile_source(source, f"sm_{major}{minor}")
+        folder = Path(__file__).parent
+        source = "\n".join((folder / part).read_text() for part in ("draws.cuh", name))
+        image = compile_source(source, f"sm_{major}{minor}", defined)
         self._module = ctypes.c_void_p()
         self._check("cuModuleLoadData", ctypes.byref(self._module), image)
         self._functions: dict[str, ctypes.c_void_p] = {}
@@ -100,7 +103,7 @@ class Module:
             raise CudaError(f"{name}: {(text.value or b'unknown error').decode()} ({status})")
 
 
-def compile_source(source: str, architecture: str) -> bytes:
+def compile_source(source: str, architecture: str, defined: Mapping[str, int]) -> bytes:
     """CUDA C++ to machine code."""
     nvrtc = _load(_nvrtc_files())
     program = ctypes.c_void_p()
@@ -110,9 +113,10 @@ def compile_source(source: str, architecture: str) -> bytes:
         if status:
             raise CudaError(f"{name}: status {status}{_log(nvrtc, program)}")
 
-    check("nvrtcCreateProgram", ctypes.byref(program), source.encode(), b"passes.cu", 0, None, None)
-    options = (ctypes.c_char_p * 2)(f"--gpu-architecture={architecture}".encode(), b"--std=c++17")
-    check("nvrtcCompileProgram", program, 2, options)
+    check("nvrtcCreateProgram", ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None)
+    macros = (f"-D{name}={value}" for name, value in defined.items())
+    words = [word.encode() for word in (f"--gpu-architecture={architecture}", "--std=c++17", *macros)]
+    check("nvrtcCompileProgram", program, len(words), (ctypes.c_char_p * len(words))(*words))
     size = ctypes.c_size_t()
     check("nvrtcGetCUBINSize", program, ctypes.byref(size))
     image = ctypes.create_string_buffer(size.value)
