@@ -1,12 +1,16 @@
 """Python functions that launch kernels, as operations inside `jit`.
 
-XLA calls a foreign function with a call frame: addresses, shapes and attributes, in C structures (xla/ffi/api/c_api.h,
-version 0). They are read here by ctypes. The function only puts kernels on XLA's stream and returns, so that the GPU
-does not wait for Python as long as it has something to do.
+XLA calls a foreign function with the address of a call frame: C structures (xla/ffi/api/c_api.h, version 0) with
+addresses, shapes and attributes. They are read here by their offsets, which takes microseconds where ctypes' own
+structures take tens of them. The function only puts kernels on XLA's stream and returns, so that the GPU does not wait
+for Python as long as it has something to do.
 """
 
 import ctypes
+import os
+import struct
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
@@ -14,7 +18,20 @@ import jax
 EXECUTE = 3
 METADATA = 1
 INTERNAL_ERROR = 13
-SCALAR = 3
+
+# struct_size, extension, api, context, stage; then for arguments, results and attributes each: struct_size, extension,
+# how many, their types, and pointers to them (for attributes: to their names, and to them).
+_FRAME = struct.Struct("<4Qi4x QQq2Q QQq2Q QQq3Q")
+# Of an array, past struct_size, extension and type: data, number of dimensions, dimensions.
+_BUFFER, _BUFFER_AT = struct.Struct("<QqQ"), 24
+# Of the api: the version's numbers, and the functions that make an error and find the stream.
+_VERSION_AT, _ERROR_AT, _STREAM_AT = 32, 48, 80
+# Of the extension that asks for metadata: its type, and its metadata's address; of those: version and traits.
+_TYPE_AT, _METADATA_AT, _TOLD_VERSION_AT, _TRAITS_AT = 8, 24, 24, 32
+
+_Function = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+# What XLA holds a pointer to must not be collected.
+_kept: list[Any] = []
 
 
 class Buffer(NamedTuple):
@@ -36,162 +53,69 @@ class Frame(NamedTuple):
 def register(name: str, launch: Callable[[Frame], None]) -> None:
     """Make `launch` the operation `name`, for `jax.ffi.ffi_call` on CUDA devices."""
 
-    def handle(pointer: Any) -> int | None:
-        frame = pointer.contents
-        if frame.extension_start:  # XLA asks which version this was written for, once
-            if frame.extension_start.contents.type == METADATA:
-                metadata = ctypes.cast(frame.extension_start, ctypes.POINTER(_MetadataExtension)).contents.metadata
-                version = frame.api.contents.version
-                metadata.contents.version.major = version.major
-                metadata.contents.version.minor = version.minor
+    def handle(address: int) -> int | None:
+        fields = _FRAME.unpack(ctypes.string_at(address, _FRAME.size))
+        _, extension, api, context, stage = fields[:5]
+        if extension:  # XLA asks which version this was written for, once
+            _tell_version(extension, api)
             return None
-        if frame.stage != EXECUTE:
+        if stage != EXECUTE:
             return None
         try:
-            launch(_read(frame))
+            inputs, outputs = _buffers(fields[7], fields[9]), _buffers(fields[12], fields[14])
+            launch(Frame(inputs, outputs, _attributes(*fields[17:21]), _stream(api, context)))
         except Exception as error:
-            return _error(frame, f"{name}: {error}")
+            return _error(api, f"{name}: {error}")
         return None
 
-    handler = _Handler(handle)
+    handler = _Function(handle)
     _kept.append(handler)
     jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(handler), platform="CUDA")
 
 
-# What XLA holds a pointer to must not be collected.
-_kept: list[Any] = []
+def _words(address: int, count: int) -> tuple[int, ...]:
+    return struct.unpack(f"<{count}Q", ctypes.string_at(address, 8 * count)) if count else ()
 
 
-class _Extension(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("type", ctypes.c_int), ("next", ctypes.c_void_p)]
+def _buffers(count: int, pointers: int) -> list[Buffer]:
+    buffers = []
+    for pointer in _words(pointers, count):
+        data, rank, dims = _BUFFER.unpack(ctypes.string_at(pointer + _BUFFER_AT, _BUFFER.size))
+        buffers.append(Buffer(data, _words(dims, rank)))
+    return buffers
 
 
-class _Version(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("extension_start", ctypes.c_void_p),
-        ("major", ctypes.c_int),
-        ("minor", ctypes.c_int),
-    ]
-
-
-class _Metadata(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("version", _Version), ("traits", ctypes.c_uint32)]
-
-
-class _MetadataExtension(ctypes.Structure):
-    _fields_ = [("base", _Extension), ("metadata", ctypes.POINTER(_Metadata))]
-
-
-class _Api(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("extension_start", ctypes.c_void_p),
-        ("version", _Version),
-        ("internal", ctypes.c_void_p),
-        ("error_create", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)),
-        ("error_message", ctypes.c_void_p),
-        ("error_destroy", ctypes.c_void_p),
-        ("handler_register", ctypes.c_void_p),
-        ("stream_get", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)),
-    ]
-
-
-class _Buffer(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("extension_start", ctypes.c_void_p),
-        ("dtype", ctypes.c_int),
-        ("data", ctypes.c_void_p),
-        ("rank", ctypes.c_int64),
-        ("dims", ctypes.POINTER(ctypes.c_int64)),
-    ]
-
-
-class _Values(ctypes.Structure):
-    """The arguments of a call, or its results."""
-
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("extension_start", ctypes.c_void_p),
-        ("size", ctypes.c_int64),
-        ("types", ctypes.POINTER(ctypes.c_int)),
-        ("values", ctypes.POINTER(ctypes.POINTER(_Buffer))),
-    ]
-
-
-class _Text(ctypes.Structure):
-    _fields_ = [("pointer", ctypes.c_void_p), ("size", ctypes.c_size_t)]
-
-
-class _Scalar(ctypes.Structure):
-    _fields_ = [("dtype", ctypes.c_int), ("value", ctypes.POINTER(ctypes.c_int64))]
-
-
-class _Attributes(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("extension_start", ctypes.c_void_p),
-        ("size", ctypes.c_int64),
-        ("types", ctypes.POINTER(ctypes.c_int)),
-        ("names", ctypes.POINTER(ctypes.POINTER(_Text))),
-        ("values", ctypes.POINTER(ctypes.POINTER(_Scalar))),
-    ]
-
-
-class _CallFrame(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("extension_start", ctypes.POINTER(_Extension)),
-        ("api", ctypes.POINTER(_Api)),
-        ("context", ctypes.c_void_p),
-        ("stage", ctypes.c_int),
-        ("arguments", _Values),
-        ("results", _Values),
-        ("attributes", _Attributes),
-    ]
-
-
-class _StreamArguments(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("extension_start", ctypes.c_void_p),
-        ("context", ctypes.c_void_p),
-        ("stream", ctypes.c_void_p),
-    ]
-
-
-class _ErrorArguments(ctypes.Structure):
-    _fields_ = [
-        ("struct_size", ctypes.c_size_t),
-        ("extension_start", ctypes.c_void_p),
-        ("message", ctypes.c_char_p),
-        ("code", ctypes.c_int),
-    ]
-
-
-_Handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_CallFrame))
-
-
-def _read(frame: _CallFrame) -> Frame:
-    request = _StreamArguments(ctypes.sizeof(_StreamArguments), None, frame.context, None)
-    if frame.api.contents.stream_get(ctypes.addressof(request)):
-        raise RuntimeError("XLA gave no stream")
-    found = frame.attributes
+def _attributes(count: int, _: int, names: int, values: int) -> dict[str, int]:
+    """Attributes are 64-bit integers here: a name is (text, length), a scalar is (type, address)."""
     attributes = {}
-    for number in range(found.size):
-        if found.types[number] != SCALAR:
-            raise RuntimeError("expected integers as attributes")
-        name = found.names[number].contents
-        attributes[ctypes.string_at(name.pointer, name.size).decode()] = found.values[number].contents.value[0]
-    return Frame(_buffers(frame.arguments), _buffers(frame.results), attributes, request.stream or 0)
+    for name, value in zip(_words(names, count), _words(values, count), strict=True):
+        text, length = _words(name, 2)
+        attributes[ctypes.string_at(text, length).decode()] = _words(_words(value, 2)[1], 1)[0]
+    return attributes
 
 
-def _buffers(values: _Values) -> list[Buffer]:
-    arrays = (values.values[number].contents for number in range(values.size))
-    return [Buffer(array.data or 0, tuple(array.dims[axis] for axis in range(array.rank))) for array in arrays]
+@cache
+def _function(address: int) -> Any:
+    return _Function(address)
 
 
-def _error(frame: _CallFrame, message: str) -> int:
-    request = _ErrorArguments(ctypes.sizeof(_ErrorArguments), None, message.encode(), INTERNAL_ERROR)
-    return frame.api.contents.error_create(ctypes.addressof(request))
+def _stream(api: int, context: int) -> int:
+    request = (ctypes.c_uint64 * 4)(32, 0, context, 0)
+    if _function(_words(api + _STREAM_AT, 1)[0])(ctypes.addressof(request)):
+        raise RuntimeError("XLA gave no stream")
+    return request[3]
+
+
+def _tell_version(extension: int, api: int) -> None:
+    if ctypes.c_int.from_address(extension + _TYPE_AT).value != METADATA:
+        return
+    (metadata,) = _words(extension + _METADATA_AT, 1)
+    ctypes.memmove(metadata + _TOLD_VERSION_AT, api + _VERSION_AT, 8)
+    if os.environ.get("MN_TRAITS"):
+        ctypes.c_uint32.from_address(metadata + _TRAITS_AT).value = int(os.environ["MN_TRAITS"])
+
+
+def _error(api: int, message: str) -> int:
+    text = ctypes.c_char_p(message.encode())
+    request = struct.pack("<QQQi4x", 32, 0, ctypes.cast(text, ctypes.c_void_p).value or 0, INTERNAL_ERROR)
+    return _function(_words(api + _ERROR_AT, 1)[0])(ctypes.cast(ctypes.c_char_p(request), ctypes.c_void_p))

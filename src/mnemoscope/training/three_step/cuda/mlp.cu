@@ -1,16 +1,16 @@
-// The first two steps with an MLP, for NVIDIA GPUs: pooled vectors, hidden units and what is summed over them stay in
-// a block's registers and shared memory. Compiled for one dimension D (d rounded up to a multiple of 32), MT tiles of
-// 16 samples to a warp, and one activation PHI.
+// The first two steps with an MLP, for NVIDIA GPUs. Four kernels: `pool` makes the pooled vectors of the samples in the
+// order of their labels; `add_hidden` and `pull_back` make hidden units from them in registers and keep only what is
+// summed over them; `add_pulls` goes over the tokens once more. Compiled for one dimension D (d rounded up to a multiple
+// of 32), MT tiles of 16 samples to a warp, and one activation PHI.
 //
 // Products are of float16 pairs: x = high + low holds 22 bits, and x y = high high + high low + low high leaves out
 // 2^-22 of it. Arrays are scaled by powers of two so that float16 holds them (`scale`: of pooled vectors, of errors).
-// Samples come in the order of their labels. Arrays have a leading axis over trials, which is blockIdx.y.
+// Arrays have a leading axis over trials, which is blockIdx.y.
 
 #define WARPS 4
 #define HELD 32                   // hidden units at a time
 #define ROWS (WARPS * 16 * MT)    // samples to a block
 #define PITCH (D + 8)             // float16 numbers from row to row: 8 rows of a matrix stand in different banks
-#define VECTORS (D / 32)          // float4 numbers of a d-vector that each of 8 lanes has
 #define ALL 0xFFFFFFFFu
 
 __device__ __forceinline__ float phi(float a) {
@@ -81,95 +81,43 @@ __device__ __forceinline__ void load_transposed(u32 (&m)[4], const u32* pointer)
 // Float16 numbers are kept two to a word; `at` is the word of (row, column), the column even.
 __device__ __forceinline__ int at(int row, int column) { return (row * PITCH + column) / 2; }
 
+// Begin to copy 16 bytes to shared memory.
+__device__ __forceinline__ void copy(u32* to, const u32* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from));
+}
+
 // A block's samples and its place in shared memory.
 struct Block {
-    const Stream stream;
-    const int trial, lane, warp, first_row, V, L, d, m, additive;
-    u32 total;                              // samples there are
-    u32 *high, *low, *weights;              // pooled vectors, and two buffers of weights, high and low
-    u32 *sample, *label;                    // of every row
-    const float *Z, *trigger;
+    const int trial, lane, warp, first_row, m;
+    u32 total;                    // samples there are
+    u32 *high, *low, *weights;    // pooled vectors, and two buffers of weights, high and low
+    u32* label;                   // of every row
     const u32* W;
 
-    __device__ Block(const u32* key, const u32* order, const u32* start, const u32* labels, const u32* first,
-                     const float* Z, const float* trigger, const u32* W, u32* memory, int V, int L, int d, int m,
-                     int additive, int size)
-        : stream(key, blockIdx.y, V, L), trial(blockIdx.y), lane(threadIdx.x % 32), warp(threadIdx.x / 32),
-          first_row(blockIdx.x * ROWS), V(V), L(L), d(d), m(m), additive(additive),
+    __device__ Block(const u32* order, const u32* start, const u32* labels, const u32* first, const u32* pooled,
+                     const u32* W, u32* memory, int V, int m, int size)
+        : trial(blockIdx.y), lane(threadIdx.x % 32), warp(threadIdx.x / 32), first_row(blockIdx.x * ROWS), m(m),
           total(start[(size_t)blockIdx.y * (V + 1) + V]), high(memory), low(memory + ROWS * PITCH / 2),
-          weights(memory + ROWS * PITCH), sample(memory + ROWS * PITCH + 2 * HELD * PITCH),
-          label(memory + ROWS * PITCH + 2 * HELD * PITCH + ROWS), Z(Z + (size_t)blockIdx.y * V * d),
-          trigger(trigger + (size_t)blockIdx.y * d), W(W + (size_t)blockIdx.y * padded() * D) {
+          weights(memory + ROWS * PITCH), label(memory + ROWS * PITCH + 2 * HELD * PITCH),
+          W(W + (size_t)blockIdx.y * padded() * D) {
+        if (first_row >= total) return;
         for (int row = threadIdx.x; row < ROWS; row += blockDim.x) {
             const bool live = first_row + row < total;
-            const u32 i = live ? order[(size_t)trial * size + first_row + row] : 0;
-            sample[row] = i;
-            label[row] = live ? labels[(size_t)trial * size + (i - first[trial])] : ALL;
+            const size_t own = (size_t)trial * size;
+            label[row] = live ? labels[own + order[own + first_row + row] - first[trial]] : ALL;
         }
+        pooled += (size_t)trial * size * D;
+        for (int part = threadIdx.x; part < 2 * ROWS * D / 8; part += blockDim.x) {
+            const int half = part / (ROWS * D / 8), left = part % (ROWS * D / 8);
+            const int row = left / (D / 8), column = left % (D / 8) * 8;
+            const u32* from = pooled + ((size_t)half * size + first_row + row) * (D / 2) + column / 2;
+            copy(high + half * ROWS * PITCH / 2 + at(row, column), from);
+        }
+        fetch(0);
     }
     // Hidden units, rounded up to whole pieces.
     __device__ __forceinline__ int padded() const { return (m + HELD - 1) / HELD * HELD; }
     __device__ __forceinline__ int own_row(int r) const { return warp * 16 * MT + r; }
-
-    // visit(token, position) for every token of sample i: 8 lanes have one together, 4 tokens at a time.
-    template <class Visit>
-    __device__ __forceinline__ void tokens(u32 i, Visit visit) const {
-        for (u32 begin = 0; begin < stream.half; begin += 32) {
-            u32 a = 0, b = 0;
-            const u32 counters = min(32u, stream.half - begin);
-            if (lane < counters) stream.tokens(i, begin + lane, a, b);
-#pragma unroll
-            for (u32 step = 0; step < 32; step += 4) {
-                if (step >= counters) break;
-                const u32 from = step + lane / 8, c = begin + from;
-                const u32 one = __shfl_sync(ALL, a, from), two = __shfl_sync(ALL, b, from);
-                visit(one, c, from < counters);
-                visit(two, stream.half + c, from < counters && stream.paired(c));
-            }
-        }
-    }
-    __device__ __forceinline__ float4 part(const float* vector, int j) const {
-        const int k = 32 * j + 4 * (lane % 8);
-        return k < d ? *(const float4*)(vector + k) : make_float4(0, 0, 0, 0);
-    }
-
-    // xbar of the warp's own rows: the mean of their values, in float16 pairs, times `scale`.
-    __device__ __forceinline__ void pool(float scale) {
-        for (int r = 0; r < 16 * MT; r++) {
-            const int row = own_row(r);
-            float4 sum[VECTORS];
-#pragma unroll
-            for (int j = 0; j < VECTORS; j++) sum[j] = make_float4(0, 0, 0, 0);
-            if (label[row] != ALL)
-                tokens(sample[row], [&](u32 token, u32, bool live) {
-#pragma unroll
-                    for (int j = 0; j < VECTORS; j++) {
-                        const float4 z = live ? part(Z + (size_t)token * d, j) : make_float4(0, 0, 0, 0);
-                        sum[j].x += z.x;
-                        sum[j].y += z.y;
-                        sum[j].z += z.z;
-                        sum[j].w += z.w;
-                    }
-                });
-#pragma unroll
-            for (int j = 0; j < VECTORS; j++) {
-                float* parts = &sum[j].x;
-                const float4 mark = additive && label[row] != ALL ? part(trigger, j) : make_float4(0, 0, 0, 0);
-#pragma unroll
-                for (int e = 0; e < 4; e++) {
-                    parts[e] += __shfl_xor_sync(ALL, parts[e], 8);
-                    parts[e] += __shfl_xor_sync(ALL, parts[e], 16);
-                    parts[e] = (parts[e] + (&mark.x)[e]) / L * scale;
-                }
-                if (lane / 8 == j % 4) {
-                    const int word = at(row, 32 * j + 4 * (lane % 8));
-                    split(parts[0], parts[1], high[word], low[word]);
-                    split(parts[2], parts[3], high[word + 1], low[word + 1]);
-                }
-            }
-        }
-        __syncwarp();
-    }
 
     // Begin to copy the weights of a piece of hidden units into one of the two buffers.
     __device__ __forceinline__ void fetch(int piece) const {
@@ -178,9 +126,7 @@ struct Block {
             const int half = part / (HELD * D / 8), left = part % (HELD * D / 8);
             const int row = left / (D / 8), column = left % (D / 8) * 8;
             const u32* from = W + ((size_t)half * padded() + piece * HELD + row) * (D / 2) + column / 2;
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                             shared_address(to + half * HELD * PITCH / 2 + at(row, column))),
-                         "l"(from));
+            copy(to + half * HELD * PITCH / 2 + at(row, column), from);
         }
         asm volatile("cp.async.commit_group;");
     }
@@ -242,16 +188,13 @@ struct Block {
 
 // total[y] += phi(W_in xbar_i), over the samples i of label y.
 extern "C" __global__ void __launch_bounds__(128)
-    add_hidden(const u32* key, const u32* order, const u32* start, const u32* labels, const u32* first, const float* Z,
-               const float* trigger, const u32* W, const float* scale, float* total, int V, int L, int d, int m,
-               int additive, int size) {
+    add_hidden(const u32* order, const u32* start, const u32* labels, const u32* first, const u32* pooled, const u32* W,
+               const float* scale, float* total, int V, int m, int size) {
     extern __shared__ __align__(16) u32 memory[];
-    Block block(key, order, start, labels, first, Z, trigger, W, memory, V, L, d, m, additive, size);
+    const Block block(order, start, labels, first, pooled, W, memory, V, m, size);
     if (block.first_row >= block.total) return;
-    block.fetch(0);
     __syncthreads();
-    const float up = scale[2 * block.trial], down = 1.f / up;
-    block.pool(up);
+    const float down = 1.f / scale[2 * block.trial];
     total += (size_t)block.trial * V * m;
     const int lane = block.lane, g = lane / 4, t = lane % 4;
     const u32* label = block.label + block.own_row(0);
@@ -303,20 +246,18 @@ extern "C" __global__ void __launch_bounds__(128)
     });
 }
 
-// beta and tau of by_sample.py: g_i = W_in^T (phi'(W_in xbar_i) * M[y_i]), M without its mean, r_ij = g_i . v_ij.
+// g_i = W_in^T (phi'(W_in xbar_i) * M[y_i]), M without its mean, and rbar_i = g_i . xbar_i.
 extern "C" __global__ void __launch_bounds__(128)
-    pull_back(const u32* key, const u32* order, const u32* start, const u32* labels, const u32* first, const float* Z,
-              const float* trigger, const u32* W, const float* scale, const float* M, float* beta, float* tau, int V,
-              int L, int d, int m, int additive, int size, int in_shared) {
+    pull_back(const u32* order, const u32* start, const u32* labels, const u32* first, const u32* pooled, const u32* W,
+              const float* scale, const float* M, float* pulls, float* means, int V, int m, int size) {
     extern __shared__ __align__(16) u32 memory[];
-    Block block(key, order, start, labels, first, Z, trigger, W, memory, V, L, d, m, additive, size);
+    const Block block(order, start, labels, first, pooled, W, memory, V, m, size);
     if (block.first_row >= block.total) return;
-    block.fetch(0);
     __syncthreads();
-    const float up = scale[2 * block.trial], down = 1.f / up, errors_up = scale[2 * block.trial + 1];
-    block.pool(up);
+    const float down = 1.f / scale[2 * block.trial], errors_up = scale[2 * block.trial + 1];
     M += (size_t)block.trial * V * m;
-    beta += (size_t)block.trial * V;
+    pulls += ((size_t)block.trial * size + block.first_row) * D;
+    means += (size_t)block.trial * size + block.first_row;
     const int lane = block.lane, g = lane / 4, t = lane % 4;
     float pull[MT][D / 8][4];
 #pragma unroll
@@ -364,8 +305,6 @@ extern "C" __global__ void __launch_bounds__(128)
                     }
             }
     });
-    // rbar_i = g_i . xbar_i, while xbar is still there.
-    float* mean = (float*)(block.label + ROWS);
 #pragma unroll
     for (int tile = 0; tile < MT; tile++)
 #pragma unroll
@@ -377,60 +316,169 @@ extern "C" __global__ void __launch_bounds__(128)
                 float x0, x1, y0, y1;
                 unpack(block.high[at(row, 8 * n + 2 * t)], x0, x1);
                 unpack(block.low[at(row, 8 * n + 2 * t)], y0, y1);
-                pull[tile][n][2 * side] /= errors_up;
-                pull[tile][n][2 * side + 1] /= errors_up;
-                sum += pull[tile][n][2 * side] * (x0 + y0) + pull[tile][n][2 * side + 1] * (x1 + y1);
+                const float2 both =
+                    make_float2(pull[tile][n][2 * side] / errors_up, pull[tile][n][2 * side + 1] / errors_up);
+                sum += both.x * (x0 + y0) + both.y * (x1 + y1);
+                *(float2*)(pulls + (size_t)row * D + 8 * n + 2 * t) = both;
             }
             sum += __shfl_xor_sync(ALL, sum, 1);
             sum += __shfl_xor_sync(ALL, sum, 2);
-            if (t == 0) mean[row] = sum * down;
+            if (t == 0) means[row] = sum * down;
         }
-    __syncthreads();
-    // The vectors g take the place of xbar, and sums over tokens that of the weights.
-    float* vectors = (float*)block.high;
-    float* sums = in_shared ? (float*)block.weights : beta;
-#pragma unroll
-    for (int tile = 0; tile < MT; tile++)
-#pragma unroll
-        for (int n = 0; n < D / 8; n++)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                vectors[block.own_row(16 * tile + g + e / 2 * 8) * (D + 4) + 8 * n + 2 * t + e % 2] = pull[tile][n][e];
-    if (in_shared)
-        for (int v = threadIdx.x; v < V; v += blockDim.x) sums[v] = 0;
-    __syncthreads();
-    float on_position = 0;
-    for (int r = 0; r < 16 * MT; r++) {
-        const int row = block.own_row(r);
-        if (block.label[row] == ALL) break;
-        const u32 i = block.sample[row], position = block.stream.position(i);
-        float4 own[VECTORS];
-        float at_trigger = 0;
-#pragma unroll
-        for (int j = 0; j < VECTORS; j++) {
-            own[j] = *(const float4*)(vectors + row * (D + 4) + 32 * j + 4 * (lane % 8));
-            const float4 mark = additive ? block.part(block.trigger, j) : make_float4(0, 0, 0, 0);
-            at_trigger += own[j].x * mark.x + own[j].y * mark.y + own[j].z * mark.z + own[j].w * mark.w;
+}
+
+// xbar of every sample, in float16 pairs, times `scale`. A warp has one sample; blockIdx.z is the slice of
+// columns, whose part of Z stands in shared memory where it fits.
+template <int SLICE, bool SHARED>
+__device__ __forceinline__ void pool(const u32* key, const u32* order, const u32* start, const float* Z,
+                                     const float* trigger, const float* scale, unsigned short* pooled, int V, int L,
+                                     int d, int additive, int size) {
+    extern __shared__ __align__(16) float slice[];
+    const int trial = blockIdx.y, lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    const int column = blockIdx.z * SLICE + lane % SLICE;
+    const Stream stream(key, trial, V, L);
+    const u32 total = start[(size_t)trial * (V + 1) + V];
+    if (blockIdx.x * warps >= total) return;
+    __shared__ u32 tokens[32][64];
+    Z += (size_t)trial * V * d;
+    if (SHARED) {
+        for (int part = threadIdx.x; part < V * SLICE; part += blockDim.x) {
+            const int k = blockIdx.z * SLICE + part % SLICE;
+            slice[part] = k < d ? Z[(size_t)(part / SLICE) * d + k] : 0.f;
         }
-        block.tokens(i, [&](u32 token, u32 place, bool live) {
-            float r_ij = place == position ? at_trigger : 0.f;
-#pragma unroll
-            for (int j = 0; j < VECTORS; j++) {
-                const float4 z = live ? block.part(block.Z + (size_t)token * d, j) : make_float4(0, 0, 0, 0);
-                r_ij += own[j].x * z.x + own[j].y * z.y + own[j].z * z.z + own[j].w * z.w;
-            }
-            for (int step = 1; step < 8; step *= 2) r_ij += __shfl_xor_sync(ALL, r_ij, step);
-            if (live && lane % 8 == 0) {
-                const float weight = r_ij - mean[row];
-                atomicAdd(&sums[token], weight);
-                if (place == position) on_position += weight;
-            }
-        });
+        __syncthreads();
     }
-    for (int step = 8; step < 32; step *= 2) on_position += __shfl_xor_sync(ALL, on_position, step);
-    if (lane == 0 && on_position != 0) atomicAdd(&tau[block.trial], on_position);
-    if (!in_shared) return;
+    const float up = scale[2 * trial];
+    const float mark = additive && column < d ? trigger[(size_t)trial * d + column] : 0.f;
+    const float* from = SHARED ? slice + lane % SLICE : Z + min(column, d - 1);
+    const u32 pitch = SHARED ? SLICE : d;
+    pooled += (size_t)trial * 2 * size * D + column;
+    // A warp's lanes have 32 / SLICE tokens at a time.
+    const int turn = lane / SLICE, turns = 32 / SLICE;
+    for (u32 row = blockIdx.x * warps + warp; row < total; row += gridDim.x * warps) {
+        const u32 i = order[(size_t)trial * size + row];
+        float sum = 0;
+        for (u32 begin = 0; begin < stream.half; begin += 32) {
+            u32 a, b;
+            const u32 counters = min(32u, stream.half - begin);
+            const bool live = lane < counters;
+            if (live) stream.tokens(i, begin + lane, a, b);
+            const u32 paired = __popc(__ballot_sync(ALL, live && stream.paired(begin + lane)));
+            if (live) tokens[warp][lane] = a * pitch;
+            if (lane < paired) tokens[warp][counters + lane] = b * pitch;
+            __syncwarp();
+            const u32 all = counters + paired;
+            u32 t = turn;
+            for (; t + 7 * turns < all; t += 8 * turns) {
+#pragma unroll
+                for (int more = 0; more < 8; more++) sum += from[tokens[warp][t + more * turns]];
+            }
+            for (; t < all; t += turns) sum += from[tokens[warp][t]];
+            __syncwarp();
+        }
+        for (int step = SLICE; step < 32; step *= 2) sum += __shfl_xor_sync(ALL, sum, step);
+        const float x = column < d ? (sum + mark) / L * up : 0.f;
+        const u32 high = pack(x, 0.f);
+        float back, none;
+        unpack(high, back, none);
+        if (turn == 0) {
+            pooled[(size_t)row * D] = (unsigned short)high;
+            pooled[((size_t)size + row) * D] = (unsigned short)pack(x - back, 0.f);
+        }
+    }
+}
+
+// beta_v = sum of r_ij - rbar_i over the tokens v of all samples, r_ij = g_i . v_ij, and tau, the same over informative
+// positions. A thread has one counter's two tokens; blockIdx.z is the slice of d, and what it adds is linear in it.
+#define GROUP 64
+template <int SLICE, bool SHARED>
+__device__ __forceinline__ void add_pulls(const u32* key, const u32* order, const u32* start, const float* Z,
+                                          const float* trigger, const float* pulls, const float* means, float* beta,
+                                          float* tau, int V, int L, int d, int additive, int size) {
+    extern __shared__ __align__(16) float slice[];
+    __shared__ float pull[GROUP][SLICE], offset[GROUP], marked[GROUP];
+    __shared__ u32 sample[GROUP], position[GROUP];
+    const int trial = blockIdx.y, first_column = blockIdx.z * SLICE;
+    const u32 total = start[(size_t)trial * (V + 1) + V];
+    const Stream stream(key, trial, V, L);
+    const u32 group = max(1u, min((u32)GROUP, blockDim.x / stream.half));  // samples that keep all threads busy
+    if (blockIdx.x * group >= total) return;
+    const int pitch = SHARED ? SLICE + 1 : d;  // tokens of different threads start in different banks
+    float* sums = SHARED ? slice + V * pitch : beta + (size_t)trial * V;
+    Z += (size_t)trial * V * d;
+    if (SHARED) {
+        for (int part = threadIdx.x; part < V * SLICE; part += blockDim.x) {
+            const int k = first_column + part % SLICE;
+            slice[part / SLICE * pitch + part % SLICE] = k < d ? Z[(size_t)(part / SLICE) * d + k] : 0.f;
+        }
+        for (int v = threadIdx.x; v < V; v += blockDim.x) sums[v] = 0;
+    }
+    const float* from = SHARED ? slice : Z + first_column;
+    const int columns = SHARED ? SLICE : min(SLICE, d - first_column);
+    float on_position = 0;
+    for (u32 base = blockIdx.x * group; base < total; base += gridDim.x * group) {
+        const u32 rows = min(group, total - base);
+        __syncthreads();
+        for (u32 part = threadIdx.x; part < rows * SLICE; part += blockDim.x)
+            pull[part / SLICE][part % SLICE] =
+                pulls[((size_t)trial * size + base + part / SLICE) * D + first_column + part % SLICE];
+        for (u32 row = threadIdx.x; row < rows; row += blockDim.x) {
+            sample[row] = order[(size_t)trial * size + base + row];
+            position[row] = stream.position(sample[row]);
+            offset[row] = blockIdx.z == 0 ? means[(size_t)trial * size + base + row] : 0.f;
+        }
+        __syncthreads();
+        if (additive)
+            for (u32 row = threadIdx.x; row < rows; row += blockDim.x) {
+                float sum = 0;
+                for (int k = 0; k < SLICE && first_column + k < d; k++)
+                    sum += pull[row][k] * trigger[(size_t)trial * d + first_column + k];
+                marked[row] = sum;
+            }
+        __syncthreads();
+        for (u32 item = threadIdx.x; item < rows * stream.half; item += blockDim.x) {
+            const u32 row = item / stream.half, c = item - row * stream.half;
+            u32 a, b;
+            stream.tokens(sample[row], c, a, b);
+            const bool paired = stream.paired(c);
+            const float *one = from + (size_t)a * pitch, *two = from + (size_t)(paired ? b : a) * pitch;
+            float r_one = 0, r_two = 0;
+#pragma unroll 8
+            for (int k = 0; k < columns; k++) {
+                r_one += pull[row][k] * one[k];
+                r_two += pull[row][k] * two[k];
+            }
+            const bool first_is = c == position[row], second_is = stream.half + c == position[row];
+            const float mark = additive ? marked[row] : 0.f;
+            r_one += (first_is ? mark : 0.f) - offset[row];
+            atomicAdd(&sums[a], r_one);
+            if (first_is) on_position += r_one;
+            if (!paired) continue;
+            r_two += (second_is ? mark : 0.f) - offset[row];
+            atomicAdd(&sums[b], r_two);
+            if (second_is) on_position += r_two;
+        }
+    }
+    for (int step = 1; step < 32; step *= 2) on_position += __shfl_xor_sync(ALL, on_position, step);
+    if (threadIdx.x % 32 == 0 && on_position != 0) atomicAdd(&tau[trial], on_position);
+    if (!SHARED) return;
     __syncthreads();
     for (int v = threadIdx.x; v < V; v += blockDim.x)
-        if (sums[v] != 0) atomicAdd(&beta[v], sums[v]);
+        if (sums[v] != 0) atomicAdd(&beta[(size_t)trial * V + v], sums[v]);
 }
+
+#define SLICED(name, SLICE, SHARED)                                                                                    \
+    extern "C" __global__ void __launch_bounds__(1024) pool_##name(                                                    \
+        const u32* key, const u32* order, const u32* start, const float* Z, const float* trigger, const float* scale,  \
+        unsigned short* pooled, int V, int L, int d, int additive, int size) {                                         \
+        pool<SLICE, SHARED>(key, order, start, Z, trigger, scale, pooled, V, L, d, additive, size);                    \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(1024) add_pulls_##name(                                               \
+        const u32* key, const u32* order, const u32* start, const float* Z, const float* trigger, const float* pulls,  \
+        const float* means, float* beta, float* tau, int V, int L, int d, int additive, int size) {                    \
+        add_pulls<SLICE, SHARED>(key, order, start, Z, trigger, pulls, means, beta, tau, V, L, d, additive, size);     \
+    }
+SLICED(32, 32, true)
+SLICED(16, 16, true)
+SLICED(8, 8, true)
+SLICED(global, 32, false)

@@ -1,27 +1,28 @@
 """The first two steps with an MLP as operations of JAX, for float32 on an NVIDIA GPU."""
 
+from collections.abc import Callable
 from functools import cache
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float, Float16, Float32
 
-from mnemoscope.engine.layout import ORDERED, Layout
+from mnemoscope.engine.layout import Layout
 from mnemoscope.models.activations import named
 from mnemoscope.models.retrieval import Frozen
 from mnemoscope.spec import Retrieval
-from mnemoscope.training.three_step.cuda.calls import Frame, register
+from mnemoscope.training.three_step.cuda.calls import Buffer, Frame, register
 from mnemoscope.training.three_step.cuda.passes import Ordered, carry_over, like, trial_count, usable
-from mnemoscope.training.three_step.cuda.toolkit import Module
+from mnemoscope.training.three_step.cuda.products import power_of_two, split
+from mnemoscope.training.three_step.cuda.toolkit import RESERVED, Module
 
 # The activations that mlp.cu has, by their number there.
 PHI = ("relu", "gelu", "tanh", "linear", "hermite2", "hermite3")
 MOST_DIM = 256
 WARPS, HELD = 4, 32
-# What float16 holds is at most 65504; scaled numbers stay well below.
-LARGEST = 2.0**14
+# Columns of Z that a block may have in shared memory, and what the kernels that do so keep there besides.
+SLICES, BESIDE = (32, 16, 8), 10_240
 
 
 def serves(program: Retrieval, layout: Layout, frozen: Frozen) -> bool:
@@ -41,10 +42,11 @@ def add_hidden(
 ) -> Float32[Array, "V m"]:
     """total[y] + the sum over samples i of label y of phi(W_in xbar_i)."""
     call = jax.ffi.ffi_call(
-        "mnemoscope_add_hidden", like(total), vmap_method="broadcast_all", input_output_aliases={9: 0}
+        "mnemoscope_add_hidden", like(total), vmap_method="broadcast_all", input_output_aliases={7: 0}
     )
-    scale = jnp.stack([_power_of_two(_longest(frozen)), jnp.float32(1)])
-    return call(*ordered, frozen.Z, frozen.trigger, _weights(frozen), scale, total, **_numbers(program))
+    pooled, scale = _pool(program, frozen, ordered)
+    scale = jnp.stack([scale, jnp.ones_like(scale)])
+    return call(*ordered[1:], pooled, _weights(frozen), scale, total, **_numbers(program))
 
 
 def pull_back(
@@ -55,30 +57,37 @@ def pull_back(
     sums: tuple[Float32[Array, "V"], Float32[Array, ""]],
 ) -> tuple[Float32[Array, "V"], Float32[Array, ""]]:
     """beta and tau of `by_sample.attention_direction`, with what these samples add."""
-    beta, tau = sums
-    call = jax.ffi.ffi_call(
-        "mnemoscope_pull_back",
-        [like(beta), like(tau)],
-        vmap_method="broadcast_all",
-        input_output_aliases={10: 0, 11: 1},
-    )
+    pooled, scale = _pool(program, frozen, ordered)
     errors = M - M.mean(axis=0)
-    scale = jnp.stack(
-        [_power_of_two(_longest(frozen)), _power_of_two(jnp.max(jnp.abs(errors)) * _steepest(program, frozen))]
+    scale = jnp.stack([scale, power_of_two(jnp.max(jnp.abs(errors)) * _steepest(program, frozen))])
+    rows = ordered.order.shape[0]
+    shapes = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((rows, _padded(program.dim)), (rows,))]
+    call = jax.ffi.ffi_call("mnemoscope_pull_back", shapes, vmap_method="broadcast_all")
+    pulls = call(*ordered[1:], pooled, _weights(frozen), scale, errors, **_numbers(program))
+    call = jax.ffi.ffi_call(
+        "mnemoscope_add_pulls",
+        [like(part) for part in sums],
+        vmap_method="broadcast_all",
+        input_output_aliases={7: 0, 8: 1},
     )
-    beta, tau = call(
-        *ordered, frozen.Z, frozen.trigger, _weights(frozen), scale, errors, beta, tau, **_numbers(program)
-    )
+    beta, tau = call(*ordered[:3], frozen.Z, frozen.trigger, *pulls, *sums, **_numbers(program))
     return beta, tau
 
 
-def _longest(frozen: Frozen) -> Float[Array, ""]:
-    """A bound on the entries of pooled vectors."""
-    return jnp.max(jnp.abs(frozen.Z)) + jnp.max(jnp.abs(frozen.trigger))
+def _pool(
+    program: Retrieval, frozen: Frozen, ordered: Ordered
+) -> tuple[Float16[Array, "2 n D"], Float32[Array, ""]]:
+    """xbar of the samples in their order, as float16 pairs, and the power of two that they are multiplied with."""
+    # A bound on the entries of pooled vectors.
+    scale = power_of_two(jnp.max(jnp.abs(frozen.Z)) + jnp.max(jnp.abs(frozen.trigger)))
+    shape = jax.ShapeDtypeStruct((2, ordered.order.shape[0], _padded(program.dim)), jnp.float16)
+    call = jax.ffi.ffi_call("mnemoscope_pool", shape, vmap_method="broadcast_all")
+    both = jnp.stack([scale, jnp.ones_like(scale)])
+    return call(*ordered[:3], frozen.Z, frozen.trigger, both, **_numbers(program)), scale
 
 
 def _steepest(program: Retrieval, frozen: Frozen) -> Float[Array, ""]:
-    """A bound on |phi'(a)|: our activations are steepest at zero, at 1.2 (gelu, below 1.2), or at the largest |a|."""
+    """A bound on |phi'(a)|: the activations above are steepest at zero or at the largest |a|; gelu is below 1.2."""
     assert frozen.W_in is not None
     length = jnp.max(jnp.linalg.norm(frozen.Z, axis=1)) + jnp.linalg.norm(frozen.trigger)
     largest = jnp.max(jnp.linalg.norm(frozen.W_in, axis=1)) * length
@@ -86,19 +95,11 @@ def _steepest(program: Retrieval, frozen: Frozen) -> Float[Array, ""]:
     return jnp.maximum(1.2, jnp.max(jnp.abs(slope)))
 
 
-def _power_of_two(largest: Float[Array, ""]) -> Float[Array, ""]:
-    """What to multiply numbers with that are at most `largest`, so that they are at most LARGEST."""
-    return jnp.exp2(jnp.floor(jnp.log2(LARGEST / jnp.where(largest > 0, largest, 1))))
-
-
 def _weights(frozen: Frozen) -> Float16[Array, "2 units D"]:
     """W_in as float16 pairs, high and low, filled with zeros up to whole pieces."""
     assert frozen.W_in is not None
     m, d = frozen.W_in.shape
-    W = jnp.pad(frozen.W_in, ((0, -m % HELD), (0, _padded(d) - d)))
-    # Not a cast and back, which XLA may take for nothing.
-    high = lax.reduce_precision(W, exponent_bits=5, mantissa_bits=10)
-    return jnp.stack([high, W - high]).astype(jnp.float16)
+    return jnp.stack(split(jnp.pad(frozen.W_in, ((0, -m % HELD), (0, _padded(d) - d)))))
 
 
 def _padded(dim: int) -> int:
@@ -120,7 +121,7 @@ def _tiles(padded: int) -> int:
 
 def _shared_bytes(padded: int) -> int:
     rows, pitch = WARPS * 16 * _tiles(padded), padded + 8
-    return 4 * (rows * pitch + 2 * HELD * pitch + 3 * rows)
+    return 4 * (rows * pitch + 2 * HELD * pitch + rows)
 
 
 @cache
@@ -130,32 +131,57 @@ def _module(padded: int, phi: int) -> Module:
 
 @cache
 def _register() -> None:
-    register("mnemoscope_add_hidden", _add_hidden)
-    register("mnemoscope_pull_back", _pull_back)
+    for name, launch in (
+        ("pool", _launch_pool),
+        ("add_hidden", _launch_add_hidden),
+        ("pull_back", _launch_pull_back),
+        ("add_pulls", _launch_add_pulls),
+    ):
+        register(f"mnemoscope_{name}", launch)
 
 
-def _add_hidden(frame: Frame) -> None:
-    carry_over(_module(*_which(frame)), frame, {9: 0})
-    _launch("add_hidden", frame, [*(buffer.address for buffer in frame.inputs[:9]), frame.outputs[0].address])
+def _launch_pool(frame: Frame) -> None:
+    padded = frame.outputs[0].shape[-1]
+    _launch_sliced("pool", frame, padded, frame.outputs, lambda V, columns: 4 * V * columns)
 
 
-def _pull_back(frame: Frame) -> None:
-    padded, phi = _which(frame)
-    carry_over(_module(padded, phi), frame, {10: 0, 11: 1})
-    V = frame.inputs[5].shape[-2]
-    addresses = [buffer.address for buffer in (*frame.inputs[:10], *frame.outputs)]
-    _launch("pull_back", frame, addresses, int(2 * HELD * (padded + 8) >= V))
+def _launch_add_pulls(frame: Frame) -> None:
+    padded = frame.inputs[5].shape[-1]
+    carry_over(_module(padded, frame.attributes["phi"]), frame, {7: 0, 8: 1})
+    _launch_sliced("add_pulls", frame, padded, frame.outputs, lambda V, columns: 4 * V * (columns + 2))
 
 
-def _which(frame: Frame) -> tuple[int, int]:
-    return _padded(frame.inputs[5].shape[-1]), frame.attributes["phi"]
+def _launch_sliced(name: str, frame: Frame, padded: int, outputs: list[Buffer], bytes_of: Callable[[int, int], int]) -> None:
+    """Launch a kernel that has as many columns of Z in shared memory as fit; where none do, Z stays where it is."""
+    module = _module(padded, frame.attributes["phi"])
+    V, d = frame.inputs[3].shape[-2:]
+    room = module.shared_bytes + RESERVED - BESIDE
+    columns = next((columns for columns in SLICES if bytes_of(V, columns) <= room), None)
+    shared = bytes_of(V, columns) if columns else 0
+    trials, slices = trial_count(frame.inputs[0].shape, 1), padded // (columns or 32)
+    side_by_side = 2 if 2 * (shared + BESIDE) <= room else 1
+    grid = (max(1, -(-module.multiprocessors * side_by_side // (trials * slices))), trials, slices)
+    read = frame.inputs[: len(frame.inputs) - (len(outputs) if name == "add_pulls" else 0)]
+    addresses = [buffer.address for buffer in (*read, *outputs)]
+    rows = frame.inputs[1].shape[-1]
+    numbers = (V, frame.attributes["length"], d, frame.attributes["additive"], rows)
+    module.launch(f"{name}_{columns or 'global'}", grid, 1024, shared, frame.stream, addresses, *numbers)
 
 
-def _launch(name: str, frame: Frame, addresses: list[int], *more: int) -> None:
-    padded, phi = _which(frame)
-    V, d = frame.inputs[5].shape[-2:]
-    units = frame.outputs[0].shape[-1] if name == "add_hidden" else frame.inputs[9].shape[-1]
-    grid = (-(-ORDERED // (WARPS * 16 * _tiles(padded))), trial_count(frame.inputs[0].shape, 1), 1)
-    numbers = (V, frame.attributes["length"], d, units, frame.attributes["additive"], ORDERED, *more)
-    module = _module(padded, phi)
-    module.launch(name, grid, 32 * WARPS, _shared_bytes(padded), frame.stream, addresses, *numbers)
+def _launch_add_hidden(frame: Frame) -> None:
+    padded, units = frame.inputs[4].shape[-1], frame.outputs[0].shape[-1]
+    carry_over(_module(padded, frame.attributes["phi"]), frame, {7: 0})
+    _launch_tiled("add_hidden", frame, padded, units, frame.inputs[:7])
+
+
+def _launch_pull_back(frame: Frame) -> None:
+    _launch_tiled("pull_back", frame, frame.inputs[4].shape[-1], frame.inputs[7].shape[-1], frame.inputs)
+
+
+def _launch_tiled(name: str, frame: Frame, padded: int, units: int, read: list[Buffer]) -> None:
+    module = _module(padded, frame.attributes["phi"])
+    rows, V = frame.inputs[0].shape[-1], frame.inputs[1].shape[-1] - 1
+    trials = trial_count(frame.inputs[0].shape, 1)
+    grid = (-(-rows // (WARPS * 16 * _tiles(padded))), trials, 1)
+    addresses = [buffer.address for buffer in (*read, *frame.outputs)]
+    module.launch(name, grid, 32 * WARPS, _shared_bytes(padded), frame.stream, addresses, V, units, rows)

@@ -93,19 +93,22 @@ extern "C" __global__ void count_pairs(const u32* key, const u32* order, const u
     }
 }
 
-// q_v = sum of rbar_i over the tokens v of all samples. LANES threads have one sample; rows of R and the block's own sums
-// stand in shared memory where they fit. Tokens of up to PAIRS counters to a thread, which fit in 16 bits there, are
-// kept from the sum to the additions; longer samples are drawn twice.
+// beta_v = sum of r_ij - rbar_i over the tokens v of all samples, r_ij = R[y_i, x_ij] (plus R_trig[y_i] at the informative
+// position), and tau, the same over informative positions. LANES threads have one sample; rows of R and the block's own
+// sums stand in shared memory where they fit. Tokens of up to PAIRS counters to a thread, which fit in 16 bits there, are
+// kept from the mean to the additions; longer samples are drawn twice.
 #define LANES 8
 template <int PAIRS, bool SHARED>
 __device__ __forceinline__ void spread(const u32* key, const u32* order, const u32* start, const float* R,
-                                       const float* R_trig, float* q, int V, int L, int size) {
+                                       const float* R_trig, float* beta, float* tau, int V, int L,
+                                       int size) {
     extern __shared__ float memory[];
     const int trial = blockIdx.y, lane = threadIdx.x % LANES, group = threadIdx.x / LANES, groups = blockDim.x / LANES;
     const Stream stream(key, trial, V, L);
     const bool kept = SHARED && stream.half <= LANES * PAIRS;
     float* row = memory;
-    float* sums = SHARED ? memory + V : q + (size_t)trial * V;
+    float* sums = SHARED ? memory + V : beta + (size_t)trial * V;
+    float on_position = 0;
     start += (size_t)trial * (V + 1);
     order += (size_t)trial * size;
     if (SHARED)
@@ -144,35 +147,43 @@ __device__ __forceinline__ void spread(const u32* key, const u32* order, const u
                 }
             }
             for (int step = LANES / 2; step; step /= 2) sum += __shfl_xor_sync(~0u, sum, step);
-            const float mean = (sum + R_trig[(size_t)trial * V + y]) / L;
+            const float mark = R_trig[(size_t)trial * V + y], mean = (sum + mark) / L;
+            const u32 position = live ? stream.position(i) : 0;
+            const auto add = [&](u32 token, u32 place) {
+                const float weight = r[token] - mean + (place == position ? mark : 0.f);
+                atomicAdd(&sums[token], weight);
+                if (place == position) on_position += weight;
+            };
             if (live && kept) {
 #pragma unroll
                 for (int k = 0; k < PAIRS; k++) {
                     const u32 c = LANES * k + lane;
                     if (c >= stream.half) break;
-                    atomicAdd(&sums[tokens[k] & 0xFFFFu], mean);
-                    if (stream.paired(c)) atomicAdd(&sums[tokens[k] >> 16], mean);
+                    add(tokens[k] & 0xFFFFu, c);
+                    if (stream.paired(c)) add(tokens[k] >> 16, stream.half + c);
                 }
             } else if (live) {
                 for (u32 c = lane; c < stream.half; c += LANES) {
                     stream.tokens(i, c, a, b);
-                    atomicAdd(&sums[a], mean);
-                    if (stream.paired(c)) atomicAdd(&sums[b], mean);
+                    add(a, c);
+                    if (stream.paired(c)) add(b, stream.half + c);
                 }
             }
         }
     }
+    for (int step = 1; step < 32; step *= 2) on_position += __shfl_xor_sync(~0u, on_position, step);
+    if (threadIdx.x % 32 == 0 && on_position != 0) atomicAdd(&tau[trial], on_position);
     if (!SHARED) return;
     __syncthreads();
     for (int v = threadIdx.x; v < V; v += blockDim.x)
-        if (sums[v] != 0) atomicAdd(&q[(size_t)trial * V + v], sums[v]);
+        if (sums[v] != 0) atomicAdd(&beta[(size_t)trial * V + v], sums[v]);
 }
 
 #define SPREAD(name, PAIRS, SHARED)                                                                                  \
-    extern "C" __global__ void __launch_bounds__(512) name(const u32* key, const u32* order, const u32* start,       \
-                                                           const float* R, const float* R_trig, float* q, int V,     \
-                                                           int L, int size) {                                        \
-        spread<PAIRS, SHARED>(key, order, start, R, R_trig, q, V, L, size);                                          \
+    extern "C" __global__ void __launch_bounds__(512)                                                                \
+        name(const u32* key, const u32* order, const u32* start, const float* R, const float* R_trig, float* beta,   \
+             float* tau, int V, int L, int size) {                                                                   \
+        spread<PAIRS, SHARED>(key, order, start, R, R_trig, beta, tau, V, L, size);                                  \
     }
 SPREAD(spread_3, 3, true)
 SPREAD(spread_5, 5, true)

@@ -18,7 +18,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float32, Int32, UInt32
 
-from mnemoscope.engine.layout import ORDERED
+from mnemoscope.engine.layout import Layout
 from mnemoscope.models.retrieval import Scores
 from mnemoscope.tasks.retrieval import sample
 from mnemoscope.training.three_step.cuda.calls import Frame, register
@@ -53,18 +53,18 @@ def usable() -> bool:
 
 
 def by_label(
-    add: Callable[["Ordered", Carry], Carry], carry: Carry, source: Source, span: Span, length: int, chunks: int
+    add: Callable[["Ordered", Carry], Carry], carry: Carry, source: Source, span: Span, length: int, layout: Layout
 ) -> Carry:
-    """add(ordered, carry) over the samples of a span, ORDERED at a time.
+    """add(ordered, carry) over the samples of a span, `layout.ordered` at a time.
 
-    `chunks` is known when the program is compiled, so that the GPU need not ask the host whether to go on.
+    How often is known when the program is compiled, so that the GPU need not ask the host whether to go on.
     """
 
     def one(number: Array | int, carry: Carry) -> Carry:
-        first = span.first + jnp.uint32(number) * jnp.uint32(ORDERED)
-        return add(order_by_label(source, first, span.stop, length), carry)
+        first = span.first + jnp.uint32(number) * jnp.uint32(layout.ordered)
+        return add(order_by_label(source, first, span.stop, length, layout.ordered), carry)
 
-    return one(0, carry) if chunks == 1 else lax.fori_loop(0, chunks, one, carry)
+    return one(0, carry) if layout.orders == 1 else lax.fori_loop(0, layout.orders, one, carry)
 
 
 class Ordered(NamedTuple):
@@ -80,10 +80,10 @@ class Ordered(NamedTuple):
     first: UInt32[Array, ""]
 
 
-def order_by_label(source: Source, first: Array, stop: Array, length: int) -> Ordered:
-    """Samples first..stop-1, at most ORDERED of them, by label."""
+def order_by_label(source: Source, first: Array, stop: Array, length: int, size: int) -> Ordered:
+    """Samples first..stop-1, at most `size` of them, by label."""
     V = source.permutation.shape[0]
-    shapes = [jax.ShapeDtypeStruct((size,), jnp.uint32) for size in (ORDERED, V + 1, ORDERED, V)]
+    shapes = [jax.ShapeDtypeStruct((length_of,), jnp.uint32) for length_of in (size, V + 1, size, V)]
     call = jax.ffi.ffi_call("mnemoscope_order", shapes, vmap_method="broadcast_all")
     order, start, label, _ = call(*source, first, stop, length=np.int64(length))
     return Ordered(source.key, order, start, label, first)
@@ -100,12 +100,22 @@ def count_pairs(
     return pairs, labels
 
 
-def spread_means(
-    ordered: Ordered, R: Float32[Array, "V V"], R_trig: Float32[Array, "V"], q: Float32[Array, "V"], length: int
-) -> Float32[Array, "V"]:
-    """Add to q_v the mean of R over each sample, once for every token v in it."""
-    call = jax.ffi.ffi_call("mnemoscope_spread", like(q), vmap_method="broadcast_all", input_output_aliases={5: 0})
-    return call(*ordered[:3], R, R_trig, q, length=np.int64(length))
+def spread_values(
+    ordered: Ordered,
+    R: Float32[Array, "V V"],
+    R_trig: Float32[Array, "V"],
+    sums: tuple[Float32[Array, "V"], Float32[Array, ""]],
+    length: int,
+) -> tuple[Float32[Array, "V"], Float32[Array, ""]]:
+    """beta and tau of `by_token.attention_direction`, with what these samples add."""
+    call = jax.ffi.ffi_call(
+        "mnemoscope_spread",
+        [like(part) for part in sums],
+        vmap_method="broadcast_all",
+        input_output_aliases={5: 0, 6: 1},
+    )
+    beta, tau = call(*ordered[:3], R, R_trig, *sums, length=np.int64(length))
+    return beta, tau
 
 
 def count_winners(
@@ -118,7 +128,7 @@ def count_winners(
 ) -> tuple[Int32[Array, "V V"], Int32[Array, "V"]]:
     """Add which token attention rests on, by label: a noise token, or the informative one."""
     by_rank = jnp.argsort(scores.token, stable=True)
-    rank = jnp.argsort(by_rank).astype(jnp.int32)
+    rank = jnp.zeros_like(by_rank, jnp.int32).at[by_rank].set(lax.iota(jnp.int32, by_rank.shape[0]))
     call = jax.ffi.ffi_call(
         "mnemoscope_winners", [*map(like, winners)], vmap_method="broadcast_all", input_output_aliases={8: 0, 9: 1}
     )
@@ -155,12 +165,12 @@ def _order(frame: Frame) -> None:
     key, permutation, first, stop = (buffer.address for buffer in frame.inputs)
     order, start, label, cursor = (buffer.address for buffer in frame.outputs)
     trials, V = trial_count(frame.inputs[0].shape, 1), frame.inputs[1].shape[-1]
-    module, L, stream = _module(), frame.attributes["length"], frame.stream
-    blocks = (min(ORDERED // 256, 4 * _blocks(module, trials)), trials, 1)
+    module, L, stream, size = _module(), frame.attributes["length"], frame.stream, frame.outputs[0].shape[-1]
+    blocks = (min(-(-size // 256), 4 * _blocks(module, trials)), trials, 1)
     module.zero(cursor, trials * V, stream)
-    module.launch("draw_labels", blocks, 256, 0, stream, (key, permutation, first, stop, label, cursor), V, L, ORDERED)
+    module.launch("draw_labels", blocks, 256, 0, stream, (key, permutation, first, stop, label, cursor), V, L, size)
     module.launch("start_labels", (1, trials, 1), 1024, 0, stream, (cursor, start), V)
-    module.launch("order_samples", blocks, 256, 0, stream, (first, stop, label, cursor, order), V, ORDERED)
+    module.launch("order_samples", blocks, 256, 0, stream, (first, stop, label, cursor, order), V, size)
 
 
 def _count(frame: Frame) -> None:
@@ -171,7 +181,7 @@ def _count(frame: Frame) -> None:
     carry_over(module, frame, {3: 0, 4: 1})
     tile = min(V, module.shared_bytes // 4)
     shares = max(1, min(64, module.multiprocessors * BLOCKS // (V * trials)))
-    numbers = (V, frame.attributes["length"], ORDERED, tile)
+    numbers = (V, frame.attributes["length"], frame.inputs[1].shape[-1], tile)
     grid = (V, trials, shares)
     module.launch("count_pairs", grid, 256, 4 * tile, frame.stream, (*reads, *writes), *numbers)
 
@@ -180,14 +190,14 @@ def _spread(frame: Frame) -> None:
     reads = (buffer.address for buffer in frame.inputs[:5])
     trials, V, L = trial_count(frame.inputs[0].shape, 1), frame.inputs[5].shape[-1], frame.attributes["length"]
     module = _module()
-    carry_over(module, frame, {5: 0})
+    carry_over(module, frame, {5: 0, 6: 1})
     fits = module.shared_bytes >= 8 * V
     counters = -(-((L + 2) // 2) // LANES)
     kept = next((pairs for pairs in KEPT if counters <= pairs), KEPT[0])
     name = f"spread_{kept}" if fits else "spread_global"
     grid = (min(V, _blocks(module, trials)), trials, 1)
-    addresses = (*reads, frame.outputs[0].address)
-    module.launch(name, grid, 256, 8 * V if fits else 0, frame.stream, addresses, V, L, ORDERED)
+    addresses = (*reads, *(buffer.address for buffer in frame.outputs))
+    module.launch(name, grid, 256, 8 * V if fits else 0, frame.stream, addresses, V, L, frame.inputs[1].shape[-1])
 
 
 def _winners(frame: Frame) -> None:
@@ -227,7 +237,7 @@ def _check() -> None:
 
     @jax.jit
     def count(key: Array) -> tuple[Array, Array]:
-        ordered = order_by_label(Source(key, permutation), first, stop, L)
+        ordered = order_by_label(Source(key, permutation), first, stop, L, 1024)
         return count_pairs(ordered, jnp.zeros((V, V), jnp.int32), jnp.zeros(V, jnp.int32), L)
 
     pairs, labels = count(key)

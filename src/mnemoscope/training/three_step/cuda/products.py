@@ -1,0 +1,45 @@
+"""Matrix products on a GPU's tensor cores, nearly as exact as float32 ones and several times as fast.
+
+A float32 matrix is split into two of float16, x = high + low, which together hold 22 of its 24 bits; sums are taken in
+float32. Powers of two scale each matrix into float16's range and leave its digits alone.
+"""
+
+from functools import partial
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Float16, Float32, Int32
+
+# What float16 holds is at most 65504; scaled numbers stay well below. Integers are exact up to this.
+LARGEST, EXACT = 2.0**14, 2**11
+
+_multiply = partial(lax.dot_general, precision=lax.Precision.DEFAULT, preferred_element_type=jnp.float32)
+
+
+def power_of_two(largest: Float[Array, ""]) -> Float[Array, ""]:
+    """What to multiply numbers with that are at most `largest`, so that they are at most LARGEST."""
+    return jnp.exp2(jnp.floor(jnp.log2(LARGEST / jnp.where(largest > 0, largest, 1))))
+
+
+def split(x: Float32[Array, "*n"]) -> tuple[Float16[Array, "*n"], Float16[Array, "*n"]]:
+    """x as the sum of two float16 arrays."""
+    # Not a cast and back, which XLA may take for nothing.
+    high = lax.reduce_precision(x, exponent_bits=5, mantissa_bits=10)
+    return high.astype(jnp.float16), (x - high).astype(jnp.float16)
+
+
+def product_with_counts(counts: Int32[Array, "n k"], x: Float32[Array, "k h"]) -> Float32[Array, "n h"]:
+    """counts @ x, for counts of at most EXACT in size."""
+    scale = power_of_two(jnp.max(jnp.abs(x)))
+    both = jnp.concatenate(split(scale * x), axis=1)
+    high, low = jnp.split(_multiply(counts.astype(jnp.float16), both, (((1,), (0,)), ((), ()))), 2, axis=1)
+    return (high + low) / scale
+
+
+def product_with_transpose(x: Float32[Array, "n k"], y: Float32[Array, "m k"]) -> Float32[Array, "n m"]:
+    """x @ y.T = high high + high low + low high; what is left out is 2^-22 of it."""
+    scale_x, scale_y = (power_of_two(jnp.max(jnp.abs(part))) for part in (x, y))
+    (x_high, x_low), (y_high, y_low) = split(scale_x * x), split(scale_y * y)
+    left = jnp.concatenate([x_low, x_high, x_high], axis=1)
+    right = jnp.concatenate([y_high, y_low, y_high], axis=1)
+    return _multiply(left, right, (((1,), (1,)), ((), ()))) / (scale_x * scale_y)
