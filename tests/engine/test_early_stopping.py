@@ -29,9 +29,10 @@ def test_rows_keep_to_the_memory_that_there_is():
     assert most_rows(33, 64, CPU) == 1  # alone, so that nobody beside it changes its last digits
 
 
-def lessons(count: int) -> list[TrainingJob]:
+def jobs(count: int) -> list[TrainingJob]:
     """The k-th of them reaches its target at its k-th check."""
-    return [TrainingJob(Memory(items=2, dim=4), seed, 0.5, 100 * count, 1) for seed in range(count)]
+    spec = Memory(items=2, dim=4, method="trained", target=0.5, max_steps=100 * count)
+    return [(spec, seed) for seed in range(count)]
 
 
 def run(count: int, place: Any, hear: Hear | None = None, **more: Any) -> tuple[list[Any], list[int]]:
@@ -45,11 +46,11 @@ def run(count: int, place: Any, hear: Hear | None = None, **more: Any) -> tuple[
 
     size = row_count(count, place, 64)
     rows = (jnp.arange(size), jnp.zeros(size))
-    school = TrainingPlan(advance, 100, lambda rows: np.ones(len(rows[0])), place, "float32", 64, **more)
-    return train_until_target(lessons(count), rows, school, hear), sizes
+    plan = TrainingPlan(advance, 100, lambda rows: np.ones(len(rows[0])), place, "float32", 64, **more)
+    return train_until_target(jobs(count), rows, plan, hear), sizes
 
 
-def test_rows_beyond_the_lessons_are_not_heard():
+def test_rows_beyond_the_jobs_are_not_heard():
     for place in (CPU, GPU):
         made, sizes = run(5, place)
         assert [one.metrics["steps"] for one in made] == [100, 200, 300, 400, 500]

@@ -131,7 +131,7 @@ def test_out_of_memory_halves_the_batch_and_says_so_once(monkeypatch: pytest.Mon
     trials = simulate_many(jobs, say=said.append)
     assert [trial.seed for trial in trials] == [0, 1, 2, 3]
     assert tried == [4, 2, 2]
-    assert said == ["out of memory: going on with 2 trials at a time"]
+    assert said == ["out of memory: continuing with 2 trials at a time"]
     monkeypatch.undo()
     assert [one.accuracy for one in simulate_many(jobs)] == [one.accuracy for one in trials]
 

@@ -182,7 +182,7 @@ def test_factored_tables_equal_dense_ones_as_compiled(values: dict[str, Any]):
 def test_counts_are_the_counts():
     spec = Retrieval(vocab=9, dim=4, length=5, samples=77)
     _, source, batch = draw_pieces(spec, 2)
-    counts = by_token.count_pairs(spec.program(), choose_layout(spec), source, spec.samples)
+    counts = by_token.count_pairs(spec.program(), choose_layout(spec), source, streaming.Segments(spec.samples))
     expected = np.zeros((9, 9), int)
     for label, tokens in zip(np.asarray(batch.label), np.asarray(batch.tokens), strict=True):
         np.add.at(expected[label], tokens, 1)

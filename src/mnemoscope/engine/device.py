@@ -1,4 +1,4 @@
-"""Where and how numbers are computed: device, precision, and what is kept of compilation."""
+"""Where and how numbers are computed: device, precision, and the cache of compiled programs."""
 
 import contextlib
 import logging
@@ -21,9 +21,9 @@ Place: TypeAlias = Any
 
 
 def find_device(name: Device) -> Place:
-    """The device of that name; `auto` is a GPU where JAX sees one, and the CPU elsewhere.
+    """The device of that name; `auto` is a GPU if JAX sees one, otherwise the CPU.
 
-    This is where JAX is first used, so it is set up here.
+    JAX is first used here, so this also sets it up.
     """
     set_up_jax()
     if name == "auto":
@@ -38,70 +38,70 @@ def find_device(name: Device) -> Place:
 def numerics(precision: Precision, device: Place) -> Iterator[None]:
     """Run the block in this precision on this device.
 
-    Matrix products are told to keep full precision: GPUs would otherwise round float32 operands.
+    Matrix products keep full precision: GPUs would otherwise round float32 operands.
     """
     with jax.enable_x64(precision == "float64"), jax.default_device(device), jax.default_matmul_precision("highest"):
         yield
 
 
-# Inside a compiled loop XLA's CPU compiler uses one core. Below so many products in a step that is
-# still faster than a call for every step.
+# Inside a compiled loop XLA's CPU compiler uses one core. Up to this many multiplications in a step,
+# that is still faster than a call for every step.
 ONE_CORE = 2**24
 
 
 def loops_inside(arrays: Any, products: int) -> bool:
-    """Whether several steps are better one compiled loop than one call each, where `arrays` are."""
+    """Whether one compiled loop of several steps is faster than a call each, on the arrays' device."""
     (place,) = jax.tree.leaves(arrays)[0].devices()
     return place.platform != "cpu" or products <= ONE_CORE
 
 
-# Linux gives a process 65,530 pieces of memory; every compiled program takes some.
-MOST_PIECES = 30_000
+# Linux lets a process map 65,530 regions of memory; every compiled program takes some.
+MOST_REGIONS = 30_000
 
 
 def programs_crowd() -> bool:
-    """Whether compiled programs have used up much of what a process may map.
+    """Whether compiled programs have used up many of the regions that a process may map.
 
-    A process that goes through hundreds of shapes would otherwise end with "cannot allocate
-    memory", however much memory is free.
+    Otherwise a process that compiles hundreds of shapes would fail with "cannot allocate memory",
+    however much memory is free.
     """
     try:
-        with Path("/proc/self/maps").open("rb") as pieces:
-            return sum(1 for _ in pieces) > MOST_PIECES
+        with Path("/proc/self/maps").open("rb") as regions:
+            return sum(1 for _ in regions) > MOST_REGIONS
     except OSError:
         return False
 
 
 def forget_programs() -> None:
-    """Let go of what JAX keeps of compiled functions; they are compiled, or found, again."""
+    """Clear JAX's caches if compiled programs crowd the process; they are compiled or loaded again."""
     if programs_crowd():
         jax.clear_caches()
 
 
-# XLA's GPU compiler tries many kernels for every product and times them. For programs that are
-# compiled for a few seconds of work the library's own choice is as fast, and there three times
-# sooner. JAX has no option of its own for it that holds for every program.
+# XLA's GPU compiler times many kernels for every product. For programs that run a few seconds the
+# library's own choice is as fast, and compiles in a third of the time. JAX has no option of its own
+# that turns this off for every program.
 NO_AUTOTUNING = "--xla_gpu_autotune_level=0 --xla_gpu_enable_triton_gemm=false"
 
 
 @cache
 def set_up_jax() -> None:
-    """Set JAX up for our programs, once and before its first use; what the user has set stays.
+    """Set JAX up for our programs, once and before its first use; the user's own settings stay.
 
-    XLA's GPU compiler does not try out kernels, and compiled programs are kept in the user's cache
-    folder for the next process to find.
+    XLA's GPU compiler does not autotune, and compiled programs are cached in the user's cache folder
+    for the next process.
     """
     os.environ.setdefault("XLA_FLAGS", NO_AUTOTUNING)
     if getattr(jax.config, "jax_compilation_cache_dir") is not None:  # noqa: B009
-        return  # the user's own, from the environment or from Python
+        return  # set by the user, in the environment or in Python
     home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     folder = Path(home) / "mnemoscope" / "compiled"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        log.info("compiled programs are not kept: %s", error)  # this costs time, nothing else
+        log.info("compiled programs are not cached: %s", error)  # this costs time, nothing else
         return
-    log.debug("compiled programs are kept in %s", folder)
+    log.debug("compiled programs are cached in %s", folder)
     jax.config.update("jax_compilation_cache_dir", str(folder))
     for name, value in (("min_compile_time_secs", 0.1), ("min_entry_size_bytes", 0)):
         if f"JAX_PERSISTENT_CACHE_{name}".upper() not in os.environ:
@@ -109,15 +109,15 @@ def set_up_jax() -> None:
 
 
 def untouched_environment() -> dict[str, str]:
-    """The environment for a process whose JAX is to be as the user has set it, without our flags."""
+    """The environment for a process whose JAX has the user's own settings, without our flags."""
     flags = os.environ.get("XLA_FLAGS", NO_AUTOTUNING)
-    # Empty flags are a user's choice, too, which `set_up_jax` leaves alone in that process.
+    # Empty flags count as the user's choice, so `set_up_jax` leaves them alone in that process.
     return {**os.environ, "XLA_FLAGS": "" if flags == NO_AUTOTUNING else flags}
 
 
 def share_gpu() -> None:
-    """Take a GPU's memory as it is needed, where JAX would take three quarters of it at once.
+    """Allocate a GPU's memory as needed, where JAX would take three quarters of it at once.
 
-    Call it before the first array; what the user has set stays.
+    Call this before creating the first array; the user's own setting stays.
     """
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")

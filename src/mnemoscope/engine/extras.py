@@ -1,10 +1,10 @@
-"""Parts that are installed only where they are asked for, and what to say where one is missing."""
+"""Optional dependencies, and the message when one is missing."""
 
 import importlib.util
 
 from mnemoscope.spec import SpecError
 
-# For every extra in pyproject.toml: what it brings, and the modules that it is for.
+# For every extra in pyproject.toml: what it provides, and the modules it installs.
 EXTRAS = {
     "cluster": ("cluster workers", ("distributed", "dask_jobqueue")),
     "figures": ("figures", ("matplotlib",)),
@@ -15,12 +15,9 @@ EXTRAS = {
 
 
 def need(extra: str, *modules: str) -> None:
-    """Refuse, with the words that install it, what needs an extra that is not there.
-
-    All of its modules are looked for, or those that are named.
-    """
-    words, usual = EXTRAS[extra]
-    if all(_there(name) for name in modules or usual):
+    """Raise an error that says how to install an extra, unless its modules (or those named) are there."""
+    words, all_modules = EXTRAS[extra]
+    if all(_installed(name) for name in modules or all_modules):
         return
     raise SpecError(
         "",
@@ -29,8 +26,8 @@ def need(extra: str, *modules: str) -> None:
     )
 
 
-def _there(name: str) -> bool:
+def _installed(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):  # kept from being imported, or half imported
+    except (ImportError, ValueError):  # blocked from import, or half imported
         return False

@@ -1,4 +1,4 @@
-"""Where the user's files are, and files that are written whole or not at all."""
+"""The user's folders, and files that are written completely or not at all."""
 
 import hashlib
 import os
@@ -14,25 +14,25 @@ from mnemoscope.spec import SpecError
 
 
 def data_home() -> Path:
-    """The user's data folder: in XDG_DATA_HOME, or where the system has such."""
+    """The user's data folder: in XDG_DATA_HOME, or the system's default."""
     return _home("XDG_DATA_HOME", user_data_path)
 
 
 def cache_home() -> Path:
-    """The user's folder for what can be made again: in XDG_CACHE_HOME, or where the system has such."""
+    """The user's cache folder: in XDG_CACHE_HOME, or the system's default."""
     return _home("XDG_CACHE_HOME", user_cache_path)
 
 
-def _home(variable: str, of_system: Callable[..., Path]) -> Path:
-    """The variable counts on every system: platformdirs honours it on some alone."""
+def _home(variable: str, default: Callable[..., Path]) -> Path:
+    """Honour the variable on every system; platformdirs does so only on some."""
     base = os.environ.get(variable)
-    return Path(base) / "mnemoscope" if base else of_system("mnemoscope", appauthor=False)
+    return Path(base) / "mnemoscope" if base else default("mnemoscope", appauthor=False)
 
 
 def check_place(path: Path, option: str) -> None:
-    """Refuse what can be no file: an impossible name, a folder, a pipe that would never answer.
+    """Refuse what cannot be a file: an impossible name, a folder, a pipe that would block.
 
-    That there is nothing yet is for the caller to judge.
+    A path where nothing exists passes; the caller decides whether that is right.
     """
     shown = repr(str(path))
     if "\0" in str(path):
@@ -50,18 +50,18 @@ def check_place(path: Path, option: str) -> None:
 
 
 def check_folder(path: Path, option: str) -> None:
-    """Refuse what is not a folder that is there."""
-    there = False
+    """Refuse anything but an existing folder."""
+    exists = False
     with suppress(OSError, ValueError):  # a name that is too long, or that no file can have
-        there = path.is_dir()
-    if not there:
+        exists = path.is_dir()
+    if not exists:
         raise SpecError(option, f"expected a folder that is there, got {str(path)!r}")
 
 
 def check_target(path: Path, option: str = "out", *, make_folders: bool = False) -> None:
-    """Refuse a file that could not be written, before any work goes into it.
+    """Refuse a file that cannot be written, before any work goes into it.
 
-    With `make_folders` its folders may be missing: the nearest one that exists has to take them.
+    With `make_folders` its folders may be missing: the nearest existing one must be writable.
     """
     check_place(path, option)
     folder = path.parent
@@ -78,9 +78,9 @@ def check_target(path: Path, option: str = "out", *, make_folders: bool = False)
 
 
 def _part(path: Path) -> Path:
-    """Where a file is made before it takes its place.
+    """The temporary file that is written before it replaces `path`.
 
-    The ending stays, since writers go by it; of the name only a hash, since more might be too long.
+    The suffix stays, since writers depend on it. A hash replaces the name, which might become too long.
     """
     name = hashlib.sha256(path.name.encode(errors="surrogateescape")).hexdigest()[:8]
     own = f"{os.getpid()}-{threading.get_ident()}"
@@ -88,7 +88,7 @@ def _part(path: Path) -> Path:
 
 
 def _put_new(part: Path, path: Path) -> None:
-    """Put a file in a place where there is none; one that is there by then stays."""
+    """Move a file to a path, unless another file is already there."""
     try:
         path.hardlink_to(part)
     except FileExistsError:
@@ -105,10 +105,10 @@ def _no_place(path: Path, option: str, error: OSError) -> SpecError:
 
 @contextmanager
 def whole_file(path: Path, option: str = "out", *, new: bool = False) -> Iterator[Path]:
-    """A file beside `path` to write to, which takes its place at the end; gone if that fails.
+    """Yield a temporary file beside `path`, which replaces it at the end, or is removed on failure.
 
-    With `new`, a file that somebody else has put there meanwhile stays. A full disk or a closed
-    folder becomes one clear line about the option that asked for it.
+    With `new`, a file that appears at `path` meanwhile stays. A full disk or a read-only folder
+    raises one clear line that names the option.
     """
     check_place(path, option)
     part = _part(path)

@@ -1,7 +1,7 @@
-"""What memory this machine has free, and a refusal of what will not fit, before it is begun.
+"""The free memory of this machine, and an early refusal of what will not fit.
 
-A matrix that is factorised where there is no room for it may end the whole process: LAPACK does not
-say that memory has run out.
+Factorising a matrix that does not fit may kill the whole process: LAPACK does not report that memory
+has run out.
 """
 
 import contextlib
@@ -10,13 +10,13 @@ from pathlib import Path
 
 from mnemoscope.spec import SpecError
 
-# Arrays of a square matrix's size that are there at once, itself included, while its eigenvectors
-# are found and used, while it is inverted by its singular values, and while a system is solved.
+# How many arrays of a square matrix's size, itself included, are held while its eigenvectors are
+# computed and used, while it is inverted by its singular values, and while a system is solved.
 EIGENVECTORS, SINGULAR, SOLVED = 7, 9, 4
 
 
 def free_in_host() -> int | None:
-    """Bytes that are free here, or None where that cannot be told."""
+    """Free bytes on this machine, or None if unknown."""
     known = [free for free in (_free_in_system(), _free_in_container()) if free is not None]
     return min(known, default=None)
 
@@ -24,16 +24,16 @@ def free_in_host() -> int | None:
 def _free_in_system() -> int | None:
     with contextlib.suppress(OSError, StopIteration, ValueError):
         lines = Path("/proc/meminfo").read_text().splitlines()
-        return 1024 * int(next(x for x in lines if x.startswith("MemAvailable")).split()[1])
+        return 1024 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1])
     with contextlib.suppress(OSError, ValueError, AttributeError):
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return None
 
 
 def _free_in_container() -> int | None:
-    """What a container's own limit leaves, where there is one."""
+    """What the container's own limit leaves, if there is one."""
     folder = Path("/sys/fs/cgroup")
-    with contextlib.suppress(OSError, ValueError):  # "max" is no number: no limit
+    with contextlib.suppress(OSError, ValueError):  # "max" is not a number: no limit
         limit = int((folder / "memory.max").read_text())
         return max(0, limit - int((folder / "memory.current").read_text()))
     return None

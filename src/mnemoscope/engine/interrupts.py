@@ -1,8 +1,8 @@
-"""Ctrl-C, answered between two calls of compiled programs.
+"""Ctrl-C, handled between two calls of compiled programs.
 
-Python may raise KeyboardInterrupt inside JAX, which is not safe: the process may die of a
-segmentation fault and lose finished trials. So while trials run, an interrupt is only noted, and it
-is raised between two calls.
+Python may raise KeyboardInterrupt inside JAX, which is not safe: a segmentation fault may kill the
+process and lose finished trials. So while trials run, an interrupt is only recorded, and raised
+between two calls.
 """
 
 import math
@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
-# One press may be heard twice: from the terminal, and handed on by the program that started us.
+# One press may arrive twice: from the terminal, and from the program that started this one.
 SAME_PRESS_SECONDS = 1.0
 
 _held = False
@@ -33,29 +33,29 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Within, an interrupt waits for `stop_if_asked`. A second one does not wait.
+    """Hold an interrupt in this block until `stop_if_asked`; a second one is raised at once.
 
-    Where somebody else hears interrupts, a cluster's or a server's, they are left to it; so are
-    threads, which never get one.
+    Where another handler is installed, as in a cluster or a server, this does nothing; nor in
+    threads, which never receive an interrupt.
     """
     global _held, _asked
-    alone = threading.current_thread() is threading.main_thread()
-    if not alone or signal.getsignal(signal.SIGINT) not in (signal.default_int_handler, _hear):
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not in_main_thread or signal.getsignal(signal.SIGINT) not in (signal.default_int_handler, _hear):
         yield
         return
-    _asked = False  # what was noted before, and not answered, came to its end another way
+    _asked = False  # an earlier interrupt that was never raised no longer matters
     signal.signal(signal.SIGINT, _hear)
     _held = True
     try:
         yield
     finally:
         _held = False
-        if not _asked:  # else the same press may still come a second time
+        if not _asked:  # otherwise the same press may still arrive a second time
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def stop_if_asked(finished: Iterable[Any] = ()) -> None:
-    """Raise a noted interrupt."""
+    """Raise an interrupt that was recorded."""
     global _asked
     if _asked and threading.current_thread() is threading.main_thread():
         _asked = False
@@ -82,6 +82,6 @@ def _hear(number: int, frame: FrameType | None) -> None:
         _asked = False
         signal.default_int_handler(number, frame)
     _asked = True
-    with suppress(OSError):  # whoever read it may have been stopped as well
+    with suppress(OSError):  # the reader of stderr may have been stopped as well
         # Not `print`, which may be what was interrupted.
         os.write(2, b"stopping; Ctrl-C again stops at once\n")

@@ -1,7 +1,7 @@
-"""How a trial lies in memory: the form of its tables, and how much is handled at a time.
+"""How a trial uses memory: the form of its tables, and the size of its chunks.
 
-A layout changes speed, memory and the order in which sums are taken, and so the last digits;
-nothing else. It is chosen from a budget of bytes.
+A layout changes speed, memory and the order of sums, and so the last digits, but nothing else. It is
+chosen to fit a budget in bytes.
 """
 
 import math
@@ -17,49 +17,52 @@ Platform = Literal["cpu", "gpu"]
 # Tables by pair of tokens are indexed with 32 bits.
 MOST_DENSE_VOCAB = 46_340
 
-# Tokens to a chunk where a token costs a few scalars. On a CPU: enough to hide a loop's overhead,
-# and small enough for the caches. On a GPU: enough to fill it.
+# Tokens in a chunk where a token costs a few scalars. On a CPU: enough to hide a loop's overhead,
+# and few enough for the caches. On a GPU: enough to fill it.
 TOKENS_PER_CHUNK: dict[Platform, int] = {"cpu": 2**17, "gpu": 2**23}
-# Bytes of the largest array of a chunk where every sample carries vectors.
+# Bytes of the largest array of a chunk where every sample has vectors.
 BYTES_PER_CHUNK: dict[Platform, int] = {"cpu": 2**24, "gpu": 2**28}
-# The same in samples, at most: what the last chunk may waste on dead rows.
+# The most samples in a chunk: what the last chunk may waste on dead rows.
 SAMPLES_PER_CHUNK: dict[Platform, int] = {"cpu": 2**12, "gpu": 2**16}
-# Bytes of the logits of a block of tokens, where the answer to every token is asked for.
+# Bytes of the logits of a block of tokens, where every token is answered.
 BYTES_PER_BLOCK: dict[Platform, int] = {"cpu": 2**26, "gpu": 2**30}
-# Scalars handled between two reports of progress, which is also how soon Ctrl-C is heard. Work of
-# no more than this is one compiled call.
+# Scalars handled between two progress reports, and so the delay of Ctrl-C. Work of up to this size
+# is one compiled call.
 WORK_PER_SEGMENT: dict[Platform, int] = {"cpu": 2**28, "gpu": 2**33}
-# Samples that GPU kernels put in the order of their labels at a time.
-ORDERED = 2**17
-# Of a budget, what one array of a chunk may take: a few such arrays are in flight at once.
+# Samples that GPU kernels put in the order of their labels at a time, without an MLP and with one, where each of them
+# has a vector in memory.
+ORDERED, ORDERED_MLP = 2**17, 2**15
+# One array of a chunk may take 1/CHUNK_SHARE of a budget: a few of them are alive at once.
 CHUNK_SHARE = 16
 
 
 class Layout(NamedTuple):
-    """Everything about a compiled program that is not part of what it computes."""
+    """Everything about a compiled program that does not affect what it computes."""
 
     platform: Platform
     # V x V tables of counts and look-ups, or V x d matrices whose products are those tables.
     tables: Literal["dense", "factored"]
-    # Samples to a chunk where each token is a look-up in a table.
+    # Samples in a chunk where each token is a look-up in a table.
     by_token: int
-    # Samples to a chunk where each carries its values (L x d), hidden units and logits.
+    # Samples in a chunk where each has its values (L x d), hidden units and logits.
     by_sample: int
-    # Tokens to a block where each has logits over all labels.
+    # Tokens in a block where each has logits over all labels.
     rows: int
-    # Scalars to a segment.
+    # Scalars in a segment.
     segment: int
-    # How often ORDERED samples, at most, are in a segment: a power of two.
+    # Samples that are put in the order of their labels at a time, and the most such batches in a segment: a power of
+    # two.
+    ordered: int = ORDERED
     orders: int = 1
 
 
 def choose_layout(
     spec: Retrieval, precision: Precision = "float32", platform: Platform = "cpu", budget: int | None = None
 ) -> Layout:
-    """The fastest layout that keeps within `budget` bytes, or within reason where there is none.
+    """The fastest layout that fits in `budget` bytes; without a budget, in a reasonable size.
 
-    Dense tables are faster wherever they fit. What is left over the budget with factored ones and
-    small chunks is for the caller to refuse.
+    Dense tables are faster wherever they fit. The layout may still exceed the budget with factored
+    tables and small chunks; the caller then refuses it.
     """
     size = _bytes_of(precision)
     share = 2**62 if budget is None else budget // CHUNK_SHARE
@@ -69,6 +72,7 @@ def choose_layout(
     widest = size * max(spec.length * spec.dim, spec.width, spec.vocab)
     most = SAMPLES_PER_CHUNK[platform]
     by_token = int(np.clip(tokens // spec.length, 1, most))
+    ordered = ORDERED_MLP if spec.width else ORDERED
     longest = min(spec.samples, max(by_token, WORK_PER_SEGMENT[platform] // spec.length))
     dense = Layout(
         platform=platform,
@@ -77,7 +81,8 @@ def choose_layout(
         by_sample=int(np.clip(chunk // widest, 1, most)),
         rows=int(np.clip(block // (size * spec.vocab), 1, spec.vocab)),
         segment=WORK_PER_SEGMENT[platform],
-        orders=1 if platform == "cpu" else 2 ** math.ceil(math.log2(-(-longest // ORDERED))),
+        ordered=ordered,
+        orders=1 if platform == "cpu" else 2 ** math.ceil(math.log2(-(-longest // ordered))),
     )
     fits = budget is None or sum(needed_bytes(spec, dense, precision).values()) <= budget
     if fits and spec.vocab <= MOST_DENSE_VOCAB:
@@ -86,10 +91,10 @@ def choose_layout(
 
 
 def needed_bytes(spec: Retrieval, layout: Layout, precision: Precision = "float32") -> dict[str, int]:
-    """The large arrays of a trial, in bytes, by what they are for."""
+    """The bytes of a trial's large arrays, by purpose."""
     size = _bytes_of(precision)
     hidden = spec.width or spec.dim
-    # Values, hidden units and logits of a chunk, and what is computed from them; or its tokens.
+    # The values, hidden units and logits of a chunk, or its tokens; below, with temporaries.
     vectors = layout.by_sample * (spec.length * spec.dim + spec.width + spec.vocab) * size
     tokens = 4 * layout.by_token * spec.length
     needed = {
@@ -99,10 +104,10 @@ def needed_bytes(spec: Retrieval, layout: Layout, precision: Precision = "float3
         "logits of a block of tokens": 2 * layout.rows * spec.vocab * size,
     }
     if layout.tables == "dense":
-        # Counts, and up to three tables of the same shape in flight beside them.
+        # Counts, and up to three more tables of the same shape.
         needed["tables by pair of tokens"] = spec.vocab**2 * (4 + 3 * size)
     else:
-        # Sums by label, the values' rows that labels meet, and what is made from them in passing.
+        # Sums by label, the rows of U V1, and temporaries.
         needed["sums by label"] = 5 * spec.vocab * spec.dim * size
     if spec.width:
         needed["hidden units"] = (5 * spec.vocab + spec.dim) * spec.width * size

@@ -1,4 +1,4 @@
-"""What memory there is, and whether a setting fits in it, said before anything is allocated."""
+"""The memory budget, and whether a setting fits in it, checked before anything is allocated."""
 
 import math
 from typing import NamedTuple
@@ -8,10 +8,10 @@ from mnemoscope.engine.free_memory import free_in_host, readable
 from mnemoscope.engine.layout import Layout, Platform, choose_layout, needed_bytes
 from mnemoscope.spec import Retrieval, SpecError
 
-# The share of free memory that is planned with, unless a budget is given.
+# The share of free memory to use, unless a budget is given.
 SHARE = 0.5
 
-# For every large part, the settings that its size comes from.
+# The fields that determine the size of each large part.
 BLAME = {
     "embeddings": ("vocab", "dim"),
     "tables by pair of tokens": ("vocab",),
@@ -25,7 +25,7 @@ BLAME = {
 
 
 def free_bytes(place: Place) -> int | None:
-    """Memory that is free on the device, or None where that cannot be told."""
+    """Free bytes on the device, or None if unknown."""
     if place.platform != "cpu":
         stats = place.memory_stats()
         return stats["bytes_limit"] - stats["bytes_in_use"] if stats else None
@@ -33,7 +33,7 @@ def free_bytes(place: Place) -> int | None:
 
 
 class MemoryBudget(NamedTuple):
-    """The memory of a device that a caller may use: what is free, and its own budget, if any."""
+    """The memory that a caller may use: what is free on the device, and the caller's budget, if any."""
 
     platform: Platform
     free: int | None
@@ -41,15 +41,15 @@ class MemoryBudget(NamedTuple):
 
     @classmethod
     def of(cls, place: Place, budget: int | None = None) -> "MemoryBudget":
-        """The memory of this device now."""
+        """The budget on this device, with the memory that is free now."""
         return cls("cpu" if place.platform == "cpu" else "gpu", free_bytes(place), budget)
 
     @property
     def planned(self) -> int | None:
         """Bytes to plan with: the budget, or half of what is free.
 
-        Half to the next power of two below, so that a little more or less of free memory does not
-        make another layout, and another program to compile.
+        Half is rounded down to a power of two, so that small changes of free memory do not lead to
+        another layout, and another program to compile.
         """
         if self.budget is not None or self.free is None:
             return self.budget
@@ -57,10 +57,10 @@ class MemoryBudget(NamedTuple):
 
 
 def plan_memory(spec: Retrieval, precision: Precision, memory: MemoryBudget) -> Layout:
-    """The layout for this trial; a setting that cannot fit is refused.
+    """Choose the layout of this trial, and refuse a setting that cannot fit.
 
-    With a budget the trial keeps within it. Without, it takes half of what is free, or more where
-    only more will do.
+    With a budget the trial stays within it. Without one, it uses half of what is free, or more if it
+    needs more.
     """
     layout = choose_layout(spec, precision, memory.platform, memory.planned)
     needed = needed_bytes(spec, layout, precision)

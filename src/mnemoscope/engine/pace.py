@@ -1,13 +1,13 @@
-"""Times in words, and what is left of work at the pace so far."""
+"""Durations in words, and the time left at the current pace."""
 
 import math
 
-# Up to so many seconds a time is told in this unit, of so many seconds.
+# For each unit: the duration up to which it is used, and its length, both in seconds.
 UNITS = {"second": (90.0, 1.0), "minute": (90 * 60.0, 60.0), "hour": (48 * 3600.0, 3600.0)}
 
 
 def duration(seconds: float) -> str:
-    """A time in two digits: `40 seconds`, `12 minutes`, `3.5 hours`, `5 days`."""
+    """A duration to two digits: `40 seconds`, `12 minutes`, `3.5 hours`, `5 days`."""
     fitting = ((name, size) for name, (until, size) in UNITS.items() if seconds < until)
     name, size = next(fitting, ("day", 86400.0))
     count = float(f"{seconds / size:.2g}")
@@ -17,7 +17,7 @@ def duration(seconds: float) -> str:
 
 
 def time_left(done: float, total: float, seconds: float) -> float | None:
-    """Seconds that the rest takes at the pace so far; None while nothing tells the pace."""
+    """Seconds left at the current pace; None while the pace is unknown."""
     if done <= 0 or seconds < 1.0:
         return None
     return max(0.0, total - done) / done * seconds

@@ -1,9 +1,8 @@
 """Named random streams: every random number is a pure function of (spec, seed, name, index).
 
 A stream is a Threefry-2x32 key. Word (i, j) of a row of given width is one hash of the counter
-pair that belongs to (i, j), so it depends on nothing else: not on how many rows are drawn, nor in
-what order, batch or chunk, nor on the device. The first N rows of a longer draw are the shorter
-draw.
+pair that belongs to (i, j). It depends on nothing else: not on the number of rows drawn, nor their
+order, batch or chunk, nor on the device. The first N rows of a longer draw are the shorter draw.
 
 Threefry is written out here (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
 1, 2, 3", 2011; 20 rounds) rather than called through `jax.random`: the draws then stay the same
@@ -20,9 +19,9 @@ from jaxtyping import Array, Float32, UInt32
 
 from mnemoscope.spec import Retrieval
 
-# The spec's fields that each stream depends on. What is not named here shares its draws: the same
-# seed has the same sequences at every d, m and N, and the same directions under the gaussian and
-# the sphere law, so that curves along those axes are smooth and comparisons along them are paired.
+# The fields of the spec that each stream depends on. Settings that differ only in other fields share
+# their draws: a seed has the same sequences at every d, m and N, and the same directions under the
+# gaussian and the sphere law, so curves along those axes are smooth and comparisons are paired.
 STREAMS: dict[str, tuple[str, ...]] = {
     "input": ("vocab", "dim"),
     "output": ("vocab", "dim"),
@@ -41,13 +40,13 @@ PARITY = 0x1BD11BDA
 def stream(spec: Retrieval, seed: int, name: str) -> np.ndarray:
     """The key, two 32-bit words, of the stream `name` for this spec and seed.
 
-    The text that is hashed reads, for example, `mnemoscope|7|train|vocab=256|length=8`.
+    The hashed text is, for example, `mnemoscope|7|train|vocab=256|length=8`.
     """
     return named_key(seed, name, **{field: getattr(spec, field) for field in STREAMS[name]})
 
 
 def named_key(seed: int, name: str, **facts: int) -> np.ndarray:
-    """The key of a stream by its name and what it depends on."""
+    """The key of a stream, from its name and the values it depends on."""
     parts = [f"{field}={value}" for field, value in facts.items()]
     text = "|".join(["mnemoscope", str(seed), name, *parts])
     return np.frombuffer(hashlib.sha256(text.encode()).digest()[:8], dtype="<u4").copy()
@@ -88,7 +87,7 @@ def random_words(key: UInt32[Array, "2"], rows: UInt32[Array, "n"], count: int) 
 def random_halves(
     key: UInt32[Array, "2"], rows: UInt32[Array, "n"], count: int
 ) -> tuple[UInt32[Array, "n half"], UInt32[Array, "n half"]]:
-    """The same words as two arrays: 0..h-1, and h..2h-1, of which the last may be one too many."""
+    """The same words as two arrays: 0..h-1, and h..2h-1, whose last word may be surplus."""
     half = -(-count // 2)
     high, low = jnp.broadcast_arrays(rows[:, None], lax.iota(jnp.uint32, half)[None, :])
     return threefry(key, high, low)
@@ -107,8 +106,8 @@ def random_word(
 def below(words: UInt32[Array, "*n"], bound: int | UInt32[Array, ""]) -> UInt32[Array, "*n"]:
     """Words mapped to 0..bound-1: floor(word * bound / 2**32).
 
-    The chance of a value differs from 1/bound by at most 2**-32. The product's upper half is put
-    together from 16-bit pieces, since 64-bit integers are off by default in JAX.
+    The probability of a value differs from 1/bound by at most 2**-32. The product's upper half is
+    assembled from 16-bit pieces, since JAX disables 64-bit integers by default.
     """
     low16 = jnp.uint32(0xFFFF)
     sixteen = jnp.uint32(16)
@@ -123,10 +122,10 @@ def below(words: UInt32[Array, "*n"], bound: int | UInt32[Array, ""]) -> UInt32[
 def padded_words(
     key: UInt32[Array, "2"], rows: UInt32[Array, "n"], columns: int, count: UInt32[Array, ""]
 ) -> UInt32[Array, "n {columns}"]:
-    """`random_words` of `count` columns, inside an array of `columns`; the rest means nothing.
+    """`random_words` of `count` columns, in an array of `columns`; the rest is meaningless.
 
-    Here the count may be known only when the program runs, so both words of a counter are made
-    for every column and one is taken: twice the work, for one program that serves many counts.
+    The count may be known only when the program runs, so both words of a counter are computed for
+    every column and one is used: twice the work, for one program that serves many counts.
     """
     half = (count + jnp.uint32(1)) // jnp.uint32(2)
     column = lax.iota(jnp.uint32, columns)
@@ -141,8 +140,8 @@ def normal(
     """Standard normal numbers by the inverse distribution function, always drawn in float32.
 
     x = sqrt(2) erfinv(u), with u the middle of one of 2**24 equal cells of (-1, 1). Drawing in one
-    precision keeps the draw the same whatever precision the training is run in. With a `count`,
-    the draw is that of `count` columns, and zeros fill the others.
+    precision keeps the draw independent of the precision of training. With a `count`, the draw has
+    `count` columns, and zeros fill the others.
     """
     numbers = lax.iota(jnp.uint32, rows)
     if count is None:
@@ -159,6 +158,6 @@ def _normal_of(words: UInt32[Array, "*n"]) -> Float32[Array, "*n"]:
 
 
 def permutation(key: UInt32[Array, "2"], size: int) -> UInt32[Array, "{size}"]:
-    """A uniformly random permutation: the order that sorts one random word per element."""
+    """A uniformly random permutation: the argsort of one random word per element."""
     words = random_words(key, lax.iota(jnp.uint32, size), 1)[:, 0]
     return jnp.argsort(words, stable=True).astype(jnp.uint32)

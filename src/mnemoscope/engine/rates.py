@@ -1,15 +1,15 @@
-"""What single operations take on two machines: two cores (see `experiments/cost.py`), and an H200."""
+"""The time of single operations on two machines: two cores (see `experiments/cost.py`), and an H200."""
 
 from typing import NamedTuple
 
 
 class Rates(NamedTuple):
-    """Seconds that one of each takes."""
+    """Seconds for one of each."""
 
     token: float  # drawn and counted in one pass
     product: float  # a multiplication and an addition in a product of matrices
-    entry: float  # of a table by pair of tokens, in all that is done with it
-    unit: float  # a hidden unit or a weight that a softmax makes
+    entry: float  # of a table by pair of tokens, for all operations on it
+    unit: float  # a hidden unit, or a weight of a softmax
     embedded: float  # a coordinate of a token's vector, by automatic differentiation
     drawn: float  # a token of a sequence of facts
     step: float  # of a training, however small
@@ -27,5 +27,5 @@ RATES = {
 
 
 def known_platform(platform: str) -> str:
-    """`cpu`, or `gpu` for whatever JAX calls another device."""
+    """`cpu`, or `gpu` for any other platform of JAX."""
     return "cpu" if platform == "cpu" else "gpu"

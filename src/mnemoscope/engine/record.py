@@ -1,4 +1,4 @@
-"""What one trial leaves behind: its inputs, its outcome, and how it was computed."""
+"""The record of one trial: its inputs, its outcome, and how it was computed."""
 
 import importlib.metadata
 import math
@@ -14,7 +14,7 @@ from mnemoscope.spec.validators import Measure
 # Raised whenever a change makes old and new results differ by more than rounding.
 NUMERICS_VERSION = 3
 
-# What a trial is of: a setting and a seed. Any kind of setting, where the kind does not matter.
+# What a trial runs: a setting and a seed. `AnyJob` may be of any kind.
 Job = tuple[Retrieval, int]
 AnyJob = tuple[Spec, int]
 Status = Literal["ok", "crashed", "diverged", "unreached"]
@@ -23,7 +23,7 @@ S = TypeVar("S", bound=Spec)
 
 @dataclass(frozen=True)
 class Step:
-    """The model after one step of training, on fresh sequences. See `evaluation` for the words."""
+    """The model after one step of training, on fresh sequences; `evaluation` defines the fields."""
 
     name: str
     accuracy: float
@@ -45,13 +45,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Trial(Generic[S]):
-    """One setting, one seed, one outcome, of any kind of setting.
+    """One setting of any kind, one seed, one outcome.
 
-    `history` is how the outcome came about: the steps of a kind that is trained in a few steps, or
-    the curve of checks of one that is trained until it stops; the spec's `history` says which.
-    `metrics` are the numbers at the end, by name. With steps they are those of the last step, and
-    there are none unless the status is ok. A trial that is `unreached` has the accuracy that it
-    reached. `code` is the git state of the package's source, None for an installed package.
+    `history` shows how the outcome came about: the steps of a kind that trains in a few steps, or
+    the curve of checks of a kind that trains until it stops; the spec's `history` says which.
+    `metrics` are the final numbers, by name. With steps they are those of the last step, and empty
+    unless the status is ok. An `unreached` trial has the accuracy that it reached. `code` is the git
+    state of the package's source, None for an installed package.
     """
 
     spec: S
@@ -74,31 +74,31 @@ class Trial(Generic[S]):
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The model after each step, for a kind that is trained in a few."""
+        """The model after each step, for a kind that trains in a few steps."""
         return self.history if self.spec.history == "steps" else ()
 
     @property
     def curve(self) -> tuple[dict[str, float], ...]:
-        """The checks during training, for a kind that is trained until it stops."""
+        """The checks during training, for a kind that trains until it stops."""
         return self.history if self.spec.history == "curve" else ()
 
     @property
     def accuracy(self) -> float | None:
-        """Share of right answers on fresh sequences; None where there is none to speak of."""
+        """The share of right answers on fresh sequences, or None if the trial has no result."""
         return self.metrics.get("accuracy")
 
     @property
     def attention_accuracy(self) -> float | None:
-        """Share of fresh sequences whose largest attention weight is on the informative token."""
+        """The share of fresh sequences whose largest attention weight is on the informative token."""
         return self.metrics.get("attention_accuracy")
 
     @property
     def recall(self) -> float | None:
-        """Accuracy among the sequences where attention is right; None where it never is."""
+        """Accuracy among the sequences where attention is right, or None if it never is."""
         return self.metrics.get("recall")
 
     def measured(self, measure: Measure) -> float | None:
-        """One of the measures that may cross a target; None where the trial does not have it."""
+        """One of the measures that may cross a target, or None if the trial does not have it."""
         if measure == "first_gradient":
             # argmax_y u_y^T V1 z_v, and V1 is the first gradient: the matched filter.
             first = [step for step in self.steps if step.name == "V1" and self.status == "ok"]
@@ -106,10 +106,10 @@ class Trial(Generic[S]):
         return self.metrics.get(measure)
 
     def meets(self, aim: float) -> bool | None:
-        """Whether its accuracy is at least `aim`; None where it crashed, which says neither.
+        """Whether accuracy is at least `aim`; None for a crash, which decides neither way.
 
-        A training that stopped at a target of this height has met it, though its accuracy on
-        other data may be a little less; one that diverged has not.
+        A training that stopped at a target of at least `aim` has met it, though its accuracy on
+        other data may be slightly lower; one that diverged has not.
         """
         if self.status == "crashed":
             return None
@@ -119,7 +119,7 @@ class Trial(Generic[S]):
         return self.accuracy is not None and self.accuracy >= aim
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON: numbers that are not finite become None."""
+        """Plain data for JSON: non-finite numbers become None."""
         names = ("seconds", "message", "precision", "device", "versions", "code")
         provenance = {**{name: getattr(self, name) for name in names}, "spec_id": self.spec.id}
         head = {"seed": self.seed, "status": self.status}
@@ -132,36 +132,36 @@ class Trial(Generic[S]):
         return finite({**head, **metrics, "margin": {**margin, "ratio": ratio}, "steps": steps, **provenance})
 
 
-# Metrics that a trial of a few steps always names in its JSON.
+# Metrics that are always in the JSON of a trial with steps.
 _AT_THE_END = ("accuracy", "attention_accuracy", "recall", "map_accuracy")
 
 
 def crashed(
     spec: Spec, seed: int, reason: BaseException | str, device: str = "cpu", precision: str = "float32"
 ) -> Trial:
-    """The record of a trial that failed, which is not one that could not recall."""
+    """The record of a trial that crashed, as opposed to one that could not recall."""
     if isinstance(reason, BaseException):
         reason = f"{type(reason).__name__}: {reason}".splitlines()[0]
     return Trial(spec, seed, "crashed", message=reason, precision=precision, device=device)
 
 
 def versions() -> dict[str, str]:
-    """Versions that a later reader may need to make the same numbers."""
+    """The versions needed to reproduce the numbers."""
     return {"mnemoscope": _version("mnemoscope"), "numerics": str(NUMERICS_VERSION), "jax": _version("jax")}
 
 
 @lru_cache
 def _version(package: str) -> str:
-    """Looked up once: a file is read for it, and every trial asks."""
+    """The version of a package, cached: looking it up reads a file, and every trial needs it."""
     return importlib.metadata.version(package)
 
 
 @lru_cache
 def code_state(package: Path = Path(__file__).parents[1]) -> dict[str, Any] | None:
-    """Commit of the source that runs, and whether files that git tracks differ from it.
+    """The commit of the running source, and whether tracked files differ from it.
 
-    None unless the package lies in a checkout of its own: a wheel that is installed somewhere
-    inside a user's repository says nothing of that repository. Asked once in a process.
+    None unless the package is in a checkout of its own: a wheel installed somewhere inside a user's
+    repository must not report that repository. Computed once per process.
     """
     root = package.parents[1]
     if package.parent.name != "src" or not (root / ".git").exists():
@@ -177,7 +177,7 @@ def code_state(package: Path = Path(__file__).parents[1]) -> dict[str, Any] | No
 
 
 def finite(value: Any) -> Any:
-    """Plain data in which numbers that are not finite are None, as JSON has it."""
+    """The same plain data with None for non-finite numbers, as JSON requires."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):

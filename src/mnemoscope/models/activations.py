@@ -1,4 +1,4 @@
-r"""The MLP's activations, and which part of each one does the work.
+r"""The MLP's activations, and their Hermite parts.
 
 A hidden unit is phi(a) with a = w . h, w ~ N(0, I), so a is N(0, |h|^2). At |h| = 1 expand phi in
 the orthonormal Hermite polynomials h_k = He_k / sqrt(k!):
@@ -9,14 +9,14 @@ Two inputs of unit norm and overlap rho then have features whose overlap per uni
 
     E[phi(a) phi(a')] = c_0^2 + c_1^2 rho + c_2^2 rho^2 + c_3^2 rho^3 + ...
 
-Between different tokens rho is about 1/sqrt(d). So the constant part c_0 is shared by all tokens,
-the linear part c_1 interferes exactly as the bare d-dimensional memory does, however wide the MLP
-is, and only the parts k >= 2 tell more tokens apart than d dimensions can. `hermite_parts` gives
-the three shares.
+Between different tokens rho is about 1/sqrt(d). So all tokens share the constant part c_0; the
+linear part c_1 interferes exactly as a d-dimensional memory without an MLP does, whatever the width;
+and only the parts k >= 2 separate more tokens than d dimensions can. `hermite_parts` gives the three
+shares.
 
 To add an activation, write its function here under `@activation` and add its name to `Activation` in
-`spec/names.py`; in a module of your own the decorator is enough. Until it stands in
-`theory/activation.py` too, theory says "not derived".
+`spec/names.py`; in your own module the decorator is enough. Until `theory/activation.py` has its
+formula, theory reports "not derived".
 
 Worked example at a = 2: relu 2, gelu 1.954, tanh 0.964, linear 2, hermite2 3/sqrt(2) = 2.121,
 hermite3 2/sqrt(6) = 0.816.
@@ -86,8 +86,7 @@ def hermite3(a: Float[Array, "*n"]) -> Float[Array, "*n"]:
 def hermite_parts(name: str) -> dict[str, float]:
     """Shares of E[phi(a)^2] in the constant, the linear and all higher Hermite parts.
 
-    Integrals over N(0, 1) on a fine grid of probability cells, which takes the kink of ReLU in
-    its stride.
+    Integrals over N(0, 1) are sums over a fine grid of cells, which handles the kink of ReLU.
     """
     edges = np.linspace(-12.0, 12.0, 48_001)
     a = (edges[1:] + edges[:-1]) / 2

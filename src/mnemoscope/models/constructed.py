@@ -1,10 +1,10 @@
-r"""Paper B's transformer with weights written down: no training, every fact right if there is room.
+r"""Paper B's transformer with constructed weights: no training, and every fact right at sufficient size.
 
-Attention. A head takes d_h tokens as its own, subjects or relations. It scores them 1, the end
-token 1/2 and all others about 0, times a large BETA, so that it attends to its own token where the
-sequence has one and to the end token where not. Its values are exact: V_h e_v is a unit vector of
-its own for each of its tokens and 0 for the end token; the rows of O_h are then any d_h vectors
-that we like. So H d_h >= S + R (in whole heads) gives x = g_s + k_r for any codes g, k in R^d.
+Attention. Each head owns d_h tokens, subjects or relations. It scores them 1, the end token 1/2 and
+all others about 0, times a large BETA, so that it attends to its own token if the sequence has one
+and to the end token otherwise. Its values are exact: V_h e_v is a different unit vector for each of
+its tokens and 0 for the end token, and the rows of O_h may be any d_h vectors. So H d_h >= S + R (in
+whole heads) gives x = g_s + k_r for any codes g, k in R^d.
 
 Facts in attention alone (m = 0), with u_a the answers, by least squares over all answers:
 
@@ -13,20 +13,19 @@ Facts in attention alone (m = 0), with u_a the answers, by least squares over al
 
 The answer of (s, r) is then the only one that gets both. This takes d >= R + D up to logarithms.
 
-Facts in an MLP: codes at right angles (as far as d allows), hidden units with W1 = w ~ N(0, I) and
-no bias, and
+Facts in an MLP: orthogonal codes (as far as d allows), hidden units with W1 = w ~ N(0, I) and no
+bias, and
 
     W2 = (C/m) sum_{s,r} ((w . g_s)(w . k_r) - g_s . k_r) u_a*(s,r) / |u_a*(s,r)|^2            (K3)
 
 By Stein's identity E[relu(w.x) ((w.g)(w.k) - g.k)] = E[relu''] (x.g)(x.k): a fact counts only where
-subject and relation are both its own. Random hidden units leave noise of variance S R/(m d): this
-takes m d >= S R up to logarithms. C is so large that the residual does not count.
+subject and relation are both its own. Random hidden units leave noise of variance S R/(m d), so this
+takes m d >= S R up to logarithms. C is large enough to make the residual negligible.
 
-The split of the work, and m d against S R, are the paper's; (K1) to (K3) are our way to do it.
+The division of work and the condition on m d and S R are the paper's; (K1) to (K3) are ours.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -34,31 +33,22 @@ from mnemoscope.spec.base import SpecError
 from mnemoscope.spec.facts import Facts
 
 BETA, LOUD = 400.0, 1000.0
-# How much more the tokens and answers that matter count, where least squares cannot meet all.
+# The weight of the tokens and answers that matter, where least squares cannot fit all.
 STRICT_TOKENS, STRICT_ANSWERS = 1e3, 10.0
 TINY = 1e-9
 
 
-class Written(NamedTuple):
-    """The arrays of `models.factual.Weights`, in its order, in double precision."""
-
-    Q: np.ndarray
-    K: np.ndarray
-    V: np.ndarray
-    O: np.ndarray  # noqa: E741 - the output matrices, transposed
-    W1: np.ndarray
-    b: np.ndarray
-    W2: np.ndarray
-
-
 def write_weights(
     spec: Facts, E: np.ndarray, U: np.ndarray, facts: np.ndarray, w: np.ndarray, draw: np.ndarray
-) -> Written:
-    """Weights for these embeddings and facts; `w` and `draw` are normal numbers for (K3)."""
+) -> tuple[np.ndarray, ...]:
+    """The arrays of `models.facts.Weights`, in its order and in double precision.
+
+    `w` and `draw` are standard normal numbers for (K3).
+    """
     check_room(spec)
     S, R, D, k = spec.subjects, spec.relations, spec.answers, spec.head_dim
     if spec.width:
-        codes = _right_angles(draw)
+        codes = _orthogonal(draw)
     else:
         of_subject = [_nearest(U, facts[s], STRICT_ANSWERS) for s in range(S)]  # (K1)
         of_relation = [_nearest(U, np.arange(r * D, r * D + D), STRICT_ANSWERS) for r in range(R)]  # (K2)
@@ -73,15 +63,15 @@ def write_weights(
     W2 = np.zeros((spec.width, spec.dim))
     if spec.width:
         g, r = codes[:S], codes[S:]
-        named = U[facts] / np.sum(U[facts] ** 2, axis=-1, keepdims=True)
+        scaled = U[facts] / np.sum(U[facts] ** 2, axis=-1, keepdims=True)
         for s in range(S):  # (K3), a subject at a time
             pairs = (w @ g[s])[:, None] * (w @ r.T) - (r @ g[s])[None]
-            W2 += LOUD / spec.width * pairs @ named[s]
-    return Written(Q, K, V, O, w, np.zeros(spec.width), W2)
+            W2 += LOUD / spec.width * pairs @ scaled[s]
+    return Q, K, V, O, w, np.zeros(spec.width), W2
 
 
 def check_room(spec: Facts) -> None:
-    """Refuse sizes at which the construction has no place for every token."""
+    """Refuse sizes at which the construction cannot give every token a place."""
     S, R, k = spec.subjects, spec.relations, spec.head_dim
     needed = len(_groups(0, S, k)) + len(_groups(S, S + R, k))
     if spec.heads < needed:
@@ -97,24 +87,24 @@ def check_room(spec: Facts) -> None:
 
 
 def _groups(first: int, last: int, size: int) -> list[np.ndarray]:
-    """Tokens cut into heads."""
-    return [np.arange(at, min(at + size, last)) for at in range(first, last, size)]
+    """Divide tokens first..last-1 among heads."""
+    return [np.arange(start, min(start + size, last)) for start in range(first, last, size)]
 
 
-def _right_angles(draw: np.ndarray) -> np.ndarray:
-    """Unit vectors, at right angles where there are no more of them than dimensions."""
+def _orthogonal(draw: np.ndarray) -> np.ndarray:
+    """Unit vectors, orthogonal unless there are more of them than dimensions."""
     if len(draw) <= draw.shape[1]:
         return np.linalg.qr(draw.T)[0].T
     return draw / np.linalg.norm(draw, axis=1, keepdims=True)
 
 
 def _nearest(rows: np.ndarray, own: np.ndarray, strict: float, half: int | None = None) -> np.ndarray:
-    """x with row^T x near 1 for its own rows, 1/2 for one other, 0 for the rest: least squares."""
+    """The least-squares x with row^T x near 1 for the rows `own`, 1/2 for `half`, 0 for the rest."""
     target, weight = np.zeros(len(rows)), np.ones(len(rows))
     target[own], weight[own] = 1.0, strict
     if half is not None:
         target[half], weight[half] = 0.5, strict
-    heavy = rows * weight[:, None]
-    square = heavy.T @ rows
-    square += TINY * np.trace(square) / len(square) * np.eye(len(square))
-    return np.linalg.solve(square, heavy.T @ target)
+    weighted = rows * weight[:, None]
+    gram = weighted.T @ rows
+    gram += TINY * np.trace(gram) / len(gram) * np.eye(len(gram))
+    return np.linalg.solve(gram, weighted.T @ target)

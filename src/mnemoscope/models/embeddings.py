@@ -1,10 +1,10 @@
 """Token geometry: where the vectors z_v, u_y, z_trig and z_EOS come from.
 
 A law turns a V x d matrix of standard normal numbers into V embeddings of norm about 1. The matrix
-may have more columns than d, filled with zeros (so that one program serves many d); a law leaves
-them zero. To add a law, write its function here under `@law` and add its name to `Embedding` in
-`spec/names.py`; in a module of your own the decorator is enough. Until it is registered as in
-`theory/embedding_laws.py` too, theory says "not derived".
+may have more than d columns, filled with zeros, so that one program serves many d; a law leaves them
+zero. To add a law, write its function here under `@law` and add its name to `Embedding` in
+`spec/names.py`; in your own module the decorator is enough. Until it is also registered as in
+`theory/embedding_laws.py`, theory reports "not derived".
 
 With V = 3 and d = 2, the normal draw ((3, 4), (0, -2), (1, 1)) becomes
 
@@ -25,12 +25,12 @@ from mnemoscope.spec.names import LAWS, add_name
 
 Law = Callable[[Float[Array, "n D"], Array | int], Float[Array, "n D"]]
 _LAWS: dict[str, Law] = {}
-# Rows that Gram-Schmidt takes together.
+# Rows in a block of Gram-Schmidt.
 ROWS_AT_ONCE = 32
 
 
 class Embeddings(NamedTuple):
-    """The frozen vectors: z_v in the rows of Z, u_y in the rows of U, and the two special ones."""
+    """The frozen vectors: z_v in the rows of Z, u_y in the rows of U, z_trig and z_EOS."""
 
     Z: Float[Array, "V d"]
     U: Float[Array, "V d"]
@@ -67,29 +67,29 @@ def orthonormal(draw: Float[Array, "n D"], dim: Array | int) -> Float[Array, "n 
     """The first n rows of a random orthogonal matrix: no overlap at all.
 
     Gram-Schmidt of the draw, row by row with positive norms, so that the frame is uniform over
-    orthonormal frames (Haar), and every row alone is uniform on the sphere.
+    orthonormal frames (Haar), and each row is uniform on the sphere.
 
-    Written out, a block of rows at a time and every projection twice, rather than as a call of
-    LAPACK's QR: inside a larger program on few cores such a call can wait for ever.
+    It is written out, a block of rows at a time and every projection twice, rather than calling
+    LAPACK's QR: inside a larger program on few cores that call can hang.
     """
     n, columns = draw.shape
     block = min(ROWS_AT_ONCE, n)
     count = -(-n // block)
     blocks = jnp.pad(draw, ((0, count * block - n), (0, 0))).reshape(count, block, columns)
 
-    def without(rows: Float[Array, "b D"], done: Float[Array, "m D"]) -> Float[Array, "b D"]:
+    def project_out(rows: Float[Array, "b D"], done: Float[Array, "m D"]) -> Float[Array, "b D"]:
         for _ in range(2):
             rows = rows - (rows @ done.T) @ done
         return rows
 
     def add_row(at: Array, rows: Float[Array, "b D"]) -> Float[Array, "b D"]:
         before = jnp.where((lax.iota(jnp.int32, block) < at)[:, None], rows, 0)
-        row = without(rows[at][None], before)[0]
+        row = project_out(rows[at][None], before)[0]
         norm = jnp.linalg.norm(row)
         return rows.at[at].set(row / jnp.where(norm > 0, norm, 1))  # rows past n are zero
 
     def add_block(frame: Float[Array, "m D"], at: Array) -> tuple[Float[Array, "m D"], None]:
-        rows = lax.fori_loop(0, block, add_row, without(blocks[at], frame))
+        rows = lax.fori_loop(0, block, add_row, project_out(blocks[at], frame))
         return lax.dynamic_update_slice(frame, rows, (at * block, 0)), None
 
     frame, _ = lax.scan(add_block, jnp.zeros((count * block, columns), draw.dtype), jnp.arange(count))
@@ -99,12 +99,12 @@ def orthonormal(draw: Float[Array, "n D"], dim: Array | int) -> Float[Array, "n 
 def draw_embeddings(
     law: str, vocab: int, columns: int, streams: dict[str, UInt32[Array, "2"]], dim: UInt32[Array, ""] | None = None
 ) -> Embeddings:
-    """All four under one law; U, the trigger and the query are independent of Z.
+    """Draw all four under one law; U, the trigger and the query are independent of Z.
 
     The dimension is `columns`, or `dim` with zeros in the columns past it. Under `orthonormal`,
-    which is never padded, the trigger joins the frame of Z where there is room for it (d > V), so
-    that nothing overlaps; at d = V it is uniform on the sphere. The query enters only through its
-    norm, so it always stands alone.
+    which is never padded, the trigger joins the frame of Z if there is room for it (d > V), so that
+    nothing overlaps; at d = V it is uniform on the sphere. Only the query's norm matters, so it is
+    always drawn on its own.
     """
     d = columns if dim is None else dim
     make = law_of(law)

@@ -1,11 +1,11 @@
-"""Embedding matrices of the user's own: read from a file, made ready, and kept by their content.
+"""The user's own embedding matrices: read from a file, normalised, and stored by content.
 
     file:PATH            .npy, .npz or .safetensors; the only matrix in it
-    file:PATH#NAME       the one of that name
-    file:PATH#NAME,NAME  input embeddings Z, and output embeddings U of as many rows
+    file:PATH#NAME       the matrix of that name
+    file:PATH#NAME,NAME  input embeddings Z, and output embeddings U with the same number of rows
 
-A setting names a matrix by what is in it, `file:` and sixteen digits, so that a record means the
-same when the file has moved or changed. The matrix itself is kept beside the user's store.
+A setting names a matrix by its content, `file:` and sixteen digits, so that a record keeps its meaning
+when the file moves or changes. The matrix itself is stored in the user's data folder.
 """
 
 import hashlib
@@ -22,21 +22,21 @@ from mnemoscope.models.matrix_files import MOST_COLUMNS, check_numbers, check_sh
 from mnemoscope.spec import SpecError
 from mnemoscope.spec.validators import is_name, whole
 
-# Whitening takes directions of less variance than this share of the largest for that much.
+# Whitening raises smaller variances to this share of the largest.
 FLAT = 1e-6
-# Rows of less than this share of the largest number are rows of zeros.
+# Rows below this share of the largest number count as zero.
 TINY = 1e-30
 
 
 class Matrices(NamedTuple):
-    """Input embeddings, and output ones where there are any, of mean squared norm 1."""
+    """Input embeddings, and output embeddings if there are any, of mean squared norm 1."""
 
     Z: np.ndarray
     U: np.ndarray | None = None
 
     @property
     def name(self) -> str:
-        """`file:` and sixteen digits of the content."""
+        """`file:` and sixteen digits of the content's hash."""
         digest = hashlib.sha256()
         for part in self:
             if part is not None:
@@ -45,30 +45,30 @@ class Matrices(NamedTuple):
 
 
 def read_matrices(source: Any, *, dim: Any = None, centre: bool = False, whiten: bool = False) -> Matrices:
-    """What `PATH` or `PATH#NAME,NAME` says, or an array or a pair of them, ready for use.
+    """Read `PATH` or `PATH#NAME,NAME`, or take an array or a pair of arrays, and normalise them.
 
-    Rows of zeros are left out. The scale is set so that squared norms are 1 on average. `centre`
-    takes the mean away, `whiten` also makes all directions alike. `dim` says on which side tokens
-    are where there are more columns than rows.
+    Rows of zeros are dropped, and squared norms are 1 on average. `centre` subtracts the mean,
+    `whiten` also equalises the variance of all directions. If there are more columns than rows,
+    `dim` says which side the tokens are on.
     """
     parts = read_parts(source) if isinstance(source, str) else _arrays(source)
     shown = repr(source) if isinstance(source, str) else "the array"
     if len(parts) == 2 and parts[0].shape != parts[1].shape:
         raise SpecError("embedding", f"expected Z and U of one shape, got {parts[0].shape} and {parts[1].shape}")
-    if _lies_on_its_side(parts[0].shape, dim, shown):
+    if _is_transposed(parts[0].shape, dim, shown):
         parts = [part.T for part in parts]
     if parts[0].shape[1] > MOST_COLUMNS:
         raise SpecError(
             "embedding", f"expected at most {MOST_COLUMNS:,} dimensions, got {parts[0].shape[1]:,} in {shown}"
         )
-    alive = np.all([_there(part) for part in parts], axis=0)
-    if alive.sum() < 2:
-        raise SpecError("embedding", f"expected two rows or more that are not zero, got {alive.sum()}")
-    return Matrices(*(_ready(part[alive], centre, whiten) for part in parts))
+    nonzero = np.all([_nonzero_rows(part) for part in parts], axis=0)
+    if nonzero.sum() < 2:
+        raise SpecError("embedding", f"expected two rows or more that are not zero, got {nonzero.sum()}")
+    return Matrices(*(_normalised(part[nonzero], centre, whiten) for part in parts))
 
 
 def take_matrix(values: dict[str, Any]) -> dict[str, Any]:
-    """With a matrix for an embedding, as `file:PATH` or as an array, its name and its sizes."""
+    """Replace a matrix given as the embedding (`file:PATH` or an array) by its name and sizes."""
     source = values.get("embedding")
     if source is None or is_name(source):
         return values
@@ -78,11 +78,11 @@ def take_matrix(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _arrays(source: Any) -> list[np.ndarray]:
-    """Z, or Z and U, as a caller handed them over."""
+    """Z, or Z and U, from the caller's arrays."""
     pair = isinstance(source, tuple) and len(source) == 2
     try:
         arrays = [np.asarray(array) for array in (source if pair else (source,))]
-    except Exception:  # whatever an object's own conversion raises
+    except Exception:  # an object's own conversion may raise anything
         raise SpecError(
             "embedding",
             f"expected a matrix of real numbers, got an object of type {type(source).__name__} that is none",
@@ -92,11 +92,11 @@ def _arrays(source: Any) -> list[np.ndarray]:
     return [check_numbers(part, "the array") for part in arrays]
 
 
-def _lies_on_its_side(shape: tuple[int, ...], dim: Any, shown: str) -> bool:
-    """Whether columns are tokens. More columns than rows may be meant, or a mistake: `dim` says."""
+def _is_transposed(shape: tuple[int, ...], dim: Any, shown: str) -> bool:
+    """Whether the columns are tokens. More columns than rows may be a mistake, so `dim` decides."""
     rows, columns = shape
     asked = None
-    with suppress(ValueError):  # what is no number is the setting's to refuse
+    with suppress(ValueError):  # the spec refuses what is not a number
         asked = None if dim is None else whole(1)(dim)
     if columns > rows and asked not in (rows, columns):
         raise SpecError(
@@ -109,13 +109,13 @@ def _lies_on_its_side(shape: tuple[int, ...], dim: Any, shown: str) -> bool:
     return columns > rows and asked == rows
 
 
-def _there(part: np.ndarray) -> np.ndarray:
-    """Which rows are not zero, beside the largest."""
+def _nonzero_rows(part: np.ndarray) -> np.ndarray:
+    """Which rows are not zero, relative to the largest."""
     sizes = np.abs(part).max(axis=1).astype(np.float64)
     return sizes > TINY * sizes.max()
 
 
-def _ready(part: np.ndarray, centre: bool, whiten: bool) -> np.ndarray:
+def _normalised(part: np.ndarray, centre: bool, whiten: bool) -> np.ndarray:
     matrix = part.astype(np.float64)
     if centre or whiten:
         matrix = matrix - matrix.mean(axis=0)
@@ -128,7 +128,7 @@ def _ready(part: np.ndarray, centre: bool, whiten: bool) -> np.ndarray:
 
 
 def _whitened(matrix: np.ndarray) -> np.ndarray:
-    """The same variance in every direction that has some, from the smaller of the two Grams."""
+    """Equalise the variance of all directions that have any, from the smaller Gram matrix."""
     rows, columns = matrix.shape
     side = min(rows, columns)
     check_fits("embedding", f"{rows:,} x {columns:,}", 8 * EIGENVECTORS * side**2, "whitening it")
@@ -139,30 +139,29 @@ def _whitened(matrix: np.ndarray) -> np.ndarray:
 
 
 def keep(matrices: Matrices) -> str:
-    """Keep matrices for settings to name, and say by which name."""
+    """Store matrices for settings to use, and return their name."""
     name = matrices.name
-    path = _place(name)
+    path = _path(name)
     with suppress(SpecError):
         load(name)
-        return name  # it is there, and whole
-    with suppress(OSError):  # what cannot be made is told by the next line
+        return name  # stored already, and intact
+    with suppress(OSError):  # `whole_file` reports a folder that cannot be made
         path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path, "embedding") as part, Path(part).open("wb") as file:
-        np.savez(file, **{k: v for k, v in matrices._asdict().items() if v is not None})
+        np.savez(file, **{key: array for key, array in matrices._asdict().items() if array is not None})
     return name
 
 
 def load(name: str) -> Matrices:
-    """The matrices of that name."""
-    path = _place(name)
+    """Load the stored matrices of that name."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
-            return Matrices(kept["Z"], kept["U"] if "U" in kept.files else None)
+        with _path(name).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return Matrices(arrays["Z"], arrays["U"] if "U" in arrays.files else None)
     except Exception:  # missing, or damaged in any way
         raise SpecError(
             "embedding", f"expected a matrix that is kept here, got {name!r}: give file:PATH again"
         ) from None
 
 
-def _place(name: str) -> Path:
+def _path(name: str) -> Path:
     return data_home() / "embeddings" / f"{name.removeprefix('file:')}.npz"

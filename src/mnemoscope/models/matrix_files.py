@@ -1,9 +1,9 @@
-"""Matrices in files that others wrote: what is in a file, and the numbers, checked before use.
+"""Matrices from untrusted files: their contents and numbers, checked before use.
 
-A file may be anything under its name: cut short, damaged, or made to do harm. So nothing is taken
-at its word. Sizes are held against the file's own before a number is read, only regular files are
-opened, and whatever a parser makes of the rest ends in one line. No pickle is ever loaded:
-safetensors and the headers of NumPy's files are read here, plain numbers by count.
+A file may be truncated, damaged or malicious. So sizes are checked against the file's own before a
+number is read, only regular files are opened, and every parser error ends in one line. Pickles are
+never loaded: this module parses safetensors and NumPy's headers itself, and reads plain numbers by
+count.
 """
 
 import io
@@ -22,24 +22,24 @@ import numpy as np
 from mnemoscope.engine.free_memory import check_fits
 from mnemoscope.spec import SpecError
 
-# Tokens and dimensions, at most; and what their numbers may take in double precision.
+# The most tokens and dimensions, and the most bytes of their numbers in double precision.
 MOST_ROWS, MOST_COLUMNS = 2**22, 2**15
 MOST_BYTES = 2**33
-# Bytes for each number while a matrix is made ready: as read, in single and in double precision,
-# without its mean, squared, and what is kept of other forms of it.
+# Bytes for each number while a matrix is normalised: as read, in single and double precision,
+# centred, squared, and temporaries.
 BYTES_PER_NUMBER = 48
 # Types of safetensors that hold real numbers; BF16 is the upper half of a float32.
 TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
-# Tables of contents are small: what is longer was made to fill memory.
+# Tables of contents are small: a longer one is an attempt to fill memory.
 MOST_CONTENTS, MOST_HEADER, MOST_NAMES = 2**24, 10_000, 2**14
-# Of NumPy's headers.
+# Versions of NumPy's header.
 VERSIONS = ((1, 0), (2, 0), (3, 0))
 
 Shape = tuple[int, ...]
 
 
 class Header(NamedTuple):
-    """What an array of NumPy's says of itself, and the length of that."""
+    """The header of a NumPy array, and its length in bytes."""
 
     shape: Shape
     by_column: bool
@@ -48,7 +48,7 @@ class Header(NamedTuple):
 
 
 def read_parts(text: str) -> list[np.ndarray]:
-    """The one or two matrices that `PATH`, `PATH#NAME` or `PATH#NAME,NAME` says, as float32."""
+    """Read one or two matrices from `PATH`, `PATH#NAME` or `PATH#NAME,NAME`, as float32."""
     shown, _, names = text.partition("#")
     path = Path(shown)
     shapes = _shapes(path)
@@ -73,7 +73,7 @@ def read_parts(text: str) -> list[np.ndarray]:
 
 
 def check_shape(shape: Shape, shown: str) -> None:
-    """Refuse what is no matrix, or too large a one for what is free."""
+    """Refuse anything but a matrix, or a matrix too large for the free memory."""
     sides = sorted(shape)
     if len(sides) != 2 or not (1 <= sides[0] <= MOST_COLUMNS and sides[1] <= MOST_ROWS):
         raise SpecError(
@@ -86,10 +86,10 @@ def check_shape(shape: Shape, shown: str) -> None:
 
 
 def check_numbers(array: np.ndarray, shown: str) -> np.ndarray:
-    """Real, finite numbers, as float32."""
+    """Refuse anything but real, finite numbers; return them as float32."""
     if array.dtype.kind not in "fiu":
         raise SpecError("embedding", f"expected real numbers, got {array.dtype} in {shown}")
-    with np.errstate(over="ignore"):  # what is too large for float32 is not finite there
+    with np.errstate(over="ignore"):  # what is too large for float32 becomes infinite
         numbers = np.asarray(array, np.float32)
     bad = np.flatnonzero(~np.isfinite(numbers).all(axis=1))
     if len(bad):
@@ -102,16 +102,16 @@ def check_numbers(array: np.ndarray, shown: str) -> np.ndarray:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    """A regular file; a pipe would wait for ever, and a device may have no end."""
+    """Open a regular file; a pipe would block, and a device may have no end."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise OSError(0, "not a regular file")
     with path.open("rb") as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NumPy's, of old headers: the answer says it all
+        warnings.simplefilter("ignore")  # NumPy's warnings about old headers
         yield file
 
 
 def _shapes(path: Path) -> dict[str, Shape]:
-    """Names and shapes of what is in a file."""
+    """The names and shapes of the arrays in a file."""
     shown = repr(str(path))
     if path.suffix not in (".npy", ".npz", ".safetensors"):
         raise SpecError("embedding", f"expected .npy, .npz or .safetensors, got {shown}")
@@ -124,17 +124,17 @@ def _shapes(path: Path) -> dict[str, Shape]:
                 case ".npy":
                     return {"": _header(file).shape}
                 case _:
-                    with zipfile.ZipFile(file) as kept:
-                        return dict(_packed_shapes(kept))
+                    with zipfile.ZipFile(file) as archive:
+                        return dict(_packed_shapes(archive))
     except OSError as error:
         reason = error.strerror or "not such a file"
         raise SpecError("embedding", f"expected a readable file, got {shown} ({reason})") from None
-    except Exception:  # parsers of a stranger's file raise many kinds, and all mean the same
+    except Exception:  # parsers of untrusted files raise many types, which all mean the same
         raise SpecError("embedding", f"expected a {path.suffix} file of plain numbers, got {shown}") from None
 
 
 def _matrix(path: Path, name: str, shape: Shape) -> np.ndarray:
-    """One matrix, checked, as float32."""
+    """Read and check one matrix, as float32."""
     shown = repr(f"{path}#{name}" if name else str(path))
     check_shape(shape, shown)
     try:
@@ -146,19 +146,19 @@ def _matrix(path: Path, name: str, shape: Shape) -> np.ndarray:
 
 
 def _numbers(suffix: str, file: Any, name: str, shape: Shape) -> np.ndarray:
-    """The numbers themselves, of which there must be as many as the shape says."""
+    """Read the numbers, whose count must match the shape."""
     if suffix == ".safetensors":
         return _tensor(file, name, shape)
     if suffix == ".npy":
         header = _header(file)
         _check_length(header, _size(file))
         return _laid_out(header, np.fromfile(file, header.dtype, math.prod(shape)))
-    with zipfile.ZipFile(file) as kept:
-        entry = next(item for item in kept.infolist() if item.filename.removesuffix(".npy") == name)
-        with kept.open(entry) as packed:
+    with zipfile.ZipFile(file) as archive:
+        entry = next(item for item in archive.infolist() if item.filename.removesuffix(".npy") == name)
+        with archive.open(entry) as packed:
             header = _header(packed)
             _check_length(header, entry.file_size)
-            data = packed.read()  # to the end, where its checksum is looked at
+            data = packed.read()  # to the end, where zipfile checks the checksum
         return _laid_out(header, np.frombuffer(data, header.dtype))
 
 
@@ -166,30 +166,30 @@ def _laid_out(header: Header, numbers: np.ndarray) -> np.ndarray:
     return numbers.reshape(header.shape, order="F" if header.by_column else "C")
 
 
-def _check_length(header: Header, there: int) -> None:
-    """Before anything is allocated, that the numbers are there and nothing besides."""
+def _check_length(header: Header, size: int) -> None:
+    """Check, before allocating anything, that a file of this size has exactly these numbers."""
     plain = header.dtype.kind in "fiu"
-    if not plain or header.length + math.prod(header.shape) * header.dtype.itemsize != there:
+    if not plain or header.length + math.prod(header.shape) * header.dtype.itemsize != size:
         raise ValueError
 
 
 def _size(file: Any) -> int:
-    at = file.tell()
-    end = file.seek(0, io.SEEK_END)
-    file.seek(at)
-    return end
+    position = file.tell()
+    size = file.seek(0, io.SEEK_END)
+    file.seek(position)
+    return size
 
 
 def _shape(sizes: Any) -> Shape:
-    """A shape whose sizes are sizes; one of very many is none that we could speak of."""
-    sizes_only = isinstance(sizes, list | tuple) and all(type(size) is int for size in sizes)
-    if not sizes_only or len(sizes) > 32 or not all(0 <= size < 2**63 for size in sizes):
+    """A shape of at most 32 valid sizes."""
+    integers = isinstance(sizes, list | tuple) and all(type(size) is int for size in sizes)
+    if not integers or len(sizes) > 32 or not all(0 <= size < 2**63 for size in sizes):
         raise ValueError
     return tuple(sizes)
 
 
 def _header(file: Any) -> Header:
-    """An array's header; its numbers are not read yet, however many it says."""
+    """Read an array's header, but none of its numbers."""
     start = file.read(8)
     version = np.lib.format.read_magic(io.BytesIO(start))
     if version not in VERSIONS:
@@ -206,27 +206,27 @@ def _header(file: Any) -> Header:
     return Header(_shape(shape), by_column, dtype, len(start) + len(counted) + length)
 
 
-def _packed_shapes(kept: zipfile.ZipFile) -> Iterator[tuple[str, Shape]]:
-    if len(kept.namelist()) > MOST_NAMES:
+def _packed_shapes(archive: zipfile.ZipFile) -> Iterator[tuple[str, Shape]]:
+    if len(archive.namelist()) > MOST_NAMES:
         raise ValueError
-    for name in kept.namelist():
-        with suppress(Exception), kept.open(name) as file:  # others may be there besides
+    for name in archive.namelist():
+        with suppress(Exception), archive.open(name) as file:  # skip entries that are not arrays
             yield name.removesuffix(".npy"), _header(file).shape
 
 
 def _contents(file: Any) -> tuple[dict[str, Any], int]:
-    """The table of contents of a safetensors file, and where its numbers begin."""
+    """The table of contents of a safetensors file, and the offset of its numbers."""
     size = int.from_bytes(file.read(8), "little")
     if not 2 <= size <= MOST_CONTENTS or size + 8 > _size(file):
         raise ValueError
-    table = json.loads(file.read(size), object_pairs_hook=_once)
+    table = json.loads(file.read(size), object_pairs_hook=_unique)
     if not isinstance(table, dict):
         raise ValueError
     return {name: entry for name, entry in table.items() if name != "__metadata__"}, 8 + size
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A table in which no name comes twice: which of the two would be meant?"""
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A table without duplicate names, which would be ambiguous."""
     table = dict(pairs)
     if len(table) != len(pairs):
         raise ValueError
@@ -235,12 +235,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _tensor(file: Any, name: str, shape: Shape) -> np.ndarray:
     contents, begin = _contents(file)
-    # All of them are looked at: where two overlap or one is cut off, the file is not what it says.
-    before = 0
+    # Check all of them: if two overlap or one is cut off, the file is damaged.
+    end = 0
     for first, last in sorted(_offsets(entry) for entry in contents.values()):
-        if not before <= first <= last <= _size(file) - begin:
+        if not end <= first <= last <= _size(file) - begin:
             raise ValueError
-        before = last
+        end = last
     kind = contents[name]["dtype"]
     first, last = _offsets(contents[name])
     if last - first != math.prod(shape) * np.dtype(TYPES[kind]).itemsize:
@@ -256,13 +256,13 @@ def _offsets(entry: dict[str, Any]) -> tuple[int, int]:
 
 
 def _list(shapes: dict[str, Shape]) -> str:
-    flat = [name for name, shape in shapes.items() if len(shape) == 2]
-    flat.sort(key=lambda name: "word" not in name and "token" not in name)  # likely ones first
-    more = f" and {len(flat) - 6} more" if len(flat) > 6 else ""
-    return ", ".join(_named(name) for name in flat[:6]) + more if flat else "none"
+    matrices = [name for name, shape in shapes.items() if len(shape) == 2]
+    matrices.sort(key=lambda name: "word" not in name and "token" not in name)  # likely ones first
+    more = f" and {len(matrices) - 6} more" if len(matrices) > 6 else ""
+    return ", ".join(_printable(name) for name in matrices[:6]) + more if matrices else "none"
 
 
-def _named(name: str) -> str:
-    """A name out of a file, which may hold anything: short, and on one line."""
+def _printable(name: str) -> str:
+    """A name from an untrusted file, shortened and on one line."""
     short = name if len(name) <= 80 else f"{name[:77]}..."
     return short if short.isprintable() else repr(short)

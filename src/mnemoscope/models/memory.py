@@ -1,18 +1,18 @@
-r"""Paper B's associative memories, written down or ready to be trained.
+r"""Paper B's associative memories, constructed or to be trained.
 
     linear     x -> W e_x                          the answer is argmax_y u_y^T x
     low rank   x -> V^T F e_x                      F, V with r rows
     MLP        x -> V^T phi(F e_x)                 F, V with m rows
 
-A low rank is an MLP without its activation. Constructions, f(x) being the answer of item x:
+A low-rank memory is an MLP without its activation. Constructions, where f(x) is the answer of item x:
 
     hebbian         W = sum_x u_f(x) e_x^T
     low rank        F ~ N(0, 1/r),  V = sum_x (F e_x) u_f(x)^T
     MLP             F ~ N(0, 1),    V = (1/m) sum_x h_k(F e_x) u_f(x)^T,   h_k orthonormal Hermite
     least squares   the W with the least sum_x,y (u_y^T W e_x - [y = f(x)])^2
 
-With N items and M answers all arrays may have more rows than that, filled with zeros in the
-items: zeros add nothing to any sum.
+Arrays may have more rows than the N items and M answers. Padding items are zero, which adds nothing
+to any sum.
 """
 
 import math
@@ -30,7 +30,7 @@ from mnemoscope.theory.activation import FORMULAS, coefficients
 
 
 class Pairs(NamedTuple):
-    """Items, answers, which answer is whose, and how many items there are."""
+    """Items, answers, the answer of each item, and the number of items."""
 
     E: Float[Array, "*n N d"]
     U: Float[Array, "*n M d"]
@@ -45,7 +45,7 @@ class Full(NamedTuple):
 
 
 class Layers(NamedTuple):
-    """Two of them, with an activation between, or without."""
+    """Two matrices, with or without an activation between them."""
 
     F: Float[Array, "*n m d"]
     V: Float[Array, "*n m d"]
@@ -55,7 +55,7 @@ Weights = Full | Layers
 
 
 def draw_pairs(program: Memory, keys: dict[str, UInt32[Array, "2"]], items: UInt32[Array, ""]) -> Pairs:
-    """The first `items` rows of the item stream, and as many answers as the program has."""
+    """Draw the first `items` rows of the item stream, and all answers of the program."""
     make = embeddings.law_of(program.embedding)
     N, d = program.items, program.dim
     row = jnp.arange(N, dtype=jnp.uint32)
@@ -66,28 +66,25 @@ def draw_pairs(program: Memory, keys: dict[str, UInt32[Array, "2"]], items: UInt
 
 
 def draw_weights(program: Memory, keys: dict[str, UInt32[Array, "2"]]) -> Weights:
-    """Where training starts: zero for one matrix, F ~ N(0, 1) and V ~ N(0, 1/m) for two.
+    """Initial weights: zero for one matrix, F ~ N(0, 1) and V ~ N(0, 1/m) for two.
 
     Our choice, as is F ~ N(0, 1/r) at low rank.
     """
     if program.full_rank:
         return Full(jnp.zeros((program.dim, program.dim)))
-    return Layers(_first_layer(program, keys), _second_layer(program, keys))
+    rows = program.width or program.rank
+    V = normal(keys["outer"], rows, program.dim).astype(float) / math.sqrt(rows)
+    return Layers(_first_layer(program, keys), V)
 
 
 def _first_layer(program: Memory, keys: dict[str, UInt32[Array, "2"]]) -> Float[Array, "m d"]:
     rows = program.width or program.rank
-    drawn = normal(keys["inner"], rows, program.dim).astype(float)
-    return drawn if program.width else drawn / math.sqrt(rows)
-
-
-def _second_layer(program: Memory, keys: dict[str, UInt32[Array, "2"]]) -> Float[Array, "m d"]:
-    rows = program.width or program.rank
-    return normal(keys["outer"], rows, program.dim).astype(float) / math.sqrt(rows)
+    F = normal(keys["inner"], rows, program.dim).astype(float)
+    return F if program.width else F / math.sqrt(rows)
 
 
 def construct(program: Memory, keys: dict[str, UInt32[Array, "2"]], pairs: Pairs) -> Weights:
-    """The weights of a sum over items; least squares has a function of its own."""
+    """The weights of the constructions that are sums over items (all but least squares)."""
     answers = pairs.U[pairs.label]
     if program.full_rank:
         return Full(answers.T @ pairs.E)
@@ -100,18 +97,18 @@ def construct(program: Memory, keys: dict[str, UInt32[Array, "2"]], pairs: Pairs
 
 
 def least_squares(E: np.ndarray, U: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """(U^T U)^+ (sum_x u e^T) (E^T E)^+, over the answers that an item has.
+    """(U^T U)^+ (sum_x u e^T) (E^T E)^+, over the answers that occur.
 
-    In numpy: a call of LAPACK inside a compiled program can wait for ever on few cores.
+    In NumPy: a call of LAPACK inside a compiled program can hang on few cores.
     """
-    there = np.zeros(len(U))
-    there[label] = 1.0
-    named = U * there[:, None]
-    return np.linalg.pinv(named.T @ named) @ (U[label].T @ E) @ np.linalg.pinv(E.T @ E)
+    occurs = np.zeros(len(U))
+    occurs[label] = 1.0
+    used = U * occurs[:, None]
+    return np.linalg.pinv(used.T @ used) @ (U[label].T @ E) @ np.linalg.pinv(E.T @ E)
 
 
 def own_order(program: Memory) -> int:
-    """The Hermite order asked for, or the activation's largest part among orders 2 and 3."""
+    """The spec's Hermite order, or by default the larger of the activation's parts 2 and 3."""
     if program.order:
         return program.order
     if program.activation not in FORMULAS:
@@ -131,7 +128,7 @@ def _hermite(order: int, a: Float[Array, "*n"]) -> Float[Array, "*n"]:
 
 
 def logits(program: Memory, pairs: Pairs, weights: Weights, E: Float[Array, "C d"]) -> Float[Array, "C M"]:
-    """u_y^T x for these items; answers that are not in use are never named."""
+    """u_y^T x for these items; unused answers get -inf."""
     if isinstance(weights, Full):
         x = E @ weights.W.T
     else:

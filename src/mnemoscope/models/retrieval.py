@@ -31,12 +31,12 @@ from mnemoscope.models.embeddings import draw_embeddings
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 
-# Numbers this many units of rounding apart count as equal.
+# Numbers up to this many units of rounding apart count as equal.
 TIED = 64
 
 
 class Frozen(NamedTuple):
-    """Everything that training leaves as it was drawn. `W_in` is None without an MLP."""
+    """Everything that training does not change. `W_in` is None without an MLP."""
 
     Z: Float[Array, "V d"]
     U: Float[Array, "V d"]
@@ -57,9 +57,9 @@ class Parameters(NamedTuple):
 def draw_frozen(
     spec: Retrieval, law: str, streams: dict[str, UInt32[Array, "2"]], dim: UInt32[Array, ""] | None = None
 ) -> Frozen:
-    """Embeddings of that law, W_in and the permutation from their streams.
+    """Draw the embeddings of a law, W_in and the permutation from their streams.
 
-    With `dim`, the dimension is that and spec.dim only the columns of the arrays.
+    If `dim` is given, it is the dimension, and spec.dim only the number of columns.
     """
     vectors = draw_embeddings(law, spec.vocab, spec.dim, streams, dim)
     permutation = random.permutation(streams["permutation"], spec.vocab)
@@ -70,14 +70,14 @@ def draw_frozen(
 
 
 def hidden(spec: Retrieval, frozen: Frozen, pooled: Float[Array, "*n d"]) -> Float[Array, "*n h"]:
-    """What Vmat acts on: h itself, or phi(W_in h)."""
+    """The features that Vmat acts on: h itself, or phi(W_in h)."""
     if frozen.W_in is None:
         return pooled
     return named(spec.activation)(pooled @ frozen.W_in.T)
 
 
 class Margin(NamedTuple):
-    """The trigger's score against the spread of the token scores that compete with it."""
+    """The trigger's score, and the spread of the token scores that compete with it."""
 
     signal: Float[Array, ""]
     std: Float[Array, ""]
@@ -104,7 +104,7 @@ def pool(spec: Retrieval, frozen: Frozen, batch: Batch, a: Float[Array, "B L"]) 
 
 
 def uniform_pool(spec: Retrieval, frozen: Frozen, batch: Batch) -> Float[Array, "B d"]:
-    """xbar_i = (1/L) sum_j v_ij: what attention at zero sees."""
+    """xbar_i = (1/L) sum_j v_ij: the pooled value under uniform attention."""
     pooled = frozen.Z[batch.tokens].mean(axis=1)
     if spec.trigger == "additive":
         pooled = pooled + frozen.trigger / spec.length
@@ -112,19 +112,19 @@ def uniform_pool(spec: Retrieval, frozen: Frozen, batch: Batch) -> Float[Array, 
 
 
 def rounding(scale: Float[Array, "*n"]) -> Float[Array, "*n"]:
-    """How far apart two numbers of this scale may be that are equal but for rounding.
+    """How far apart two numbers of this scale may be and still count as equal.
 
-    Sums that should be equal differ by what their order makes of the last digits. Without overlaps
-    (orthonormal embeddings) logits are counts, and exact ties are common: they come out up to 30
-    units of rounding apart, against thousands between counts that differ by one.
+    Sums that should be equal differ in their last digits, which depend on the order of terms. Without
+    overlaps (orthonormal embeddings) logits are counts, and exact ties are common: they differ by up
+    to 30 units of rounding, while counts that differ by one are thousands of units apart.
     """
     return TIED * jnp.finfo(scale.dtype).eps * scale
 
 
 class Scores(NamedTuple):
-    """What a key's direction w makes of every token, and of the trigger, in units of rounding.
+    """The scores of every token and of the trigger under the direction w, in units of rounding.
 
-    Scores that are equal but for rounding are equal here.
+    Scores that are equal up to rounding are exactly equal here.
     """
 
     token: Float[Array, "V"]
@@ -132,46 +132,46 @@ class Scores(NamedTuple):
 
     @classmethod
     def of(cls, frozen: Frozen, w: Float[Array, "d"]) -> "Scores":
-        """z_v^T w and z_trig^T w; tokens whose scores tie share one.
+        """z_v^T w and z_trig^T w, with one shared score for tokens that tie.
 
-        Scores that follow each other within a unit form a group. A group no wider than a unit is a
-        tie, and takes its smallest score: a grid alone would part a tie that lies across one of
-        its edges. Where scores are so dense that groups grow wider, they are rounded to the grid.
+        Neighbouring scores within a unit of each other form a group. A group no wider than a unit is
+        a tie, and takes its smallest score: rounding to a grid alone would split a tie across an
+        edge of the grid. Where scores are so dense that groups are wider, they are rounded.
         """
         longest = jnp.max(jnp.linalg.norm(frozen.Z, axis=1))
         unit = rounding(jnp.linalg.norm(w) * jnp.maximum(longest, jnp.linalg.norm(frozen.trigger)))
         unit = jnp.where(unit > 0, unit, 1)
         scores = frozen.Z @ w / unit
         order = jnp.argsort(scores)
-        along = scores[order]
-        group = jnp.cumsum(jnp.diff(along, prepend=along[:1]) > 1)
+        ascending = scores[order]
+        group = jnp.cumsum(jnp.diff(ascending, prepend=ascending[:1]) > 1)
         low, high = (
-            reduce(along, group, along.shape[0], indices_are_sorted=True)[group]
+            reduce(ascending, group, ascending.shape[0], indices_are_sorted=True)[group]
             for reduce in (jax.ops.segment_min, jax.ops.segment_max)
         )
-        shared = jnp.where(high - low <= 1, low, jnp.round(along))
+        shared = jnp.where(high - low <= 1, low, jnp.round(ascending))
         return cls(jnp.zeros_like(scores).at[order].set(shared), frozen.trigger @ w / unit)
 
 
 def hard_attention(batch: Batch, scores: Scores) -> tuple[UInt32[Array, "B"], Bool[Array, "B"]]:
     """The best noise token of each sequence, and whether the informative one beats it.
 
-    A position's score is its token's, plus the trigger's at the informative one. Scores are
-    compared through their ranks, whose maximum names the token at once. Of noise tokens that tie
-    the one with the largest number is taken, and the informative one wins a tie.
+    A position's score is its token's, plus the trigger's at the informative position. Scores are
+    compared by rank, whose maximum identifies the token. Among tied noise tokens the largest token
+    number wins, and the informative token wins every tie.
     """
     order = jnp.argsort(scores.token, stable=True)
     rank = jnp.argsort(order).astype(jnp.int32)
     best = jnp.max(jnp.where(batch.at_position, -1, rank[batch.tokens]), axis=1)
     noise = order[best].astype(jnp.uint32)
-    # Two scores that are equal but for rounding are a unit apart at most.
+    # Two scores that are equal up to rounding are at most a unit apart.
     lead = scores.token[batch.informative] + scores.trigger - scores.token[noise]
     return noise, (best < 0) | (lead >= -1)
 
 
 def attention_tied(batch: Batch, scores: Scores) -> Bool[Array, "B"]:
-    """Whether a rule decided where attention rests: between the informative token and the best
-    noise token, or, where that one has won, between several of them."""
+    """Whether a tie rule decided attention: between the informative token and the best noise token,
+    or, if noise has won, between several noise tokens."""
     at = batch.at_position
     position = jnp.where(at, -jnp.inf, scores.token[batch.tokens])
     best = jnp.max(position, axis=1)
@@ -185,17 +185,17 @@ def attention_tied(batch: Batch, scores: Scores) -> Bool[Array, "B"]:
 def name_label(
     logits: Float[Array, "*n V"], scale: Float[Array, "*n"]
 ) -> tuple[UInt32[Array, "*n"], Bool[Array, "*n"]]:
-    """The label with the largest logit, and whether several have it but for rounding.
+    """The label with the largest logit, and whether others tie with it up to rounding.
 
-    `scale` bounds the logits' size. Of labels that tie the first is named.
+    `scale` bounds the size of the logits. The first of several tied labels is named.
     """
     near = logits >= (jnp.max(logits, axis=-1) - rounding(scale))[..., None]
     return jnp.argmax(near, axis=-1).astype(jnp.uint32), jnp.sum(near, axis=-1) > 1
 
 
 def token_features(spec: Retrieval, frozen: Frozen) -> tuple[Float[Array, "V h"], Float[Array, "V h"]]:
-    """What Vmat sees of a token on which all attention rests: as noise, and as the informative
-    one, which carries the trigger where that is in the values."""
+    """The features of a token that has all attention: as noise, and as the informative one, which
+    includes the trigger if that is in the values."""
     noise = hidden(spec, frozen, frozen.Z)
     if spec.trigger == "additive":
         return noise, hidden(spec, frozen, frozen.Z + frozen.trigger)

@@ -6,8 +6,8 @@ end 5) has the counts (0, 1, 1, 0, 2, 1).
 
 Arrays may be padded beyond the tokens and answers of a setting; the padding never occurs.
 
-The model has no positions: what a sequence says is how often each token is in it. So where subject
-and relation stand among the T - 1 places need not be drawn: they come first.
+The model has no positional encodings, so only the token counts of a sequence matter. Subject and
+relation need no random positions: they come first.
 """
 
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from mnemoscope.spec.flow import Flow
 
 
 class Sizes(NamedTuple):
-    """How many of each a setting has; arrays may be padded beyond that."""
+    """The numbers of subjects, relations, answers and noise tokens; arrays may be padded beyond them."""
 
     subjects: UInt32[Array, "*n"]
     relations: UInt32[Array, "*n"]
@@ -32,8 +32,7 @@ class Sizes(NamedTuple):
     @classmethod
     def of(cls, spec: Facts | Flow) -> "Sizes":
         """The sizes of a setting."""
-        own = (spec.subjects, spec.relations, spec.answers, spec.noise_tokens)
-        return cls(*(jnp.uint32(size) for size in own))
+        return cls(*map(jnp.uint32, (spec.subjects, spec.relations, spec.answers, spec.noise_tokens)))
 
     @property
     def end(self) -> UInt32[Array, "*n"]:
@@ -42,12 +41,12 @@ class Sizes(NamedTuple):
 
     @property
     def outputs(self) -> UInt32[Array, "*n"]:
-        """R D: all answers."""
+        """R D, the number of all answers."""
         return self.relations * self.answers
 
 
 class Asked(NamedTuple):
-    """Sequences of tokens, and the fact that each asks for."""
+    """Sequences of tokens, and the fact that each one asks for."""
 
     tokens: UInt32[Array, "B T"]
     subject: UInt32[Array, "B"]
@@ -76,6 +75,6 @@ def draw_sequences(program: Facts | Flow, sizes: Sizes, key: UInt32[Array, "2"],
 
 
 def count_tokens(tokens: UInt32[Array, "B T"], V: int) -> Float[Array, "B {V}"]:
-    """How often each of V tokens is in a sequence."""
-    at = lax.iota(jnp.int32, len(tokens))
-    return jnp.zeros((len(tokens), V)).at[at[:, None], tokens].add(1.0)
+    """The count of each of V tokens in each sequence."""
+    row = lax.iota(jnp.int32, len(tokens))
+    return jnp.zeros((len(tokens), V)).at[row[:, None], tokens].add(1.0)

@@ -10,9 +10,9 @@ A worked example with V = 5, L = 4 and Pi* = (2, 0, 4, 1, 3), that is Pi*(0) = 2
     position  2                 the third token, a 4, is the informative one
     label     Pi*(4) = 3
 
-The model is not told the position: it sees a trigger vector added to the key there (see
-`models.retrieval`). The other three tokens, among them the two 1s, are noise. A noise token may
-equal the informative one.
+The model does not see the position, only a trigger vector added to the key there (see
+`models.retrieval`). The other three tokens, including the two 1s, are noise. A noise token may equal
+the informative one.
 """
 
 from typing import NamedTuple
@@ -25,9 +25,9 @@ from mnemoscope.engine.random import below, random_halves, random_word
 
 
 class Batch(NamedTuple):
-    """Sequences, where their informative token stands, and their labels.
+    """Sequences, the positions of their informative tokens, and their labels.
 
-    The numbers are unsigned, so that indexing with them need not look for negative ones.
+    The integers are unsigned, so that indexing need not handle negative ones.
     """
 
     tokens: UInt32[Array, "B L"]
@@ -46,11 +46,11 @@ class Batch(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """Samples as they come from the generator, which makes two words at a time.
+    """Samples as the generator returns them, two words at a time.
 
-    `tokens` is one array with tokens b and h + b in the halves of a word, where a token fits in
-    16 bits, and two arrays where it does not. Kept like this, the generator runs once for both:
-    XLA's CPU compiler would run it again for every array that is made from its output.
+    If a token fits in 16 bits, `tokens` is one array with tokens b and h + b in the halves of a word;
+    otherwise it is two arrays. In this form the generator runs once for both: XLA's CPU compiler
+    would run it again for every array computed from its output.
     """
 
     tokens: tuple[UInt32[Array, "B h"], ...]
@@ -59,7 +59,7 @@ class Drawn(NamedTuple):
 
 
 def draw(key: UInt32[Array, "2"], index: UInt32[Array, "B"], permutation: UInt32[Array, "V"], length: int) -> Drawn:
-    """The samples numbered `index` of a stream; each depends on its own number alone.
+    """Draw the samples numbered `index` of a stream; each depends only on its own number.
 
     Words 0..L-1 of row i give the tokens of sample i, word L gives its position.
     """
@@ -73,7 +73,7 @@ def draw(key: UInt32[Array, "2"], index: UInt32[Array, "B"], permutation: UInt32
 
 
 def read(drawn: Drawn, length: int) -> Batch:
-    """The samples, one token to a place."""
+    """Unpack the samples, one token per position."""
     if len(drawn.tokens) == 1:
         (packed,) = drawn.tokens
         halves = (packed & jnp.uint32(0xFFFF), packed >> jnp.uint32(16))
@@ -84,5 +84,5 @@ def read(drawn: Drawn, length: int) -> Batch:
 
 
 def sample(key: UInt32[Array, "2"], index: UInt32[Array, "B"], permutation: UInt32[Array, "V"], length: int) -> Batch:
-    """The samples numbered `index` of a stream."""
+    """Draw and unpack the samples numbered `index` of a stream."""
     return read(draw(key, index, permutation, length), length)

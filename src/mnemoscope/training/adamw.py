@@ -4,9 +4,9 @@ r"""AdamW without weight decay (our choice), as an optax transformation.
 
 with mhat = m / (1 - 0.9^t) and vhat = v / (1 - 0.999^t) after t steps.
 
-`optax.adam` is the same step rounded in another order, lr (mhat / ...) in place of (lr mhat) / .... At the
-learning rate of 1000 that paper B trains a full matrix with, rounding grows until accuracy changes. So the order
-stays, and with it every trial that was ever kept; the tests hold the step to optax's.
+`optax.adam` takes the same step but rounds in another order, lr (mhat / ...) instead of (lr mhat) / .... Paper B
+trains a full matrix with a learning rate of 1000, at which rounding errors grow until accuracy changes. So this order
+stays, and stored trials remain valid; the tests compare the step with optax's.
 """
 
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ class Moments(NamedTuple):
 
 
 def adamw(lr: Float[Array, ""] | float) -> optax.GradientTransformation:
-    """The transformation with this learning rate, which may be traced."""
+    """The transformation for this learning rate, which may be traced."""
 
     def init(weights: Any) -> Moments:
         zero = jax.tree.map(jnp.zeros_like, weights)

@@ -1,8 +1,8 @@
-r"""Paper B's transformer, trained on fresh sequences or written down.
+r"""Paper B's transformer, trained on fresh sequences or constructed.
 
-Step t draws rows t B, ..., t B + B - 1 of the training stream on the device: nothing is drawn
-beforehand. Trainings that differ in seed, learning rate, and all sizes but d and d_h share a program.
-What is reported is accuracy on sequences that no check saw.
+Step t draws rows t B, ..., t B + B - 1 of the training stream on the device; nothing is drawn in
+advance. Trainings that differ in seed, learning rate and any size but d and d_h share a program. The
+reported accuracy is on sequences that no check has used.
 """
 
 from collections.abc import Sequence
@@ -27,19 +27,19 @@ from mnemoscope.training.trained import Trained
 
 Keys = dict[str, UInt32[Array, "*n 2"]]
 FactsJob = tuple[Facts, int]
-# Trainings side by side on a GPU, at most; memory may allow fewer.
+# The most trainings side by side on a GPU; memory may allow fewer.
 MOST_AT_ONCE = 64
-# With so much work in a step (about as many products), and so many trainings, a GPU is busy: more
-# would only end later, all at once.
+# This many multiplications in a step keep a GPU busy, from this many trainings on: more trainings
+# would only finish later, all at once.
 BUSY, SOME = 2**31, 16
-# A GPU takes a step of these sizes in the time of a smaller one.
+# On a GPU a step of these sizes takes no longer than a smaller one.
 LEAST = {"subjects": 32, "relations": 32, "answers": 8, "noise": 64, "width": 128}
-# Steps of at most so many sequences x tokens x dimensions are cheap beside a compilation.
+# Steps of at most this many sequences x tokens x dimensions are cheap compared with a compilation.
 SMALL = 2**17
 
 
 class World(NamedTuple):
-    """What is fixed in a training: sizes, embeddings, facts, and streams."""
+    """What stays fixed in a training: sizes, embeddings, facts and streams."""
 
     sizes: Sizes
     frozen: Frozen
@@ -48,7 +48,7 @@ class World(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """How many of the program's heads and hidden units a training has."""
+    """How many of the program's heads and hidden units a training uses."""
 
     heads: Int32[Array, "*n"]
     width: Int32[Array, "*n"]
@@ -62,7 +62,7 @@ def cross_entropy(program: Facts, world: World, weights: Weights, asked: Asked) 
 
 
 def draw_streams(spec: Facts, seed: int) -> dict[str, np.ndarray]:
-    """Keys by name: the same seed has the same facts and sequences at every d, H, m and lr."""
+    """Keys by name: a seed has the same facts and sequences at every d, H, m and lr."""
     task = {"subjects": spec.subjects, "relations": spec.relations}
     wide = {**task, "noise": spec.noise_tokens, "length": spec.length}
     keys = {"facts": named_key(seed, "facts", **task, answers=spec.answers)}
@@ -75,89 +75,87 @@ class FactsKind(Trained):
     """Factual recall."""
 
     compile_seconds = {"cpu": 3.0, "gpu": 12.0}  # noqa: RUF012 - never changed
-    # A training takes thousands of steps, of many small products: on a GPU, trying out kernels for
-    # them takes ten seconds, and halves the time of a step. Said for this program alone, it goes
-    # before XLA_FLAGS, by which a caller with many other programs says that nothing be tried.
+    # A training takes thousands of steps of many small products. On a GPU, autotuning these takes ten
+    # seconds and halves the time of a step. These options of one program override XLA_FLAGS, which
+    # turns autotuning off for all others.
     compiler_options = {"xla_gpu_autotune_level": 1, "xla_gpu_enable_triton_gemm": True}  # noqa: RUF012
     size_field = "batch"
     unseen_test = True
 
     def program(self, spec: Facts, platform: str = "cpu") -> Facts:
-        """Subjects, relations, answers and noise go up to a quarter of an octave, heads and width
-        to a power of two. Where a step is small, and on a GPU, all go up further, so that fewer
-        programs are compiled: on a GPU at least to LEAST. What is too much is zero, or never
-        occurs.
+        """Round subjects, relations, answers and noise up to a quarter of an octave, heads and width
+        to a power of two. Small steps and GPUs round all sizes up further, GPUs at least to LEAST, so
+        that fewer programs are compiled. The surplus is zero, or never occurs.
         """
         if spec.method == "constructed":
             return spec.replace(lr=0.01, max_steps=1, target=0.99)
         small = platform == "cpu" and spec.batch * spec.tokens * spec.dim <= SMALL
-        up = _power_of_two if small or platform != "cpu" else _quarter_octave
-        sizes = {name: up(getattr(spec, name)) for name in ("subjects", "relations", "answers")}
+        round_up = _power_of_two if small or platform != "cpu" else _quarter_octave
+        sizes = {name: round_up(getattr(spec, name)) for name in ("subjects", "relations", "answers")}
         heads, width = _power_of_two(spec.heads), spec.width and max(8, _power_of_two(spec.width))
         if small:
             heads, width = max(8, heads), width and max(64, width)
-        sizes |= {"noise": up(spec.noise_tokens), "heads": heads, "width": width}
+        sizes |= {"noise": round_up(spec.noise_tokens), "heads": heads, "width": width}
         if platform != "cpu":
             sizes |= {name: sizes[name] and max(size, sizes[name]) for name, size in LEAST.items()}
         return spec.replace(**sizes, lr=0.01, max_steps=1, target=0.99)
 
     def arguments(self, jobs: Sequence[FactsJob]) -> tuple[Keys, Sizes, Extent]:
         """Streams, sizes, and the heads and hidden units of each job."""
-        each = [draw_streams(spec, seed) for spec, seed in jobs]
-        keys = {name: jnp.asarray(np.stack([streams[name] for streams in each])) for name in each[0]}
+        streams = [draw_streams(spec, seed) for spec, seed in jobs]
+        keys = {name: jnp.asarray(np.stack([keys[name] for keys in streams])) for name in streams[0]}
         sizes = jax.tree.map(lambda *parts: jnp.stack(parts), *(Sizes.of(spec) for spec, _ in jobs))
         extent = (jnp.asarray([getattr(spec, name) for spec, _ in jobs], jnp.int32) for name in Extent._fields)
         return keys, sizes, Extent(*extent)
 
     def begin(self, program: Facts, arguments: tuple[Keys, Sizes, Extent]) -> tuple[World, Weights]:
-        """Facts, embeddings and first weights."""
+        """Facts, embeddings and initial weights."""
         keys, sizes, extent = arguments
         weights = draw_weights(program, keys, extent.heads, extent.width)
         facts = draw_facts(program, sizes, keys["facts"])
         return World(sizes, draw_frozen(program, keys), facts, keys), weights
 
     def loss(self, program: Facts, world: World, weights: Weights, taken: UInt32[Array, ""]) -> Float[Array, ""]:
-        """On the fresh sequences of one step."""
+        """The cross-entropy on the fresh sequences of one step."""
         rows = taken * jnp.uint32(program.batch) + jnp.arange(program.batch, dtype=jnp.uint32)
         asked = draw_sequences(program, world.sizes, world.keys["train"], rows)
         return cross_entropy(program, world, weights, asked)
 
     def measure(self, program: Facts, world: World, weights: Weights) -> dict[str, Float[Array, ""]]:
-        """How often the answer is right on the test stream, and how often it is of the right relation."""
+        """The shares of test sequences with the right answer, and with an answer of the right relation."""
         rows = jnp.arange(program.test_samples, dtype=jnp.uint32)
         asked = draw_sequences(program, world.sizes, world.keys["test"], rows)
         named = jnp.argmax(logits(program, world.sizes, world.frozen, weights, asked.tokens), axis=1)
         named = named.astype(jnp.uint32)
         answer = world.facts[asked.subject, asked.relation]
-        own = named // world.sizes.answers == asked.relation
+        right_relation = named // world.sizes.answers == asked.relation
         share = partial(jnp.mean, dtype=world.frozen.E.dtype)
-        return {"accuracy": share(named == answer), "relation_accuracy": share(own)}
+        return {"accuracy": share(named == answer), "relation_accuracy": share(right_relation)}
 
     def unseen(self, world: World) -> World:
-        """Sequences that no stopping rule has seen."""
+        """The world with test sequences that no check has used."""
         return world._replace(keys={**world.keys, "test": world.keys["final"]})
 
     def construct(self, program: Facts, jobs: Sequence[FactsJob]) -> list[dict[str, float]]:
-        """How often weights that are written down are right."""
-        return [_measure_written(program, spec, seed) for spec, seed in jobs]
+        """Measure constructed weights."""
+        return [_measure_constructed(program, spec, seed) for spec, seed in jobs]
 
     def bytes_needed(self, program: Facts) -> int:
-        """Attention by sample, head, and what it weighs.
-
-        Beside it are tables by token, or, place by place, what was embedded and what heads have seen.
+        """Attention weights by sample and head, and logits; besides these, tables by token, or, by
+        position, the embedded sequences and the heads' pooled vectors.
         """
         B, H, V, d, T = program.batch, program.heads, program.tokens, program.dim, program.length
         tables = 8 * H * V * program.head_dim + 4 * B * V
-        beside = B * d * (2 * T + 4 * H) if by_position(program) else tables
-        return 4 * (6 * B * H * scores_per_head(program) + beside + 4 * B * program.outputs)
+        others = B * d * (2 * T + 4 * H) if by_position(program) else tables
+        return 4 * (6 * B * H * scores_per_head(program) + others + 4 * B * program.outputs)
 
     def step_products(self, program: Facts) -> int:
-        """What heads weigh, by dimension. Where steps are large that is most."""
+        """The products of attention, which are most of a large step."""
         return program.batch * program.heads * scores_per_head(program) * program.dim
 
     def rows_at_once(self, program: Facts) -> int:
-        """A power of two."""
-        times = 2 if by_position(program) else 1  # for scores, and for what is seen
+        """A power of two that keeps a GPU busy."""
+        times = 2 if by_position(program) else 1  # for scores, and for pooled vectors
         attention, mlp = times * program.heads * scores_per_head(program), 2 * program.width
         work = program.batch * program.dim * (attention + mlp + program.outputs)
         rows = MOST_AT_ONCE
@@ -166,7 +164,7 @@ class FactsKind(Trained):
         return rows
 
     def step_seconds(self, program: Facts, rates: Rates) -> float:
-        """Products, softmaxes, draws, and the optimiser's twelve operations on a weight."""
+        """Products, softmaxes, draws, and the optimiser's twelve operations per weight."""
         B, H, d = program.batch, program.heads, program.dim
         weighed = B * H * scores_per_head(program)
         each = 2 * d if by_position(program) else program.head_dim
@@ -175,15 +173,12 @@ class FactsKind(Trained):
         return 2 * products * rates.product + units * rates.unit + B * program.length * rates.drawn + rates.step
 
     def cost(self, spec: Facts, platform: str) -> Cost:
-        """Those that are about as hard come together, and end together.
+        """Trainings of similar difficulty are neighbours, so that they end together.
 
-        With more facts than the authors' guide line gives a model, it usually takes all its steps.
+        With more facts than the authors' guideline allows for its size, a model usually takes all steps.
         """
-        cost = (
-            super()
-            .cost(spec, platform)
-            ._replace(order=spec.facts / spec.parameters, share=1 / self.rows_at_once(self.program(spec, platform)))
-        )
+        share = 1 / self.rows_at_once(self.program(spec, platform))
+        cost = super().cost(spec, platform)._replace(order=spec.facts / spec.parameters, share=share)
         return cost._replace(usual_share=1.0) if spec.facts > GUIDE_FACTS * spec.parameters else cost
 
 
@@ -199,8 +194,8 @@ def _power_of_two(number: int) -> int:
     return 1 << (number - 1).bit_length()
 
 
-def _measure_written(program: Facts, spec: Facts, seed: int) -> dict[str, float]:
-    _check_writing(spec)
+def _measure_constructed(program: Facts, spec: Facts, seed: int) -> dict[str, float]:
+    _check_construction(spec)
     keys = {name: jnp.asarray(key) for name, key in draw_streams(spec, seed).items()}
     sizes = Sizes.of(spec)
     frozen, facts = draw_frozen(program, keys), draw_facts(program, sizes, keys["facts"])
@@ -209,19 +204,18 @@ def _measure_written(program: Facts, spec: Facts, seed: int) -> dict[str, float]
         np.asarray(normal(keys[name], rows, spec.dim), float) for name, rows in (("W1", spec.width), ("code", tokens))
     )
     E, U = (np.asarray(part, float) for part in frozen)
-    written = write_weights(spec, E, U, np.asarray(facts), w, draw)
-    weights = Weights(*(jnp.asarray(part, float) for part in written))
+    weights = Weights(*(jnp.asarray(part, float) for part in write_weights(spec, E, U, np.asarray(facts), w, draw)))
     world = FACTS.unseen(World(sizes, frozen, facts, keys))
     rows: Any = jax.tree.map(lambda part: part[None], (world, weights))
     return {name: float(part[0]) for name, part in FACTS.measured(program, *rows).items()}
 
 
-def _check_writing(spec: Facts) -> None:
-    """Weights are written down in double precision on the host."""
+def _check_construction(spec: Facts) -> None:
+    """Refuse weights that do not fit in memory: the host constructs them in double precision."""
     d, k, m = spec.dim, spec.head_dim, spec.width
     tokens = spec.subjects + spec.relations
     heads = 4 * spec.heads * k * d + SINGULAR * min(k + 1, d) * d
     rows = 5 * (spec.tokens + spec.outputs + tokens) * d
     hidden = 3 * m * d + m * spec.relations
     needed = 8 * (heads + rows + hidden + SOLVED * d**2)
-    check_fits("dim", f"{d:,}", needed, "writing the weights down")
+    check_fits("dim", f"{d:,}", needed, "constructing the weights")

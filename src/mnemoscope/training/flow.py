@@ -8,8 +8,8 @@ depend on its noise only through how much of it there is, T - 3, and the gradien
 c_v beside it. So one sequence for every fact, with noise counts at their mean (T - 3)/K, gives the
 exact gradient, and leaves noise tokens alike.
 
-The growth of relation and subject from a small start goes with different rates: the loss rests at
-ln D while the model names answers of the right relation and knows nothing of the subject.
+From a small start, relation and subject grow at different rates: the loss stays at ln D while the
+model names answers of the right relation but knows nothing of the subject.
 """
 
 import time
@@ -35,9 +35,9 @@ from mnemoscope.spec.flow import Flow
 from mnemoscope.spec.validators import Device
 from mnemoscope.tasks.facts import Sizes, count_tokens, draw_sequences
 
-# Steps to a compiled call, between words of progress.
+# Steps in a compiled call, between progress reports.
 SEGMENT = 512
-# What is seen of every step.
+# What is measured at every step.
 SEEN = ("loss", "accuracy", "relation_only", "answer_mass", "relation_mass")
 
 
@@ -50,11 +50,11 @@ class Weights(NamedTuple):
 
 @dataclass(frozen=True)
 class Course:
-    """What was seen before every step.
+    """Measurements before every step.
 
-    Shares of sequences whose largest logit is the answer's, or one of its relation's, and the mean
-    probability given to them: from a small start the largest logit may be right long before the
-    model is sure of anything.
+    They include the share of sequences whose largest logit is the answer's, or one of its
+    relation's, and the mean probability of each: from a small start the largest logit may be right
+    long before the model is confident.
     """
 
     spec: Flow
@@ -66,7 +66,7 @@ class Course:
 
 
 def run_flow(spec: Flow, seed: int = 0, report: Callable[[int], None] | None = None) -> Course:
-    """Gradient descent from a small start. Only the stochastic mode depends on the seed."""
+    """Run gradient descent from a small start. Only the stochastic mode depends on the seed."""
     check_memory(spec)
     weights = _start(spec, seed)
     key = jnp.asarray(named_key(seed, "flow-train", tokens=spec.tokens, length=spec.length))
@@ -90,7 +90,7 @@ def check_memory(spec: Flow) -> None:
 
 
 class FlowKind:
-    """Gradient flow as a kind: one run for each seed, which matters in the stochastic mode alone."""
+    """Gradient flow as a kind: one run for each seed, which matters only in the stochastic mode."""
 
     def program(self, spec: Flow, platform: str) -> Flow:
         """The number of steps, the learning rate and the start are arguments of the compiled program."""
@@ -108,7 +108,7 @@ class FlowKind:
         return needed + 4 * program.batch * program.length + 8 * 5 * program.steps
 
     def cost(self, spec: Flow, platform: str) -> Cost:
-        """All of its steps."""
+        """The cost of all steps."""
         rates = RATES[known_platform(platform)]
         sequences = spec.batch or spec.subjects * spec.relations
         products = 12 * sequences * spec.tokens * spec.relations * spec.answers
@@ -123,7 +123,7 @@ class FlowKind:
         budget: int | None = None,
         hear: Hear | None = None,
     ) -> list[Trial]:
-        """The end of each run, and its course at some of its steps."""
+        """Run each job; a trial has the last measurements, and a curve of some of its steps."""
         place = find_device(device)
         records = []
         with numerics("float32", place):
@@ -142,16 +142,14 @@ class FlowKind:
                     {"step": step, **{name: float(getattr(course, name)[step]) for name in SEEN}}
                     for step in sorted({*range(0, spec.steps, every), spec.steps - 1})
                 ]
-                end = {name: curve[-1][name] for name in SEEN}
-                finite = np.isfinite(end["loss"])
+                finite = np.isfinite(curve[-1]["loss"])
+                last = {name: curve[-1][name] if finite else None for name in SEEN}
                 records.append(
                     Trial(
                         spec,
                         seed,
                         "ok" if finite else "diverged",
-                        metrics={**end, "steps": spec.steps}
-                        if finite
-                        else {**dict.fromkeys(SEEN), "steps": spec.steps},
+                        metrics={**last, "steps": spec.steps},
                         history=tuple(curve),
                         seconds=time.perf_counter() - began,
                         message="" if finite else "the loss overflowed",
@@ -166,7 +164,7 @@ FLOW = FlowKind()
 
 def _start(spec: Flow, seed: int) -> Weights:
     A, n = spec.relations * spec.answers, spec.tokens
-    if not spec.batch:  # all alike, so that noise tokens stay alike
+    if not spec.batch:  # all equal, so that noise tokens stay equal
         return Weights(jnp.full((A, n), spec.start), jnp.full(n, spec.start))
     V, w = (
         normal(jnp.asarray(named_key(seed, f"flow-{name}", tokens=n)), rows, n) for name, rows in (("V", A), ("w", 1))
@@ -180,11 +178,9 @@ def _segment(
 ) -> tuple[Weights, Any]:
     def step(weights: Weights, number: UInt32[Array, ""]) -> tuple[Weights, Any]:
         counts, subject, relation = _sequences(program, key, number) if program.batch else _population(program)
-        (loss, measured), gradient = jax.value_and_grad(_loss, has_aux=True)(
-            weights, program, counts, subject, relation
-        )
-        moved = jax.tree.map(lambda x, g: x - lr * g, weights, gradient)
-        return moved, (loss, *measured)
+        loss_and_gradient = jax.value_and_grad(_loss, has_aux=True)
+        (loss, measured), gradient = loss_and_gradient(weights, program, counts, subject, relation)
+        return jax.tree.map(lambda x, g: x - lr * g, weights, gradient), (loss, *measured)
 
     return lax.scan(step, weights, numbers)
 
@@ -211,7 +207,7 @@ def _sequences(program: Flow, key: UInt32[Array, "2"], number: UInt32[Array, ""]
 def _loss(
     weights: Weights, program: Flow, counts: Array, subject: Array, relation: Array
 ) -> tuple[Array, tuple[Array, Array, Array, Array]]:
-    """-ln p(a*(s, r)); how often the answer, or at least its relation, is right; how sure."""
+    """-ln p(a*(s, r)); how often the answer, or at least its relation, is right; their probabilities."""
     D = program.answers
     answer = subject * D // program.subjects + D * relation
     logits = (counts * weights.w) @ weights.V.T

@@ -1,17 +1,17 @@
-r"""Training that goes on after the three steps: full-batch gradient descent or AdamW.
+r"""Training beyond the three steps: full-batch gradient descent or AdamW.
 
-Does the early phase decide the end? From (V2, W1), both V and W_KQ keep learning on the same N
-samples; W_in and the embeddings stay frozen. The gradient of Lhat is summed chunk by chunk, so
-memory does not grow with N here either.
+Does the early phase decide the outcome? From (V2, W1), both V and W_KQ keep learning on the same N
+samples; W_in and the embeddings stay frozen. The gradient of Lhat is summed chunk by chunk, so memory
+does not grow with N here either.
 
     gd      theta <- theta - lr g
     adamw   without weight decay (`training/adamw.py`)
 
-In the limit of the step sizes the three steps leave only directions. Training then starts from
-these at a scale of our choice: attention scores such that the larger of the trigger's lift and
-the spread of the token scores is 2 ln L, logits such that a token's own label stands 2 ln V above
-the mean of the others, on average (or, if that is below the spread of the logits, 2 ln V is the
-spread). Softmax over L positions, or V labels, is then about to saturate and still has a gradient.
+In the limit of the step sizes the three steps give only directions. Training then starts from these
+at a scale of our choice. Attention scores: the larger of the trigger's lift and the spread of the
+token scores is 2 ln L. Logits: a token's own label is on average 2 ln V above the mean of the others
+(or, if that is below the spread of the logits, the spread is 2 ln V). The softmax over L positions, or
+V labels, is then about to saturate and still has a gradient.
 """
 
 from collections.abc import Callable
@@ -42,18 +42,16 @@ class State(NamedTuple):
 
 
 class Info(NamedTuple):
-    """What one step saw before it moved."""
+    """The loss and the size of the gradient before a step."""
 
     loss: Float[Array, ""]
     gradient_norm: Float[Array, ""]
 
 
 def start(spec: Retrieval, frozen: Frozen, learned: ThreeSteps) -> State:
-    """Where the three steps ended: as they are at finite step sizes, scaled in the limit."""
-    if spec.gamma == "limit":
-        parameters = _scaled(spec.program(), frozen, learned)
-    else:
-        parameters = parameters_of(spec, frozen, learned)
+    """The result of the three steps: unchanged at finite step sizes, scaled in the limit."""
+    limit = spec.gamma == "limit"
+    parameters = _scaled(spec.program(), frozen, learned) if limit else parameters_of(spec, frozen, learned)
     return State(parameters, OPTIMISERS[spec.then](1.0).init(parameters))
 
 
@@ -64,8 +62,8 @@ def _scaled(spec: Retrieval, frozen: Frozen, learned: ThreeSteps) -> Parameters:
     # One position needs no attention, and leaves alpha at zero.
     per_score = 2 * jnp.log(spec.length) / jnp.where(largest > 0, largest, 1)
     w = per_score * learned.alpha
-    # Means and spread of the logits A U^T, A = H V2^T, without the V x V of them:
-    # the sum of their squares is tr(A^T A U^T U).
+    # Means and spread of the logits A U^T, A = H V2^T, without forming the V x V matrix: the sum of
+    # their squares is tr(A^T A U^T U).
     A, U, V = token_features(spec, frozen)[1] @ learned.V2.T, frozen.U, spec.vocab
     mean = A.mean(axis=0) @ U.mean(axis=0)
     own = jnp.sum(A * U[frozen.permutation], axis=1).mean()
@@ -107,7 +105,7 @@ def step(
     samples: Array,
     lr: Array,
 ) -> tuple[State, Info]:
-    """One full-batch step."""
+    """Take one full-batch step."""
     loss, g = loss_and_gradient(spec, layout, frozen, source, state.parameters, samples)
     norm = jnp.sqrt(sum(jnp.sum(part**2) for part in g))
     updates, after = OPTIMISERS[optimiser](lr).update(g, state.optimiser)

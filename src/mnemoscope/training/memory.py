@@ -1,8 +1,8 @@
-"""Paper B's associative memories: trained by full-batch AdamW, or written down.
+"""Paper B's associative memories: trained by full-batch AdamW, or constructed.
 
-All N items are in every step, so that accuracy at a check is exact: the share of items whose own
-answer is named. Memories that differ in seed and, within an eighth of an octave or 32 (on a GPU: an
-octave or half of one), in the number of items share a program. The same seed has the same first
+Every step uses all N items, so accuracy at a check is exact: the share of items whose own answer has
+the largest logit. Memories share a program if they differ only in seed and in the number of items,
+within an eighth of an octave or 32 (on a GPU: an octave or half of one). A seed has the same first
 items at every N.
 """
 
@@ -25,18 +25,17 @@ from mnemoscope.training.trained import Trained
 
 Keys = dict[str, UInt32[Array, "*n 2"]]
 MemoryJob = tuple[Memory, int]
-# Items are asked in blocks of at most so many logits.
+# The most logits in a block of items.
 LOGITS_AT_ONCE = 2**24
-# Items from which on a GPU, too, has much to do in a step.
+# Above this many items, a step keeps a GPU busy, too.
 LARGE = 1024
 
 
 def draw_streams(jobs: Sequence[MemoryJob]) -> tuple[Keys, UInt32[Array, "n"]]:
     """The streams of each job, and its number of items."""
-    names = ("item", "answer", "inner", "outer")
     keys = {
         name: jnp.asarray(np.stack([named_key(seed, f"memory-{name}", dim=spec.dim) for spec, seed in jobs]))
-        for name in names
+        for name in ("item", "answer", "inner", "outer")
     }
     return keys, jnp.asarray([spec.items for spec, _ in jobs], jnp.uint32)
 
@@ -49,12 +48,12 @@ class MemoryKind(Trained):
     unseen_test = False
 
     def program(self, spec: Memory, platform: str = "cpu") -> Memory:
-        """Items are rounded up: on a GPU much further, since small steps take as long as larger
-        ones, and compiling takes longer."""
+        """Round the items up; much further on a GPU, where small steps take as long as larger ones
+        and compiling takes longer."""
         items = spec.items
         if platform != "cpu" and spec.embedding != "orthonormal":
             items = max(64, round_up(items, LARGE))
-        elif spec.embedding != "orthonormal":  # which has no room for more rows than dimensions
+        elif spec.embedding != "orthonormal":  # a frame has no room for more rows than dimensions
             step = max(32, 2 ** (items.bit_length() - 4))
             items = -(-items // step) * step
         return spec.replace(items=items, lr=0.0, max_steps=0, target=0.99)
@@ -64,7 +63,7 @@ class MemoryKind(Trained):
         return draw_streams(jobs)
 
     def begin(self, program: Memory, arguments: tuple[Keys, UInt32[Array, ""]]) -> tuple[Pairs, Weights]:
-        """Items with their answers, and the first weights."""
+        """Items with their answers, and the initial weights."""
         keys, items = arguments
         return draw_pairs(program, keys, items), draw_weights(program, keys)
 
@@ -80,23 +79,24 @@ class MemoryKind(Trained):
         return {"accuracy": share_right(program, world, weights)}
 
     def construct(self, program: Memory, jobs: Sequence[MemoryJob]) -> list[dict[str, float]]:
-        """The accuracy of sums over items, and of least squares."""
-        right = _recall_hebbian(program, *draw_streams(jobs)) if program.method == "hebbian" else _solve(program, jobs)
-        # A GPU multiplies by 1/N where it should divide, and may end a rounding above 1.
-        return [{"accuracy": min(1.0, float(share))} for share in np.asarray(right)]
+        """The accuracy of sums over items, or of least squares."""
+        hebbian = program.method == "hebbian"
+        shares = _recall_hebbian(program, *draw_streams(jobs)) if hebbian else _solve(program, jobs)
+        # A GPU multiplies by 1/N instead of dividing, and may end up a rounding error above 1.
+        return [{"accuracy": min(1.0, float(share))} for share in np.asarray(shares)]
 
     def bytes_needed(self, program: Memory) -> int:
-        """Logits, hidden units, items and answers."""
+        """The bytes of logits, hidden units, items, answers and weights."""
         N, M, d, m = program.items, program.labels, program.dim, program.width or program.rank
         at_once = N * M if program.method == "trained" else min(N * M, LOGITS_AT_ONCE)
         return 4 * (4 * at_once + 3 * N * m + 2 * (N + M) * d + 4 * program.parameters)
 
     def step_products(self, program: Memory) -> int:
-        """Those of the logits."""
+        """The products of the logits."""
         return program.items * program.labels * program.dim
 
     def least_rows(self, program: Memory) -> int:
-        """A GPU does fewer large ones in the time of one."""
+        """A GPU runs fewer large memories than small ones in the time of one."""
         return LEAST_LARGE if program.items > LARGE else LEAST_ON_GPU
 
     def step_seconds(self, program: Memory, rates: Rates) -> float:
@@ -107,7 +107,7 @@ class MemoryKind(Trained):
         return products * rates.product + units * rates.unit + rates.step
 
     def cost(self, spec: Memory, platform: str) -> Cost:
-        """Small ones first; a batch is not cut, since all gain from running side by side."""
+        """Small memories first; batches are not split, since all gain from running side by side."""
         return super().cost(spec, platform)._replace(order=float(spec.items))
 
 
@@ -115,7 +115,7 @@ MEMORY = MemoryKind()
 
 
 def share_right(program: Memory, pairs: Pairs, weights: Weights) -> Float[Array, ""]:
-    """The share of items whose own answer has the largest logit, a block of items at a time."""
+    """The share of items whose own answer has the largest logit, computed block by block."""
     N, M = program.items, program.labels
     blocks = max(1, -(-N * M // LOGITS_AT_ONCE))
     size = -(-N // blocks)
@@ -144,7 +144,7 @@ def _recall_hebbian(program: Memory, keys: Keys, items: UInt32[Array, "n"]) -> F
 
 
 def _solve(program: Memory, jobs: Sequence[MemoryJob]) -> Float[Array, "n"]:
-    """Least squares, in double precision on the host, one memory after the other."""
+    """The accuracy of least squares, solved in double precision on the host, one memory at a time."""
     N, M, d = program.items, program.labels, program.dim
     needed = 8 * ((SINGULAR + 2) * d**2 + 3 * (N + M) * d)
     check_fits("dim", f"{d:,}", needed, "least squares")

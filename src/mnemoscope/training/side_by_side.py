@@ -1,7 +1,7 @@
 """Trainings side by side in one compiled program.
 
-XLA's CPU compiler turns batched matrix products into slow loops, even for a batch of one. So a
-single training runs without a batch axis.
+XLA's CPU compiler turns batched matrix products into slow loops, even for a batch of one, so a single
+training runs without a batch axis.
 """
 
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from jaxtyping import Array, Float
 
 World = TypeVar("World")
 State = TypeVar("State")
-# One training's step: what is fixed, its state, its learning rate; the next state, and the loss.
+# A step of one training: (world, state, learning rate) -> (next state, loss).
 Step = Callable[[World, State, Float[Array, ""]], tuple[State, Float[Array, ""]]]
 
 
 def take_steps(
     step: Step[World, State], count: int, world: World, state: State, lr: Float[Array, "n"]
 ) -> tuple[State, Float[Array, "n"]]:
-    """Take `count` steps of every training; the states and the last losses, a row for each."""
+    """Take `count` steps of every training; return the states and the last losses."""
 
     def steps_of_row(world: World, state: State, lr: Float[Array, ""]) -> tuple[State, Float[Array, ""]]:
         if count == 1:
@@ -34,5 +34,5 @@ def over_rows(run: Callable[..., Any], *rows: Any) -> Any:
     """Apply `run` to every row of the arguments, inside a compiled program."""
     if len(jax.tree.leaves(rows)[0]) > 1:
         return jax.vmap(run)(*rows)
-    alone = jax.tree.map(lambda part: part[0], rows)
-    return jax.tree.map(lambda part: part[None], run(*alone))
+    only = jax.tree.map(lambda part: part[0], rows)
+    return jax.tree.map(lambda part: part[None], run(*only))

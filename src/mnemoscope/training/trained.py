@@ -1,12 +1,11 @@
-"""Kinds that are trained step by step: a task, a model, an optimiser, and a rule when to stop.
+"""Kinds that train step by step: a task, a model, an optimiser, and a stopping rule.
 
-A subclass says what is drawn (`begin`), what is minimised (`loss`) and what is measured
-(`measure`), each for one training. This class does the rest: it rounds sizes up to programs that
-many settings share, runs trainings side by side on a GPU, and stops each at the first check at which
-accuracy reaches its target. On a CPU each has its steps alone, so that it ends with the same numbers
-whatever else was asked for.
+A subclass defines what is drawn (`begin`), minimised (`loss`) and measured (`measure`), each for one
+training. This class does the rest: it rounds sizes up to programs that many settings share, runs
+trainings side by side on a GPU, and stops each at the first check at which accuracy reaches its
+target. On a CPU each training runs alone, so its numbers do not depend on what else was requested.
 
-Seeds, learning rates and sizes up to the program's own are arguments of the compiled program.
+Seeds, learning rates and sizes (up to the program's own) are arguments of the compiled program.
 """
 
 import time
@@ -22,15 +21,7 @@ import optax
 from jaxtyping import Array, Float, UInt32
 
 from mnemoscope.engine.device import Place, Precision, find_device, forget_programs, loops_inside, numerics
-from mnemoscope.engine.early_stopping import (
-    LEAST_ON_GPU,
-    Rows,
-    TrainingJob,
-    TrainingPlan,
-    filled,
-    most_rows,
-    train_until_target,
-)
+from mnemoscope.engine.early_stopping import LEAST_ON_GPU, Rows, TrainingPlan, filled, most_rows, train_until_target
 from mnemoscope.engine.interrupts import keeping_partial
 from mnemoscope.engine.kinds import USUAL_SHARE, Cost, Hear
 from mnemoscope.engine.memory_budget import MemoryBudget
@@ -57,7 +48,7 @@ class Trained(ABC):
 
     # Steps between two checks of accuracy.
     check: ClassVar[int] = 32
-    # Seconds that a program takes to compile, by platform; options for the compiler.
+    # Seconds to compile a program, by platform; options for the compiler.
     compile_seconds: ClassVar[Mapping[str, float]]
     compiler_options: ClassVar[dict[str, Any] | None] = None
     # The field that decides how much memory a step needs.
@@ -65,68 +56,68 @@ class Trained(ABC):
     # Whether the accuracy to report is on samples that no check has seen.
     unseen_test: ClassVar[bool]
 
-    # --- what a kind says ---------------------------------------------------------------------
+    # --- what a kind defines ------------------------------------------------------------------
 
     @abstractmethod
     def program(self, spec: Any, platform: str = "cpu") -> Spec:
-        """The setting whose compiled program serves this one: sizes are rounded up."""
+        """The setting whose compiled program serves this one, with sizes rounded up."""
 
     @abstractmethod
     def arguments(self, jobs: Sequence[Job]) -> tuple[Any, ...]:
-        """Streams and sizes of each job, as arrays with a row for each: what `begin` takes."""
+        """Streams and sizes as arrays with a row for each job: what `begin` takes."""
 
     @abstractmethod
     def begin(self, program: Any, arguments: Any) -> tuple[Any, Any]:
-        """What is fixed in one training, and its first weights."""
+        """What stays fixed in one training (its world), and the initial weights."""
 
     @abstractmethod
     def loss(self, program: Any, world: Any, weights: Any, taken: UInt32[Array, ""]) -> Float[Array, ""]:
-        """What the step after `taken` others minimises."""
+        """The loss of the step that follows `taken` steps."""
 
     @abstractmethod
     def measure(self, program: Any, world: Any, weights: Any) -> dict[str, Float[Array, ""]]:
-        """`accuracy`, and whatever else a check tells of one training."""
+        """`accuracy` of one training, and anything else to record at a check."""
 
     @abstractmethod
     def construct(self, program: Any, jobs: Sequence[Job]) -> list[dict[str, float]]:
-        """The same for weights that are written down, where the spec's method says so."""
+        """The same measurements of constructed weights, for specs whose method is not training."""
 
     @abstractmethod
     def bytes_needed(self, program: Any) -> int:
-        """About what one training holds while a step runs."""
+        """About how many bytes one training holds during a step."""
 
     @abstractmethod
     def step_products(self, program: Any) -> int:
-        """About how many products a step makes."""
+        """About how many multiplications a step takes."""
 
     @abstractmethod
     def step_seconds(self, program: Any, rates: Rates) -> float:
-        """A step of one training among others, on the reference machine."""
+        """Seconds for a step of one training among others, on the reference machine."""
 
     def optimiser(self, lr: Float[Array, ""] | float) -> optax.GradientTransformation:
         """AdamW without weight decay (our choice)."""
         return adamw(lr)
 
     def unseen(self, world: Any) -> Any:
-        """The world with the samples of the last measurement in place of the checks'."""
+        """The world with samples that no check has used, for the last measurement."""
         return world
 
     def rows_at_once(self, program: Any) -> int:
-        """How many trainings run side by side on a GPU that has the memory."""
+        """How many trainings to run side by side on a GPU, if they fit in memory."""
         return 64
 
     def least_rows(self, program: Any) -> int:
-        """How many a GPU does in the time of one."""
+        """How many trainings a GPU runs in the time of one."""
         return LEAST_ON_GPU
 
-    # --- what follows from it: a `Kind` ---------------------------------------------------------
+    # --- what follows: a `Kind` -----------------------------------------------------------------
 
     def program_id(self, spec: Any, platform: str) -> str:
         """Equal for settings that share a compiled program on that platform."""
         return self.program(spec, platform).canonical()
 
     def cost(self, spec: Any, platform: str) -> Cost:
-        """What one training costs with all of its steps, or a construction."""
+        """The cost of a training that takes all its steps, or of a construction."""
         seconds = self.step_seconds(self.program(spec, platform), RATES[known_platform(platform)])
         steps = spec.most_steps if spec.method == "trained" else 0
         return Cost(
@@ -144,7 +135,7 @@ class Trained(ABC):
         hear: Hear | None = None,
         precision: Precision = "float32",
     ) -> list[Trial]:
-        """One record for each (spec, seed), in the order asked for. `hear` is told of progress."""
+        """Return one trial for each (spec, seed), in order. `hear` gets progress reports."""
         place = find_device(device)
         groups: dict[Spec, list[int]] = {}
         for number, (spec, _) in enumerate(jobs):
@@ -170,7 +161,7 @@ class Trained(ABC):
         if fits < 1:
             raise SpecError(
                 self.size_field,
-                f"expected few enough for the memory that is free, got "
+                f"expected a size that fits in the free memory, got "
                 f"{getattr(program, self.size_field):,} ({needed / 1e9:.1f} GB)",
             )
         return most_rows(fits, self.rows_at_once(program), place)
@@ -195,7 +186,7 @@ class Trained(ABC):
     def _train(
         self, program: Any, jobs: Sequence[Job], most: int, place: Place, precision: Precision, hear: Hear | None
     ) -> list[Trial]:
-        """One batch, in one compiled program."""
+        """Train one batch in one compiled program."""
         least = self.least_rows(program)
         rows = filled(jobs, place, most, least)
         world, state = self.start(program, self.arguments(rows))
@@ -216,16 +207,15 @@ class Trained(ABC):
                 return checked
             return np.asarray(self.measured(program, self.unseen(world), state.weights)["accuracy"])
 
-        training_jobs = [TrainingJob(s, seed, s.target, s.most_steps, s.parameters) for s, seed in jobs]
-        compiling = self.compile_seconds[known_platform(place.platform)]
-        plan = TrainingPlan(advance, self.check, final, place, precision, most, least, compiling)
-        return train_until_target(training_jobs, (world, state, lr), plan, hear)
+        compile_seconds = self.compile_seconds[known_platform(place.platform)]
+        plan = TrainingPlan(advance, self.check, final, place, precision, most, least, compile_seconds)
+        return train_until_target(jobs, (world, state, lr), plan, hear)
 
-    # --- compiled programs; all but `program` have a row for each training --------------------------
+    # --- compiled programs; arguments other than `program` have a row for each training -------------
 
     @partial(jax.jit, static_argnames=("self", "program"))
     def start(self, program: Any, arguments: tuple[Any, ...]) -> tuple[Any, State]:
-        """What is fixed in each training, and the first states."""
+        """The world and the initial state of each training."""
 
         def begin(arguments: tuple[Any, ...]) -> tuple[Any, State]:
             world, weights = self.begin(program, arguments)
@@ -236,7 +226,7 @@ class Trained(ABC):
     def advance(
         self, program: Any, steps: int, world: Any, state: State, lr: Float[Array, "n"]
     ) -> tuple[State, dict[str, Float[Array, "n"]]]:
-        """So many steps of every training; the last one's loss, and what is measured then."""
+        """Take `steps` steps of every training; return the last loss and the measurements after it."""
         if loops_inside(state, len(lr) * self.step_products(program)):
             state, loss = self._steps(program, steps, world, state, lr)
         else:

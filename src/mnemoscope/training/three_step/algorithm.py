@@ -5,15 +5,15 @@ r"""Paper A's three empirical gradient steps, on the same N samples each time.
     W1 = W0 - gamma grad_W Lhat(V1, W0)          use it to find where to look
     V2 = V1 - gamma grad_V Lhat(V1, W1)          look there, and store the map
 
-At zero, attention is uniform over positions and predictions are uniform over labels: both are put
-in, not computed. W1 = gamma alpha z_EOS^T has rank one, so alpha says all of it.
+At zero, attention is uniform over positions and predictions are uniform over labels; both are
+inserted, not computed. W1 = gamma alpha z_EOS^T has rank one, so alpha determines it.
 
-The limit eta -> 0, gamma -> infinity keeps directions, since scales no longer matter: there V1
-stands for V1/eta, alpha for alpha/eta, W1 for the direction of an argmax, and V2 for V2/gamma.
+In the limit eta -> 0, gamma -> infinity only directions matter: V1 then means V1/eta, alpha means
+alpha/eta, W1 the direction of an argmax, and V2 means V2/gamma.
 
-Each step has a cheap form by token id (`by_token`, and `by_winner` for the last) where that is
-exact and its tables fit, and a form by sample (`by_sample`) elsewhere. `reference` does the
-same by plain autodiff.
+Each step has a cheap form by token id (`by_token`, and `by_winner` for the last) where that is exact
+and its tables fit, and a form by sample (`by_sample`) elsewhere. `reference` computes the same steps
+by plain automatic differentiation.
 """
 
 from typing import NamedTuple
@@ -26,13 +26,13 @@ from mnemoscope.engine.layout import Layout
 from mnemoscope.models.retrieval import Frozen, Parameters
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.training.three_step import by_sample, by_token, by_winner
-from mnemoscope.training.three_step.streaming import Count, Progress, Source
+from mnemoscope.training.three_step.streaming import Count, Progress, Samples, Segments, Source
 
 
 class ThreeSteps(NamedTuple):
-    """What the steps leave: V1, the direction alpha of W1 = gamma alpha z_EOS^T, and V2.
+    """The result of the steps: V1, the direction alpha of W1 = gamma alpha z_EOS^T, and V2.
 
-    With locked attention only the last step is taken, so V1 and alpha are zero.
+    Locked attention takes only the last step, so V1 and alpha are zero.
     """
 
     V1: Float[Array, "d h"]
@@ -41,7 +41,7 @@ class ThreeSteps(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """eta and gamma as numbers; 1 where the limit takes the scale away."""
+    """eta and gamma as numbers; 1 in the limit, where the scale drops out."""
 
     eta: Array | float
     gamma: Array | float
@@ -56,13 +56,13 @@ class Rates(NamedTuple):
 def train_three_steps(
     spec: Retrieval, layout: Layout, frozen: Frozen, source: Source, progress: Progress | None = None
 ) -> ThreeSteps:
-    """The three steps for this spec: exact, in memory that does not grow with N.
+    """Take the three steps of this spec: exactly, in memory that does not grow with N.
 
-    One compiled call where that is short; a call for every segment of every pass where it is long.
+    Short work is one compiled call; long work is a call for every segment of every pass.
     """
     program, rates = spec.program(), Rates.of(spec)
     if not train_in_one_call(spec, layout):
-        return three_steps(program, layout, frozen, source, spec.samples, rates, progress)
+        return three_steps(program, layout, frozen, source, Segments(spec.samples, progress), rates)
     learned = _in_one_call(program, layout, frozen, source, Count.of(spec.samples), rates)
     if progress is not None:
         jax.block_until_ready(learned)
@@ -71,58 +71,46 @@ def train_three_steps(
 
 
 def three_steps(
-    program: Retrieval,
-    layout: Layout,
-    frozen: Frozen,
-    source: Source,
-    samples: int | Count,
-    rates: Rates,
-    progress: Progress | None = None,
+    program: Retrieval, layout: Layout, frozen: Frozen, source: Source, samples: Samples, rates: Rates
 ) -> ThreeSteps:
-    """The steps themselves. N, the rates and the seed are arguments: any of them will do for the
-    one compiled program."""
+    """The steps themselves. N, the rates and the seed are arguments, so one compiled program serves
+    all of them."""
     if not program.frozen_embeddings or program.triggers != 1:
         raise SpecError(
             "",
-            "expected frozen embeddings and one trigger, which every form of the three steps builds on, "
+            "expected frozen embeddings and one trigger, which every form of the three steps assumes, "
             f"got {'frozen' if program.frozen_embeddings else 'trained'} embeddings and {program.triggers} triggers",
         )
     if program.attention == "locked":
         V1 = jnp.zeros((program.dim, program.width or program.dim), frozen.Z.dtype)
         alpha = jnp.zeros(program.dim, frozen.Z.dtype)
     else:
-        train = (program, layout, frozen, source)
-        gradient, counts = first_gradient(*train, samples, progress)
+        gradient, counts = first_gradient(program, layout, frozen, source, samples)
         V1 = rates.eta * gradient
         if counts is not None and program.eta == "limit":
-            alpha = by_token.attention_direction(*train, counts, V1, samples, progress)
+            alpha = by_token.attention_direction(program, layout, frozen, source, counts, V1, samples)
         else:
-            alpha = by_sample.attention_direction(*train, V1, samples, progress)
+            alpha = by_sample.attention_direction(program, layout, frozen, source, V1, samples)
 
     if program.gamma == "limit":
-        V2 = by_winner.last_gradient(program, layout, frozen, source, V1, alpha, samples, progress)
+        V2 = by_winner.last_gradient(program, layout, frozen, source, V1, alpha, samples)
     else:
         w = query_scale(frozen, rates) * alpha
-        V2 = V1 + rates.gamma * by_sample.last_gradient(program, layout, frozen, source, V1, w, samples, progress)
+        V2 = V1 + rates.gamma * by_sample.last_gradient(program, layout, frozen, source, V1, w, samples)
     return ThreeSteps(V1, alpha, V2)
 
 
 def first_gradient(
-    program: Retrieval,
-    layout: Layout,
-    frozen: Frozen,
-    source: Source,
-    samples: int | Count,
-    progress: Progress | None = None,
+    program: Retrieval, layout: Layout, frozen: Frozen, source: Source, samples: Samples
 ) -> tuple[Float[Array, "d h"], by_token.Counts | None]:
-    """-grad_V Lhat(0, 0), and the counts behind it where it came from counts."""
+    """-grad_V Lhat(0, 0), and the counts it was computed from, if it was."""
     if program.width == 0 and layout.tables == "dense":
-        counts = by_token.count_pairs(program, layout, source, samples, progress)
-        return by_token.first_gradient(program, frozen, counts, samples), counts
-    return by_sample.first_gradient(program, layout, frozen, source, samples, progress), None
+        counts = by_token.count_pairs(program, layout, source, samples)
+        return by_token.first_gradient(program, layout, frozen, counts, samples), counts
+    return by_sample.first_gradient(program, layout, frozen, source, samples), None
 
 
-_in_one_call = jax.jit(three_steps, static_argnames=("program", "layout", "progress"))
+_in_one_call = jax.jit(three_steps, static_argnames=("program", "layout"))
 
 
 def query_scale(frozen: Frozen, rates: Rates) -> Array:
@@ -131,14 +119,14 @@ def query_scale(frozen: Frozen, rates: Rates) -> Array:
 
 
 def train_in_one_call(spec: Retrieval, layout: Layout) -> bool:
-    """Whether the work is short enough to need no word of progress and no chance to stop."""
-    looked_up = spec.width == 0 and spec.eta == "limit" and layout.tables == "dense"
-    each = spec.length if looked_up else by_sample.work(spec)
-    return spec.samples * each <= layout.segment
+    """Whether the work is short enough to need no progress report and no chance to stop."""
+    by_table = spec.width == 0 and spec.eta == "limit" and layout.tables == "dense"
+    work_per_sample = spec.length if by_table else by_sample.work(spec)
+    return spec.samples * work_per_sample <= layout.segment
 
 
 def passes(spec: Retrieval) -> int:
-    """How often the samples are gone through."""
+    """The number of passes over the samples."""
     return 1 if spec.attention == "locked" else 3
 
 

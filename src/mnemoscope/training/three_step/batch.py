@@ -1,7 +1,7 @@
-"""Many trials, for phase diagrams and searches: grouped by the program that serves them.
+"""Many trials, for phase diagrams and searches, grouped by program.
 
-On a GPU many trials go into one compiled call; they have about the same N, since the loop over
-samples runs to the largest. On a CPU each has a call of its own. See `call`.
+On a GPU one compiled call runs many trials of about the same N, since the loop over samples runs to
+the largest. On a CPU each trial is a call of its own. See `call`.
 """
 
 import math
@@ -21,18 +21,18 @@ from mnemoscope.engine.record import Job, Trial
 from mnemoscope.spec import Retrieval
 from mnemoscope.spec.validators import Device
 from mnemoscope.training.three_step.call import Call, call_for, compiled, forget_calls, run_call
-from mnemoscope.training.three_step.simulation import passes, read_seen, simulate
+from mnemoscope.training.three_step.simulation import passes, simulate, trial_of
 from mnemoscope.training.three_step.streaming import Progress
 
 Message = Callable[[str], None]
 Hear = Callable[[Retrieval, int, float], None]
-# Threads run their batches one after the other, and wait for a program that another compiles.
+# Threads take turns to run batches.
 _turn = threading.Lock()
 
-# Trials to a call on a GPU, at most: more only wait for each other.
+# The most trials in a call on a GPU: more only wait for each other.
 MOST_AT_ONCE = 256
-# Where tables are smaller than this (V^2 d), a short batch is filled up rather than compiled anew:
-# to at least so many.
+# Below this size of the tables (V^2 d), padding a short batch is cheaper than another compilation;
+# the batch then has at least FILLED rows.
 CHEAP_TO_FILL = 2**34
 FILLED = 8
 
@@ -46,9 +46,9 @@ def simulate_many(
     say: Message | None = None,
     hear: Hear | None = None,
 ) -> list[Trial]:
-    """One trial for each (spec, seed), in the order asked for. `budget` is in bytes.
+    """Return one trial for each (spec, seed), in order. `budget` is in bytes.
 
-    `hear(spec, seed, share)` is told what share of a trial is done.
+    `hear(spec, seed, share)` reports the share of a trial that is done.
     """
     if programs_crowd():
         forget_calls()
@@ -76,12 +76,12 @@ def simulate_many(
         numbers.sort(key=lambda number: jobs[number][0].samples)
         size = batch_size(call.program, call.layout, len(numbers), precision, memory)
         plans.append((call._replace(size=size), numbers))
-    # Programs of different shape are compiled side by side, while the first ones run. What runs may
-    # take all of the memory that was planned with, so that calls from several threads take turns.
+    # Programs of different shape compile in parallel, while the first ones run. A running call may use
+    # the whole memory budget, so calls from several threads take turns.
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        ready = [pool.submit(compiled, call, jobs[numbers[0]]) for call, numbers in plans]
-        for (call, numbers), program in zip(plans, ready, strict=True):
-            program.result()
+        compilations = [pool.submit(compiled, call, jobs[numbers[0]]) for call, numbers in plans]
+        for (call, numbers), compilation in zip(plans, compilations, strict=True):
+            compilation.result()
             with _turn, keeping_partial(done):
                 for number, trial in _run_group(call, jobs, numbers, say):
                     done[number] = trial
@@ -91,7 +91,7 @@ def simulate_many(
 
 
 def shares(spec: Retrieval, seed: int, hear: Hear) -> Progress:
-    """What hears of passes over a trial's samples, and says what share of all passes is made."""
+    """A progress callback that adds up passes over a trial's samples and reports their share to `hear`."""
     done, total = 0.0, passes(spec)
 
     def report(share: float) -> None:
@@ -103,7 +103,7 @@ def shares(spec: Retrieval, seed: int, hear: Hear) -> Progress:
 
 
 def _run_group(call: Call, jobs: Sequence[Job], numbers: list[int], say: Message | None) -> Iterator[tuple[int, Trial]]:
-    """The jobs of one program, batch by batch; out of memory, by half as many at a time."""
+    """Run the jobs of one program batch by batch; halve the batch when memory runs out."""
     while numbers:
         stop_if_asked()
         part = numbers[: call.size]
@@ -114,7 +114,7 @@ def _run_group(call: Call, jobs: Sequence[Job], numbers: list[int], say: Message
                 raise
             call = call._replace(size=call.size // 2)
             if say is not None:
-                say(f"out of memory: going on with {call.size} trials at a time")
+                say(f"out of memory: continuing with {call.size} trials at a time")
             continue
         yield from zip(part, trials, strict=True)
         numbers = numbers[call.size :]
@@ -124,16 +124,16 @@ def _run_batch(call: Call, jobs: Sequence[Job]) -> list[Trial]:
     began = time.perf_counter()
     results = run_call(call, jobs)
     seconds = (time.perf_counter() - began) / len(jobs)
-    return [read_seen(job, seen, seconds, call.precision, call.place) for job, seen in zip(jobs, results, strict=True)]
+    pairs = zip(jobs, results, strict=True)
+    return [trial_of(job, result, seconds, call.precision, call.place) for job, result in pairs]
 
 
 def batch_size(program: Retrieval, layout: Layout, jobs: int, precision: Precision, memory: MemoryBudget) -> int:
-    """Trials to a call: a power of two, as many as the memory budget holds; on a CPU one."""
+    """Trials in a call: a power of two that fits in the memory budget; one on a CPU."""
     if memory.platform == "cpu":
         return 1
     each = sum(needed_bytes(program, layout, precision).values())
     planned = 2**30 if memory.planned is None else memory.planned
     fits = max(1, min(MOST_AT_ONCE, planned // each))
-    cheap = program.vocab**2 * program.dim <= CHEAP_TO_FILL
-    least = FILLED if cheap else 1
+    least = FILLED if program.vocab**2 * program.dim <= CHEAP_TO_FILL else 1
     return min(2 ** int(math.log2(fits)), max(least, 2 ** math.ceil(math.log2(jobs))))

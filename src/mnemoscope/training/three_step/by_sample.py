@@ -1,12 +1,12 @@
 r"""The three steps where a sample needs vectors of its own.
 
 With an MLP, hidden units are not linear in the tokens; at finite eta, predictions differ from
-sample to sample; at finite gamma, attention mixes tokens. Then a pass over the samples forms, for
-one chunk at a time, pooled d-vectors, hidden units and predictions, and keeps only running sums.
-The softmax over V labels is never held for more than a chunk.
+sample to sample; at finite gamma, attention mixes tokens. A pass over the samples then computes
+pooled d-vectors, hidden units and predictions chunk by chunk, and keeps only running sums. The
+softmax over V labels is never held for more than a chunk.
 
-Nothing here is V x V, so this is also the form for a vocabulary whose tables by pair of tokens do
-not fit: r_ij = (U V1)[y_i] . z_{x_ij} is a product of two rows instead of a look-up.
+Nothing here is V x V, so this form also serves vocabularies whose tables by pair of tokens do not
+fit in memory: r_ij = (U V1)[y_i] . z_{x_ij} is a product of two rows instead of a look-up.
 """
 
 from functools import partial
@@ -20,7 +20,7 @@ from mnemoscope.models.retrieval import Frozen, attention_scores, hidden, pool, 
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.three_step.cuda import mlp, passes
-from mnemoscope.training.three_step.streaming import Count, Progress, Source, Span, as_float, fold, over_samples
+from mnemoscope.training.three_step.streaming import Samples, Source, Span, fold, over_samples
 
 
 def _by_label(total: Float[Array, "V h"], batch: Batch, features: Float[Array, "B h"]) -> Float[Array, "V h"]:
@@ -29,9 +29,9 @@ def _by_label(total: Float[Array, "V h"], batch: Batch, features: Float[Array, "
 
 
 def work(program: Retrieval) -> int:
-    """About how many scalars one sample moves, to pace the progress reports.
+    """About how many scalars one sample moves; it paces the progress reports.
 
-    A multiply-add of a matrix product counts as a sixteenth: processors do that many at a time.
+    A multiply-add of a matrix product counts as a sixteenth, since processors do 16 at a time.
     """
     products = program.width * program.dim
     if program.eta != "limit":
@@ -48,7 +48,7 @@ def _add_hidden(
 ) -> Float[Array, "V h"]:
     if mlp.serves(program, layout, frozen):
         add = partial(mlp.add_hidden, program, frozen)
-        return passes.by_label(add, total, source, span, program.length, layout.orders)
+        return passes.by_label(add, total, source, span, program.length, layout)
 
     def body(total: Array, batch: Batch, live: Bool[Array, "B"]) -> Array:
         features = hidden(program, frozen, uniform_pool(program, frozen, batch))
@@ -58,21 +58,16 @@ def _add_hidden(
 
 
 def first_gradient(
-    program: Retrieval,
-    layout: Layout,
-    frozen: Frozen,
-    source: Source,
-    samples: int | Count,
-    progress: Progress | None = None,
+    program: Retrieval, layout: Layout, frozen: Frozen, source: Source, samples: Samples
 ) -> Float[Array, "d h"]:
     r"""-grad_V Lhat(0, 0) = U^T C,  C = (1/N) sum_i (e_{y_i} - 1/V) phi(W_in xbar_i)^T.
 
-    Without an MLP, xbar_i stands for phi(W_in xbar_i).
+    Without an MLP, xbar_i replaces phi(W_in xbar_i).
     """
     empty = jnp.zeros((program.vocab, program.width or program.dim), frozen.Z.dtype)
     run = partial(_add_hidden, program, layout, frozen, source)
-    total = over_samples(run, empty, samples, layout, work(program), layout.by_sample, progress)
-    return frozen.U.T @ (total - total.mean(axis=0)) / as_float(samples)
+    total = over_samples(run, empty, samples, layout, work(program), layout.by_sample)
+    return frozen.U.T @ (total - total.mean(axis=0)) / samples.total
 
 
 # --- step 2: attention at (V1, 0) -------------------------------------------------------------
@@ -84,7 +79,7 @@ def _pull(
 ) -> tuple[Float[Array, "V"], Float[Array, ""]]:
     if program.eta == "limit" and mlp.serves(program, layout, frozen):
         add = partial(mlp.pull_back, program, frozen, M)
-        return passes.by_label(add, sums, source, span, program.length, layout.orders)
+        return passes.by_label(add, sums, source, span, program.length, layout)
 
     def body(sums: tuple[Array, Array], batch: Batch, live: Bool[Array, "B"]) -> tuple[Array, Array]:
         xbar = uniform_pool(program, frozen, batch)
@@ -105,13 +100,7 @@ def _pull(
 
 
 def attention_direction(
-    program: Retrieval,
-    layout: Layout,
-    frozen: Frozen,
-    source: Source,
-    V1: Float[Array, "d h"],
-    samples: int | Count,
-    progress: Progress | None = None,
+    program: Retrieval, layout: Layout, frozen: Frozen, source: Source, V1: Float[Array, "d h"], samples: Samples
 ) -> Float[Array, "d"]:
     r"""alpha, with -grad_W Lhat(V1, 0) = alpha z_EOS^T.
 
@@ -122,8 +111,8 @@ def attention_direction(
     """
     empty = (jnp.zeros(program.vocab, frozen.Z.dtype), jnp.zeros((), frozen.Z.dtype))
     run = partial(_pull, program, layout, frozen, source, frozen.U @ V1)
-    beta, tau = over_samples(run, empty, samples, layout, work(program), layout.by_sample, progress)
-    return (frozen.Z.T @ beta + tau * frozen.trigger) / (as_float(samples) * program.length)
+    beta, tau = over_samples(run, empty, samples, layout, work(program), layout.by_sample)
+    return (frozen.Z.T @ beta + tau * frozen.trigger) / (samples.total * program.length)
 
 
 # --- step 3: the values where attention is a softmax ------------------------------------------
@@ -144,14 +133,7 @@ def _add_errors(
 
 
 def last_gradient(
-    program: Retrieval,
-    layout: Layout,
-    frozen: Frozen,
-    source: Source,
-    V1: Float[Array, "d h"],
-    w: Float[Array, "d"],
-    samples: int | Count,
-    progress: Progress | None = None,
+    program: Retrieval, layout: Layout, frozen: Frozen, source: Source, V1: Array, w: Array, samples: Samples
 ) -> Float[Array, "d h"]:
     r"""-grad_V Lhat(V1, W1) = U^T (1/N) sum_i (e_{y_i} - p_i) h_i^T, for w = W1 z_EOS.
 
@@ -159,5 +141,5 @@ def last_gradient(
     """
     empty = jnp.zeros((program.vocab, V1.shape[1]), frozen.Z.dtype)
     run = partial(_add_errors, program, layout, frozen, source, frozen.U @ V1, w)
-    total = over_samples(run, empty, samples, layout, work(program), layout.by_sample, progress)
-    return frozen.U.T @ total / as_float(samples)
+    total = over_samples(run, empty, samples, layout, work(program), layout.by_sample)
+    return frozen.U.T @ total / samples.total

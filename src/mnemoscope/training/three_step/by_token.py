@@ -2,18 +2,18 @@ r"""The three steps where every per-token quantity is a table by token id.
 
 Embeddings are frozen, so whatever a position contributes depends on its token alone. A pass over
 the samples then moves scalars: it counts, looks up and adds, and never forms a d-vector per
-position. This covers the attention-only model's first two steps as eta -> 0; `by_winner` has the
+position. This covers the attention-only model's first two steps as eta -> 0; `by_winner` covers the
 third.
 
-The passes are compiled on their own, so that a long run can be cut into segments; the matrix work
-between them is plain code, compiled as part of whatever calls it.
+Each pass is compiled on its own, so that a long run can be cut into segments. The matrix work
+between the passes is plain code, compiled as part of its caller.
 
-Symbols: K[y, v] how often token v stands in sequences of label y; n[y] sequences of label y; a bar
-is a mean; primes on U and Z mean that the rows' mean was taken off.
+Symbols: K[y, v] counts token v in sequences of label y; n[y] counts sequences of label y; a bar is a
+mean; a prime on U or Z means that the mean of the rows was subtracted.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,18 +25,19 @@ from mnemoscope.models.retrieval import Frozen
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.three_step.cuda import passes
-from mnemoscope.training.three_step.streaming import Count, Progress, Source, Span, as_float, fold, over_samples
+from mnemoscope.training.three_step.cuda.products import EXACT, product_with_counts, product_with_transpose
+from mnemoscope.training.three_step.streaming import Count, Samples, Source, Span, fold, over_samples
 
 
 class Counts(NamedTuple):
-    """K and n: all that the first step needs to know of the samples."""
+    """K and n: all that the first step needs from the samples."""
 
     pairs: Int32[Array, "V V"]
     labels: Int32[Array, "V"]
 
 
 def cells(program: Retrieval, batch: Batch) -> UInt32[Array, "B L"]:
-    """Where (y_i, x_ij) stands in a flattened V x V table."""
+    """The index of (y_i, x_ij) in a flattened V x V table."""
     return batch.label[:, None] * jnp.uint32(program.vocab) + batch.tokens
 
 
@@ -45,9 +46,9 @@ def inverse(permutation: Array) -> Array:
     return jnp.argsort(permutation)
 
 
-def kernels_serve(layout: Layout) -> bool:
-    """Whether this program's passes are CUDA kernels; elsewhere XLA compiles the same passes."""
-    return layout.platform == "gpu" and passes.usable()
+def kernels_serve(layout: Layout, dtype: Any = jnp.float32) -> bool:
+    """Whether CUDA kernels run this program's passes; elsewhere XLA compiles the same passes."""
+    return layout.platform == "gpu" and dtype == jnp.float32 and passes.usable()
 
 
 # --- step 1: the values at zero --------------------------------------------------------------
@@ -60,7 +61,7 @@ def _count(program: Retrieval, layout: Layout, source: Source, counts: Counts, s
         def add(ordered: passes.Ordered, counts: Counts) -> Counts:
             return Counts(*passes.count_pairs(ordered, *counts, program.length))
 
-        return passes.by_label(add, counts, source, span, program.length, layout.orders)
+        return passes.by_label(add, counts, source, span, program.length, layout)
     narrow = _fits_in_16_bits(program, layout)
 
     def body(state: tuple[Array, Array], batch: Batch, live: Bool[Array, "B"]) -> tuple[Array, Array]:
@@ -78,40 +79,67 @@ def _count(program: Retrieval, layout: Layout, source: Source, counts: Counts, s
 
 
 def _fits_in_16_bits(program: Retrieval, layout: Layout) -> bool:
-    """Whether the counts of one call may be taken in half the memory, and so nearer the processor.
+    """Whether 16-bit counters are safe for one call: half the memory, so more of it is in cache.
 
-    One call sees no more than a segment of tokens. A cell's count is close to Poisson; with a mean
-    of at most 2**14, more than 2**16 is 384 standard deviations away. The mean is bounded by the
-    largest token probability that the spec declares: a frequent token takes 32 bits. (GPUs add
-    16-bit numbers more slowly than 32-bit ones.)
+    One call sees at most a segment of tokens. A cell's count is close to Poisson; with a mean of at
+    most 2**14, overflow at 2**16 is 384 standard deviations away. The largest token probability that
+    the spec declares bounds the mean, so a frequent token gets 32 bits. (GPUs add 16-bit numbers more
+    slowly than 32-bit ones.)
     """
     samples = layout.segment // program.length + layout.by_token
     return layout.platform == "cpu" and program.most_in_a_cell(samples) <= 2**14
 
 
-def count_pairs(
-    program: Retrieval, layout: Layout, source: Source, samples: int | Count, progress: Progress | None = None
-) -> Counts:
+def count_pairs(program: Retrieval, layout: Layout, source: Source, samples: Samples) -> Counts:
     """K and n over all samples."""
     V = program.vocab
     empty = Counts(jnp.zeros((V, V), jnp.int32), jnp.zeros(V, jnp.int32))
     run = partial(_count, program, layout, source)
-    return over_samples(run, empty, samples, layout, program.length, layout.by_token, progress)
+    return over_samples(run, empty, samples, layout, program.length, layout.by_token)
 
 
-def first_gradient(program: Retrieval, frozen: Frozen, counts: Counts, samples: int | Count) -> Float[Array, "d d"]:
+def first_gradient(
+    program: Retrieval, layout: Layout, frozen: Frozen, counts: Counts, samples: Samples
+) -> Float[Array, "d d"]:
     r"""-grad_V Lhat(0, 0) = U^T C, with attention and predictions uniform.
 
     C = (1/N) sum_i (e_{y_i} - 1/V) xbar_i^T, and xbar_i = (1/L) (sum_j z_{x_ij} [+ z_trig]), so
 
         N L C = (K - column means) Z  [+ (n - N/V) z_trig^T  where the trigger is in the values].
     """
-    K = counts.pairs.astype(frozen.Z.dtype)
     n = counts.labels.astype(frozen.Z.dtype)
-    C = (K - K.mean(axis=0)) @ frozen.Z
+    if kernels_serve(layout, frozen.Z.dtype) and few_counts(program, layout, samples):
+        C = _centred_product(program, frozen, counts, samples)
+    else:
+        K = counts.pairs.astype(frozen.Z.dtype)
+        C = (K - K.mean(axis=0)) @ frozen.Z
     if program.trigger == "additive":
         C = C + jnp.outer(n - n.mean(), frozen.trigger)
-    return frozen.U.T @ C / (as_float(samples) * program.length)
+    return frozen.U.T @ C / (samples.total * program.length)
+
+
+def few_counts(program: Retrieval, layout: Layout, samples: Samples) -> bool:
+    """Whether every count of noise tokens stays where float16 holds integers exactly.
+
+    A cell's count is close to Poisson; with a mean of at most half the limit, the limit is 32 standard deviations away.
+    """
+    most = layout.ordered * layout.orders
+    p = program.largest_token_probability
+    return isinstance(samples, Count) and most * p * max(1.0, program.length * p) <= EXACT / 2
+
+
+def _centred_product(program: Retrieval, frozen: Frozen, counts: Counts, samples: Samples) -> Float[Array, "V d"]:
+    """(K - column means) Z, from whole numbers without what they have in common.
+
+    n[y] informative tokens are taken from K[y, Pi*^-1(y)] and added again, and the mean of K over the whole table,
+    rounded to a whole number, changes column means alone.
+    """
+    token = inverse(frozen.permutation).astype(jnp.int32)
+    common = jnp.round(samples.total * program.length / program.vocab**2).astype(jnp.int32)
+    informative = lax.broadcasted_iota(jnp.int32, counts.pairs.shape, 1) == token[:, None]
+    noise = counts.pairs - jnp.where(informative, counts.labels[:, None], 0) - common
+    C = product_with_counts(noise, frozen.Z) + counts.labels[:, None] * frozen.Z[token]
+    return C - C.mean(axis=0)
 
 
 # --- step 2: attention at (V1, 0), predictions still uniform ----------------------------------
@@ -121,13 +149,7 @@ def first_gradient(program: Retrieval, frozen: Frozen, counts: Counts, samples: 
 def _spread(
     program: Retrieval, layout: Layout, source: Source, R: Array, R_trig: Array, q: Array, span: Span
 ) -> Float[Array, "V"]:
-    if kernels_serve(layout) and R.dtype == jnp.float32:
-
-        def add(ordered: passes.Ordered, q: Array) -> Array:
-            return passes.spread_means(ordered, R, R_trig, q, program.length)
-
-        return passes.by_label(add, q, source, span, program.length, layout.orders)
-    # On a GPU the threads that add to one token's sum wait for each other: give them more sums.
+    # On a GPU, threads that add to one token's sum wait for each other: spread them over copies.
     copies = 1 if layout.platform == "cpu" else 64
 
     def body(q: Array, batch: Batch, live: Bool[Array, "B"]) -> Array:
@@ -136,39 +158,69 @@ def _spread(
         rbar = jnp.where(live, rbar, 0)
         share = jnp.broadcast_to(rbar[:, None], batch.tokens.shape)
         copy = lax.iota(jnp.uint32, rbar.shape[0]) % jnp.uint32(copies)
-        # A chunk's own sum first: float32 would lose small terms against a long running sum.
-        part = jnp.zeros((copies, program.vocab), q.dtype)
-        part = part.at[copy[:, None], batch.tokens].add(share, mode="promise_in_bounds")
-        return q + part.sum(axis=0)
+        # Sum each chunk first: float32 would lose small terms against a long running sum.
+        sums = jnp.zeros((copies, program.vocab), q.dtype)
+        sums = sums.at[copy[:, None], batch.tokens].add(share, mode="promise_in_bounds")
+        return q + sums.sum(axis=0)
 
     return fold(body, q, source, span, length=program.length, chunk=layout.by_token)
 
 
 def attention_direction(
-    program: Retrieval,
-    layout: Layout,
-    frozen: Frozen,
-    source: Source,
-    counts: Counts,
-    V1: Float[Array, "d d"],
-    samples: int | Count,
-    progress: Progress | None = None,
+    program: Retrieval, layout: Layout, frozen: Frozen, source: Source, counts: Counts, V1: Array, samples: Samples
 ) -> Float[Array, "d"]:
     r"""alpha, with -grad_W Lhat(V1, 0) = alpha z_EOS^T.
 
     r_ij = (e_{y_i} - 1/V)^T U V1 v_ij is the table R[y_i, x_ij], R = U' V1 Z'^T, plus
     R_trig[y_i] = U' V1 z_trig at the informative position where the trigger is in the values.
-    (Taking zbar off Z changes r_ij and rbar_i alike.) Then
+    (Subtracting zbar from Z changes r_ij and rbar_i alike.) Then
 
         alpha = (1/(N L)) sum_ij (r_ij - rbar_i) k_ij = (1/(N L)) (Z^T beta + tau z_trig),
         beta_v = sum over {ij: x_ij = v} of (r_ij - rbar_i),   tau = sum_i (r_{i l} - rbar_i).
 
-    The r_ij in beta and tau need only the counts; q_v = sum over {ij: x_ij = v} of rbar_i is what
-    the second pass over the samples is for.
+    CUDA kernels add up beta and tau as they stand. Elsewhere the r_ij in them come from the counts, and the second
+    pass over the samples is for q_v = sum over {ij: x_ij = v} of rbar_i.
     """
-    R, R_trig = _value_table(program, frozen, V1)
-    q = spread_means(program, layout, source, R, R_trig, samples, progress)
-    return _assemble_alpha(program, frozen, counts, R, R_trig, q, samples)
+    kernels = kernels_serve(layout, V1.dtype)
+    UV1 = (frozen.U - frozen.U.mean(axis=0)) @ V1
+    Z = frozen.Z - frozen.Z.mean(axis=0)
+    R = product_with_transpose(UV1, Z) if kernels else UV1 @ Z.T
+    # Under "keys" the informative value is z_{x_l} alone. Under "additive" it is z_{x_l} + z_trig.
+    R_trig = UV1 @ frozen.trigger if program.trigger == "additive" else jnp.zeros_like(UV1[:, 0])
+    if kernels:
+        run = partial(_spread_values, program, layout, source, R, R_trig)
+        zeros = (jnp.zeros_like(R_trig), jnp.zeros_like(R_trig[0]))
+        beta, tau = over_samples(run, zeros, samples, layout, program.length, layout.by_token)
+    else:
+        q = spread_means(program, layout, source, R, R_trig, samples)
+        beta, tau = _from_counts(program, frozen, counts, R, R_trig, q)
+    return (frozen.Z.T @ beta + tau * frozen.trigger) / (samples.total * program.length)
+
+
+@partial(jax.jit, static_argnames=("program", "layout"), donate_argnames=("sums",))
+def _spread_values(
+    program: Retrieval, layout: Layout, source: Source, R: Array, R_trig: Array, sums: tuple[Array, Array], span: Span
+) -> tuple[Float[Array, "V"], Float[Array, ""]]:
+    def add(ordered: passes.Ordered, sums: tuple[Array, Array]) -> tuple[Array, Array]:
+        return passes.spread_values(ordered, R, R_trig, sums, program.length)
+
+    return passes.by_label(add, sums, source, span, program.length, layout)
+
+
+def _from_counts(
+    program: Retrieval, frozen: Frozen, counts: Counts, R: Array, R_trig: Array, q: Array
+) -> tuple[Float[Array, "V"], Float[Array, ""]]:
+    """beta and tau, where a pass over the samples gave q."""
+    token = inverse(frozen.permutation)
+    K = counts.pairs.astype(R.dtype)
+    n = counts.labels.astype(R.dtype)
+    # Columns of R sum to zero, so K may lose its column means, which costs float32 fewer digits.
+    KR = (K - K.mean(axis=0)) * R
+    beta = KR.sum(axis=0) - q
+    beta = beta.at[token].add(n * R_trig)
+    r_informative = n @ (R[jnp.arange(program.vocab), token] + R_trig)
+    rbar_total = (KR.sum() + n @ R_trig) / program.length
+    return beta, r_informative - rbar_total
 
 
 def spread_means(
@@ -177,37 +229,8 @@ def spread_means(
     source: Source,
     R: Float[Array, "V V"],
     R_trig: Float[Array, "V"],
-    samples: int | Count,
-    progress: Progress | None = None,
+    samples: Samples,
 ) -> Float[Array, "V"]:
     """q_v = sum over {ij: x_ij = v} of rbar_i, for any table R of values by label and token."""
     run = partial(_spread, program, layout, source, R, R_trig)
-    empty = jnp.zeros_like(R_trig)
-    return over_samples(run, empty, samples, layout, program.length, layout.by_token, progress)
-
-
-def _value_table(
-    program: Retrieval, frozen: Frozen, V1: Float[Array, "d d"]
-) -> tuple[Float[Array, "V V"], Float[Array, "V"]]:
-    back = (frozen.U - frozen.U.mean(axis=0)) @ V1
-    zbar = frozen.Z.mean(axis=0)
-    R = back @ (frozen.Z - zbar).T
-    # Under "keys" the informative value is z_{x_l} alone. Under "additive" it is z_{x_l} + z_trig.
-    R_trig = back @ frozen.trigger if program.trigger == "additive" else jnp.zeros_like(back[:, 0])
-    return R, R_trig
-
-
-def _assemble_alpha(
-    program: Retrieval, frozen: Frozen, counts: Counts, R: Array, R_trig: Array, q: Array, samples: int | Count
-) -> Float[Array, "d"]:
-    token = inverse(frozen.permutation)
-    K = counts.pairs.astype(R.dtype)
-    n = counts.labels.astype(R.dtype)
-    # Columns of R sum to zero, so K may lose its columns' means, and float32 loses less.
-    KR = (K - K.mean(axis=0)) * R
-    beta = KR.sum(axis=0) - q
-    beta = beta.at[token].add(n * R_trig)
-    r_informative = n @ (R[jnp.arange(program.vocab), token] + R_trig)
-    rbar_total = (KR.sum() + n @ R_trig) / program.length
-    tau = r_informative - rbar_total
-    return (frozen.Z.T @ beta + tau * frozen.trigger) / (as_float(samples) * program.length)
+    return over_samples(run, jnp.zeros_like(R_trig), samples, layout, program.length, layout.by_token)

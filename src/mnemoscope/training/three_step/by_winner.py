@@ -1,11 +1,11 @@
 r"""The last step where attention is an argmax: all of a sequence's attention rests on one token.
 
-As gamma -> infinity the pooled vector of a sample is its winning token's value, so hidden units
-and predictions depend on that token alone, with the trigger in it or not. Symbols: K[y, t] how
-often the noise token t wins in sequences of label y; n[y] how often the informative one does.
+As gamma -> infinity the pooled vector of a sample is the value of its winning token. Hidden units
+and predictions then depend on that token alone, with or without the trigger. Symbols: K[y, t] counts
+how often the noise token t wins in sequences of label y; n[y], how often the informative one does.
 
-Two exact forms. Dense: count winners in a V x V table, and multiply with the tokens' features
-once. Factored: add the winner's features to its label's row, sample by sample.
+There are two exact forms. Dense: count winners in a V x V table, and multiply by the tokens'
+features once. Factored: add the winner's features to its label's row, sample by sample.
 """
 
 from functools import partial
@@ -19,9 +19,10 @@ from mnemoscope.engine.layout import Layout
 from mnemoscope.models.retrieval import Frozen, Scores, hard_attention, token_features
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
-from mnemoscope.training.three_step.by_token import inverse, kernels_serve
+from mnemoscope.training.three_step.by_token import few_counts, inverse, kernels_serve
 from mnemoscope.training.three_step.cuda import passes
-from mnemoscope.training.three_step.streaming import Count, Progress, Source, Span, as_float, fold, over_samples
+from mnemoscope.training.three_step.cuda.products import product_with_counts
+from mnemoscope.training.three_step.streaming import Samples, Source, Span, fold, over_samples
 
 
 class Winners(NamedTuple):
@@ -32,7 +33,7 @@ class Winners(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """The winners' features summed by label, and how often each token won: as noise, and as the
+    """The winners' features summed by label, and how often each token won, as noise and as the
     informative one."""
 
     features: Float[Array, "V h"]
@@ -41,59 +42,40 @@ class Sums(NamedTuple):
 
 
 def last_gradient(
-    program: Retrieval,
-    layout: Layout,
-    frozen: Frozen,
-    source: Source,
-    V1: Float[Array, "d h"],
-    alpha: Float[Array, "d"],
-    samples: int | Count,
-    progress: Progress | None = None,
+    program: Retrieval, layout: Layout, frozen: Frozen, source: Source, V1: Array, alpha: Array, samples: Samples
 ) -> Float[Array, "d h"]:
     r"""-grad_V Lhat(V1, W1) = U^T (1/N) sum_i (e_{y_i} - p_i) h_i^T, h_i of the winning token.
 
     As eta -> 0 the predictions p_i stay uniform. At finite eta they are softmax(U V1 h_i), which
     is again one row per winning token, weighted by how often it wins.
     """
-    scores = Scores.of(frozen, alpha)
-    features = token_features(program, frozen)
-    form = _dense if layout.tables == "dense" else _factored
-    D, noise_wins, informative_wins = form(program, layout, frozen, source, features, scores, samples, progress)
+    scores, V = Scores.of(frozen, alpha), program.vocab
+    noise, informative = features = token_features(program, frozen)
+    if layout.tables == "dense":
+        empty = Winners(jnp.zeros((V, V), jnp.int32), jnp.zeros(V, jnp.int32))
+        run = partial(_count, program, layout, source, scores)
+        K, n = over_samples(run, empty, samples, layout, program.length, layout.by_token)
+        if kernels_serve(layout, noise.dtype) and few_counts(program, layout, samples):
+            D = product_with_counts(K, noise)
+        else:
+            D = K.astype(noise.dtype) @ noise
+        D = D + n.astype(noise.dtype)[:, None] * informative[inverse(frozen.permutation)]
+        sums = Sums(D, K.sum(axis=0, dtype=jnp.uint32), n[frozen.permutation].astype(jnp.uint32))
+    else:
+        # Buffers are donated, so each is its own.
+        zeros = Sums(jnp.zeros_like(noise), *(jnp.zeros(V, jnp.uint32) for _ in range(2)))
+        add = partial(_add, program, layout, source, features, scores)
+        sums = over_samples(add, zeros, samples, layout, program.length + noise.shape[1], layout.by_sample)
     if program.eta == "limit":
-        return frozen.U.T @ (D - D.mean(axis=0)) / as_float(samples)
-    expected = _expected(frozen, layout, V1, features[0], noise_wins)
-    expected = expected + _expected(frozen, layout, V1, features[1], informative_wins)
-    return frozen.U.T @ (D - expected) / as_float(samples)
-
-
-Features = tuple[Float[Array, "V h"], Float[Array, "V h"]]
-
-
-def _dense(
-    program: Retrieval,
-    layout: Layout,
-    frozen: Frozen,
-    source: Source,
-    features: Features,
-    scores: Scores,
-    samples: int | Count,
-    progress: Progress | None,
-) -> Sums:
-    noise, informative = features
-    V = program.vocab
-    empty = Winners(jnp.zeros((V, V), jnp.int32), jnp.zeros(V, jnp.int32))
-    run = partial(_count, program, layout, source, scores)
-    winners = over_samples(run, empty, samples, layout, program.length, layout.by_token, progress)
-    n = winners.informative.astype(noise.dtype)
-    D = winners.noise.astype(noise.dtype) @ noise
-    D = D + n[:, None] * informative[inverse(frozen.permutation)]
-    own = winners.informative[frozen.permutation].astype(jnp.uint32)
-    return Sums(D, winners.noise.sum(axis=0, dtype=jnp.uint32), own)
+        return frozen.U.T @ (sums.features - sums.features.mean(axis=0)) / samples.total
+    expected = _expected(frozen, layout, V1, noise, sums.noise)
+    expected = expected + _expected(frozen, layout, V1, informative, sums.informative)
+    return frozen.U.T @ (sums.features - expected) / samples.total
 
 
 @partial(jax.jit, static_argnames=("program", "layout"), donate_argnames=("winners",))
 def _count(program: Retrieval, layout: Layout, source: Source, scores: Scores, winners: Winners, span: Span) -> Winners:
-    if kernels_serve(layout) and scores.token.dtype == jnp.float32:
+    if kernels_serve(layout, scores.token.dtype):
         locked = program.attention == "locked"
         return Winners(*passes.count_winners(source, scores, span, winners, program.length, locked))
 
@@ -108,27 +90,15 @@ def _count(program: Retrieval, layout: Layout, source: Source, scores: Scores, w
     return fold(body, winners, source, span, length=program.length, chunk=layout.by_token)
 
 
-def _factored(
-    program: Retrieval,
-    layout: Layout,
-    frozen: Frozen,
-    source: Source,
-    features: Features,
-    scores: Scores,
-    samples: int | Count,
-    progress: Progress | None,
-) -> Sums:
-    # Buffers are handed over to be changed in place, so each is its own.
-    none = (jnp.zeros(program.vocab, jnp.uint32) for _ in range(2))
-    empty = Sums(jnp.zeros_like(features[0]), *none)
-    run = partial(_add, program, layout, source, features, scores)
-    work = program.length + features[0].shape[1]
-    return over_samples(run, empty, samples, layout, work, layout.by_sample, progress)
-
-
 @partial(jax.jit, static_argnames=("program", "layout"), donate_argnames=("sums",))
 def _add(
-    program: Retrieval, layout: Layout, source: Source, features: Features, scores: Scores, sums: Sums, span: Span
+    program: Retrieval,
+    layout: Layout,
+    source: Source,
+    features: tuple[Array, Array],
+    scores: Scores,
+    sums: Sums,
+    span: Span,
 ) -> Sums:
     def body(sums: Sums, batch: Batch, live: Bool[Array, "B"]) -> Sums:
         noise, wins = hard_attention(batch, scores)
@@ -147,7 +117,7 @@ def _add(
 def _expected(
     frozen: Frozen, layout: Layout, V1: Float[Array, "d h"], features: Float[Array, "V h"], wins: UInt32[Array, "V"]
 ) -> Float[Array, "V h"]:
-    """sum_t wins_t p_t h_t^T with p_t = softmax(U V1 h_t), for a block of tokens at a time."""
+    """sum_t wins_t p_t h_t^T with p_t = softmax(U V1 h_t), one block of tokens at a time."""
     V, rows = features.shape[0], layout.rows
 
     def block(number: Array | int, total: Array) -> Array:

@@ -1,12 +1,12 @@
-"""The compiled call: the whole of one trial, or of several side by side.
+"""The compiled call: one whole trial, or several side by side.
 
-Trials that differ in seed, N, d and step sizes share a program: it takes those as arguments, with
-d rounded up to a bucket and the spare columns of the embeddings filled with zeros, which changes
-no inner product.
+Trials that differ in seed, N, d and step sizes share a program, which takes these as arguments. d is
+rounded up to a bucket, and zeros fill the spare columns of the embeddings, which changes no inner
+product.
 
-On a CPU a call is of one trial: side by side they would not be done sooner. So a trial is computed
-by the same machine code whether it is asked for alone, with others, or by a worker on a cluster,
-and its numbers are the same to the bit. A GPU is filled with many, which changes the order of sums.
+On a CPU a call runs one trial, since several at once would be no faster. The same machine code then
+computes a trial alone, among others, or on a cluster, and its numbers are equal to the bit. On a GPU a
+call runs many, which changes the order of sums.
 """
 
 import math
@@ -33,12 +33,12 @@ from mnemoscope.training.three_step.streaming import Count, Source
 
 _compiling: dict[Any, threading.Lock] = {}
 
-# Where products of tables (V^2 d) are larger than this, spare columns cost more than a compilation.
+# Above this size of a product of tables (V^2 d), spare columns cost more than a compilation.
 LARGE = 2**34
 
 
 class Call(NamedTuple):
-    """What a compiled call is for: everything that its machine code depends on."""
+    """Everything that the machine code of a compiled call depends on."""
 
     program: Retrieval
     layout: Layout
@@ -48,17 +48,17 @@ class Call(NamedTuple):
     place: Place
 
 
-class Seen(NamedTuple):
-    """What a call tells of a trial: the model after each step, and whether V2 is of numbers."""
+class Result(NamedTuple):
+    """What a call returns for a trial: the model after each step, and whether V2 is finite."""
 
-    looks: dict[str, Measurement]
+    measurements: dict[str, Measurement]
     finite: jax.Array
 
 
 def bucket(spec: Retrieval) -> Retrieval:
-    """The program that serves this spec: d goes up to the next of 16, 32, 64, ...
+    """The program that serves this spec, with d rounded up to 16, 32, 64, ...
 
-    Orthonormal embeddings keep their d, since a frame cannot be padded, as do large tables.
+    Orthonormal embeddings keep their d, since a frame cannot be padded; so do large tables.
     """
     program = spec.program()
     dim = max(16, 2 ** math.ceil(math.log2(spec.dim)))
@@ -68,7 +68,7 @@ def bucket(spec: Retrieval) -> Retrieval:
 
 
 def call_for(spec: Retrieval, precision: Precision, memory: MemoryBudget, place: Place) -> Call | None:
-    """The call of one trial that serves this spec; None where the trial is more than one call.
+    """The call that runs one trial of this spec, or None if the trial takes more than one call.
 
     A trial that does not fit in memory is refused.
     """
@@ -85,21 +85,21 @@ def call_for(spec: Retrieval, precision: Precision, memory: MemoryBudget, place:
     return Call(program, layout, spec.embedding, 1, precision, place)
 
 
-def run_call(call: Call, jobs: Sequence[Job]) -> list[Seen]:
-    """What is seen of each job, in one call; there may be fewer jobs than the call is for."""
+def run_call(call: Call, jobs: Sequence[Job]) -> list[Result]:
+    """Run the jobs in one call; there may be fewer of them than the call has room for."""
     program = compiled(call, jobs[0])
     with numerics(call.precision, call.place):
-        seen = jax.device_get(program(*_arguments(call, jobs)))
-    return [jax.tree.map(lambda part, at=at: part[at], seen) for at in range(len(jobs))]
+        results = jax.device_get(program(*_arguments(call, jobs)))
+    return [jax.tree.map(lambda part, row=row: part[row], results) for row in range(len(jobs))]
 
 
 def compiled(call: Call, example: Job) -> Any:
-    """The call's program, compiled if it was not yet. Any job of its kind will do as example."""
+    """The call's program, compiled on first use. Any of its jobs may serve as the example."""
     spec, _ = example
-    # The example only shows shapes: one and the same for all jobs of a call.
-    shown = call.program.replace(embedding=spec.embedding), 0
-    with _compiling.setdefault((call, shown), threading.Lock()):  # the second to ask waits
-        return _compile_once(call, shown)
+    # The example only gives shapes, so all jobs of a call share one.
+    shared = call.program.replace(embedding=spec.embedding), 0
+    with _compiling.setdefault((call, shared), threading.Lock()):  # a second caller waits
+        return _compile_once(call, shared)
 
 
 @lru_cache(maxsize=256)
@@ -107,23 +107,20 @@ def _compile_once(call: Call, example: Job) -> Any:
     with numerics(call.precision, call.place):
         arguments = _arguments(call, [example])
         lowered = _trials.lower(call.program, call.layout, call.law, *arguments)
-        # Trying out matrix kernels on the GPU takes most of its compile time and gains little on
-        # matrices this small.
-        options: Any = {}
-        if call.place.platform != "cpu":
-            options["xla_gpu_autotune_level"] = "0"
+        # Autotuning takes most of the compile time on a GPU, and gains little on small matrices.
+        options: Any = {} if call.place.platform == "cpu" else {"xla_gpu_autotune_level": "0"}
         return lowered.compile(compiler_options=options)
 
 
 def forget_calls() -> None:
-    """Let go of compiled calls."""
+    """Drop all compiled calls."""
     _compile_once.cache_clear()
 
 
 def _arguments(call: Call, jobs: Sequence[Job]) -> tuple[Any, ...]:
-    """Streams, dimensions, counts and rates of a batch, filled up to its size.
+    """Streams, dimensions, counts and rates of a batch, padded to its size.
 
-    A short batch is filled with trials of no samples, so that its shape is compiled already.
+    Trials without samples pad a short batch, so that it has the compiled shape.
     """
     filled = [*jobs, *[jobs[-1]] * (call.size - len(jobs))]
     streams = {
@@ -153,16 +150,16 @@ def _trials(
     samples: Count,
     fresh: Count,
     rates: Rates,
-) -> Seen:
-    def run_row(streams: dict[str, jax.Array], dim: jax.Array, own: jax.Array, tests: jax.Array, rates: Rates) -> Seen:
-        exact = None if law == "orthonormal" else dim
-        frozen = draw_frozen(program, law, streams, exact)
+) -> Result:
+    def run_row(
+        streams: dict[str, jax.Array], dim: jax.Array, own: jax.Array, tests: jax.Array, rates: Rates
+    ) -> Result:
+        frozen = draw_frozen(program, law, streams, None if law == "orthonormal" else dim)
         train = Source(streams["train"], frozen.permutation)
         test = Source(streams["test"], frozen.permutation)
-        # Every trial counts its own samples; the loop over chunks, and its end, is shared.
+        # Every trial counts its own samples, but all share the loop over chunks, and its end.
         learned = three_steps(program, layout, frozen, train, Count(own, samples.most), rates)
-        count = Count(tests, fresh.most)
-        looks = measure_steps(program, layout, frozen, test, learned, rates, count)
-        return Seen(looks, jnp.all(jnp.isfinite(learned.V2)))
+        measurements = measure_steps(program, layout, frozen, test, learned, rates, Count(tests, fresh.most))
+        return Result(measurements, jnp.all(jnp.isfinite(learned.V2)))
 
     return over_rows(run_row, streams, dims, samples.samples, fresh.samples, rates)

@@ -1,8 +1,8 @@
 r"""What a trained model can do, measured on fresh sequences.
 
 accuracy             share of sequences whose largest logit is the label's
-attention accuracy   share whose largest attention weight is on the informative position; while
-                     attention is uniform, what a random choice among equals gives, 1/L
+attention accuracy   share whose largest attention weight is on the informative position; 1/L, a
+                     random choice among equals, while attention is uniform
 recall               accuracy among the sequences where attention is right
 map accuracy         share of the V tokens whose label comes first when attention is perfect:
                      argmax_y u_y^T Vmat h(x) = Pi*(x)
@@ -10,12 +10,11 @@ margin               signal z_trig^T w, by which the trigger lifts the informati
                      the standard deviation over tokens of z_v^T w, the scores that compete with
                      it. w is W_KQ z_EOS, or alpha as gamma -> infinity: only the ratio compares
                      across step sizes
-tied                 sequences that a rule for ties decided: several labels have the largest logit,
-                     or several tokens the largest attention score, but for rounding
+tied                 sequences that a tie rule decided: up to rounding, several labels have the
+                     largest logit, or several tokens the largest attention score
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Literal, NamedTuple
 
 import jax
@@ -44,14 +43,24 @@ from mnemoscope.training.three_step.streaming import Count, Source, Span, fold
 
 Attend = Literal["uniform", "softmax", "argmax", "locked"]
 
-# Fresh sequences, at most, for the accuracy after the first step: attention is still uniform then,
-# every sequence costs a product with the whole vocabulary, and the answer is close to chance.
+# The most fresh sequences for the accuracy after the first step: attention is still uniform, every
+# sequence costs a product with the whole vocabulary, and the answer is close to chance.
 UNIFORM_SAMPLES = 256
 
 
+class Test(NamedTuple):
+    """What a model is measured on: fresh sequences of a stream."""
+
+    program: Retrieval
+    layout: Layout
+    frozen: Frozen
+    source: Source
+    samples: Count
+
+
 class Hits(NamedTuple):
-    """Sequences answered right, attended right, both, and decided by a rule for ties; a number
-    for each set of answers."""
+    """The number of sequences answered right, attended right, both, and decided by a tie rule, for
+    each set of answers."""
 
     answered: UInt32[Array, "*k"]
     attended: UInt32[Array, "*k"]
@@ -60,7 +69,7 @@ class Hits(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """Of every sequence: answered right, attended right, decided by a rule for ties."""
+    """For every sequence: answered right, attended right, decided by a tie rule."""
 
     answered: Bool[Array, "*k B"]
     attended: Bool[Array, "*k B"]
@@ -68,10 +77,8 @@ class Judged(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """The label named when all attention rests on a token, as noise and as the informative one,
-    and whether others tie with it.
-
-    Stacked, where several models share their attention.
+    """The label named when all attention is on a token, as noise and as the informative one, and
+    whether other labels tie with it. Stacked where several models share their attention.
     """
 
     noise: UInt32[Array, "*k V"]
@@ -81,14 +88,13 @@ class Answers(NamedTuple):
 
 
 def answers_by_token(program: Retrieval, layout: Layout, frozen: Frozen, Vmat: Float[Array, "d h"]) -> Answers:
-    """argmax_y u_y^T Vmat h for every token, with the logits of one block of tokens at a time."""
-
+    """argmax_y u_y^T Vmat h for every token, computing logits one block of tokens at a time."""
     longest = jnp.max(jnp.linalg.norm(frozen.U, axis=1))
 
     def best(features: Float[Array, "V h"]) -> tuple[UInt32[Array, "V"], Bool[Array, "V"]]:
         values = features @ Vmat.T
         norm = jnp.linalg.norm(values, axis=1)
-        # A token that was never seen may have no value but what rounding left of the others'.
+        # The value of a token that never occurred may be only the rounding errors of the others'.
         scale = jnp.maximum(norm, jnp.sqrt(jnp.mean(norm**2))) * longest
         return jax.lax.map(lambda row: name_label(frozen.U @ row[0], row[1]), (values, scale), batch_size=layout.rows)
 
@@ -101,22 +107,13 @@ def answers_by_token(program: Retrieval, layout: Layout, frozen: Frozen, Vmat: F
 
 
 def map_accuracy(frozen: Frozen, answers: Answers) -> Float[Array, ""]:
-    """Share of tokens whose answer under perfect attention is right."""
+    """The share of tokens whose answer is right under perfect attention."""
     return jnp.mean((answers.informative == frozen.permutation).astype(frozen.Z.dtype))
 
 
-def hits_by_token(
-    program: Retrieval,
-    layout: Layout,
-    frozen: Frozen,
-    source: Source,
-    attend: Literal["argmax", "locked"],
-    answers: Answers,
-    w: Float[Array, "d"],
-    count: Count,
-) -> Hits:
-    """Hits over the first `samples` of a stream where attention rests on one token."""
-    scores = Scores.of(frozen, w)
+def _hits_by_token(test: Test, attend: Literal["argmax", "locked"], answers: Answers, w: Float[Array, "d"]) -> Hits:
+    """Hits where attention is on one token."""
+    scores = Scores.of(test.frozen, w)
 
     def judge(batch: Batch) -> Judged:
         noise, attended = hard_attention(batch, scores)
@@ -129,21 +126,12 @@ def hits_by_token(
             tied = tied | attention_tied(batch, scores)
         return Judged(answered, jnp.broadcast_to(attended, answered.shape), tied)
 
-    models = answers.noise.shape[:-1]
-    return _count_hits(judge, source, count, program.length, layout.by_token, models)
+    return _count_hits(test, judge, test.layout.by_token, answers.noise.shape[:-1])
 
 
-def hits_by_sample(
-    program: Retrieval,
-    layout: Layout,
-    frozen: Frozen,
-    source: Source,
-    attend: Literal["uniform", "softmax"],
-    Vmat: Float[Array, "d h"],
-    w: Float[Array, "d"],
-    count: Count,
-) -> Hits:
-    """Hits over the first `samples` of a stream where attention mixes tokens; w = W_KQ z_EOS."""
+def _hits_by_sample(test: Test, attend: Literal["uniform", "softmax"], Vmat: Array, w: Float[Array, "d"]) -> Hits:
+    """Hits where attention mixes tokens; w = W_KQ z_EOS."""
+    program, layout, frozen = test.program, test.layout, test.frozen
     M = frozen.U @ Vmat
     longest = jnp.max(jnp.linalg.norm(M, axis=1))
     scores = Scores.of(frozen, w)
@@ -162,13 +150,13 @@ def hits_by_sample(
         answer, answer_tied = name_label(features @ M.T, scale)
         return Judged(answer == batch.label, attended, tied | answer_tied)
 
-    # A chunk is worked through whole, however few of its sequences count.
+    # A chunk costs the same however few of its sequences count.
     chunk = min(layout.by_sample, UNIFORM_SAMPLES) if attend == "uniform" else layout.by_sample
-    return _count_hits(judge, source, count, program.length, chunk)
+    return _count_hits(test, judge, chunk)
 
 
 class Measurement(NamedTuple):
-    """All that is measured of a model, as arrays; `Step` in `record` is its readable form."""
+    """All measurements of a model, as arrays; `Step` in `engine/record.py` is the readable form."""
 
     hits: Hits
     samples: UInt32[Array, ""]
@@ -176,69 +164,58 @@ class Measurement(NamedTuple):
     margin: Margin
 
 
-def look(
-    program: Retrieval,
-    layout: Layout,
-    frozen: Frozen,
-    test: Source,
-    attend: Attend,
-    Vmat: Float[Array, "d h"],
-    w: Float[Array, "d"],
-    count: Count,
-    answers: Answers | None = None,
-) -> Measurement:
-    """The model with Vmat and W_KQ z_EOS = w (its direction, for argmax) on fresh sequences.
+def measure(test: Test, attend: Attend, Vmat: Array, w: Array, answers: Answers | None = None) -> Measurement:
+    """Measure the model with Vmat and W_KQ z_EOS = w (its direction, for argmax).
 
-    `answers`, where the caller has them for this Vmat, are not asked for again.
+    A caller that already has the `answers` of this Vmat passes them in.
     """
     if answers is None:
-        answers = answers_by_token(program, layout, frozen, Vmat)
+        answers = answers_by_token(test.program, test.layout, test.frozen, Vmat)
     if attend == "argmax" or attend == "locked":
-        hits = hits_by_token(program, layout, frozen, test, attend, answers, w, count)
+        hits = _hits_by_token(test, attend, answers, w)
     else:
         if attend == "uniform":
-            count = Count(*(jnp.minimum(part, UNIFORM_SAMPLES) for part in count))
-        hits = hits_by_sample(program, layout, frozen, test, attend, Vmat, w, count)
-    return Measurement(hits, count.samples, map_accuracy(frozen, answers), margin(frozen, w))
+            test = test._replace(samples=Count(*(jnp.minimum(part, UNIFORM_SAMPLES) for part in test.samples)))
+        hits = _hits_by_sample(test, attend, Vmat, w)
+    return Measurement(hits, test.samples.samples, map_accuracy(test.frozen, answers), margin(test.frozen, w))
+
+
+def measure_softmax(
+    program: Retrieval, layout: Layout, frozen: Frozen, source: Source, Vmat: Array, w: Array, count: Count
+) -> Measurement:
+    """Measure the model whose attention is a softmax."""
+    return measure(Test(program, layout, frozen, source, count), "softmax", Vmat, w)
 
 
 def measure_steps(
-    program: Retrieval, layout: Layout, frozen: Frozen, test: Source, learned: ThreeSteps, rates: Rates, count: Count
+    program: Retrieval, layout: Layout, frozen: Frozen, source: Source, learned: ThreeSteps, rates: Rates, count: Count
 ) -> dict[str, Measurement]:
-    """The model after each of the three steps; with locked attention there is only the last."""
-    seen = partial(look, program, layout, frozen, test)
+    """Measure the model after each of the three steps; locked attention has only the last."""
+    test = Test(program, layout, frozen, source, count)
     if program.attention == "locked":
-        return {"V2": seen("locked", learned.V2, learned.alpha, count)}
+        return {"V2": measure(test, "locked", learned.V2, learned.alpha)}
     attend: Attend = "argmax" if program.gamma == "limit" else "softmax"
     w = learned.alpha if attend == "argmax" else query_scale(frozen, rates) * learned.alpha
     first, last = (answers_by_token(program, layout, frozen, values) for values in (learned.V1, learned.V2))
-    looks = {"V1": seen("uniform", learned.V1, w, count, first)}
+    measurements = {"V1": measure(test, "uniform", learned.V1, w, first)}
     if attend == "softmax":
-        looks["W1"] = seen(attend, learned.V1, w, count, first)
-        return looks | {"V2": seen(attend, learned.V2, w, count, last)}
+        measurements["W1"] = measure(test, attend, learned.V1, w, first)
+        return measurements | {"V2": measure(test, attend, learned.V2, w, last)}
     # W1 and V2 attend to the same tokens: each sequence is drawn and attended to once for both.
     stacked = Answers(*(jnp.stack(pair) for pair in zip(first, last, strict=True)))
-    hits = hits_by_token(program, layout, frozen, test, attend, stacked, w, count)
-    for at, (name, answers) in enumerate((("W1", first), ("V2", last))):
-        own = Hits(*(part[at] for part in hits))
-        named = map_accuracy(frozen, answers)
-        looks[name] = Measurement(own, count.samples, named, margin(frozen, w))
-    return looks
+    hits = _hits_by_token(test, attend, stacked, w)
+    for model, (name, answers) in enumerate((("W1", first), ("V2", last))):
+        own = Hits(*(part[model] for part in hits))
+        measurements[name] = Measurement(own, count.samples, map_accuracy(frozen, answers), margin(frozen, w))
+    return measurements
 
 
-def _count_hits(
-    judge: Callable[[Batch], Judged],
-    source: Source,
-    count: Count,
-    length: int,
-    chunk: int,
-    models: tuple[int, ...] = (),
-) -> Hits:
+def _count_hits(test: Test, judge: Callable[[Batch], Judged], chunk: int, models: tuple[int, ...] = ()) -> Hits:
     def body(hits: Hits, batch: Batch, live: Bool[Array, "B"]) -> Hits:
         answered, attended, tied = judge(batch)
         more = Hits(answered, attended, answered & attended, tied)
         return jax.tree.map(lambda old, new: old + jnp.sum(new & live, axis=-1, dtype=jnp.uint32), hits, more)
 
     zero = Hits(*(jnp.zeros(models, jnp.uint32) for _ in Hits._fields))
-    span = Span(jnp.uint32(0), count.samples, count.most)
-    return fold(body, zero, source, span, length=length, chunk=chunk)
+    span = Span(jnp.uint32(0), *test.samples)
+    return fold(body, zero, test.source, span, length=test.program.length, chunk=chunk)

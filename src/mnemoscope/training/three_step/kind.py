@@ -1,4 +1,4 @@
-"""Token retrieval as a kind: what its trials share, what they cost, and how they run."""
+"""Token retrieval as a kind: its programs, their cost, and how trials run."""
 
 from collections.abc import Sequence
 
@@ -12,9 +12,9 @@ from mnemoscope.training.three_step.batch import simulate_many
 from mnemoscope.training.three_step.call import bucket
 from mnemoscope.training.three_step.simulation import passes
 
-# A batch of long trials is cut shorter, to be acknowledged about this often.
+# Batches end after about this many tokens, so that long trials are saved from time to time.
 TOKENS_IN_A_BATCH = 2e9
-# Tables by pair of tokens above this many entries are given up for a factored form.
+# Above this many entries, tables by pair of tokens are factored.
 DENSE = 1.5e8
 COMPILE_SECONDS = 5.0
 
@@ -23,19 +23,19 @@ class RetrievalKind:
     """Paper A's task, model and three steps."""
 
     def program(self, spec: Retrieval, platform: str) -> Retrieval:
-        """Seeds, N, d up to a bucket, and step sizes are arguments of the compiled program."""
+        """Seeds, N, d within a bucket, and step sizes are arguments of the compiled program."""
         return bucket(spec)
 
     def program_id(self, spec: Retrieval, platform: str) -> str:
-        """The law of the embeddings and further training are compiled in."""
+        """The embedding law and further training are compiled in."""
         return f"{spec.embedding} {spec.then} {bucket(spec).canonical()}"
 
     def bytes_needed(self, program: Retrieval) -> int:
-        """In the layout that a CPU takes without a budget."""
+        """The bytes of the layout that a CPU uses without a budget."""
         return sum(needed_bytes(program, choose_layout(program)).values())
 
     def cost(self, spec: Retrieval, platform: str) -> Cost:
-        """Training, and the answers to all tokens."""
+        """The cost of training, and of the answers to all tokens."""
         rates = RATES[known_platform(platform)]
         V, tokens = spec.vocab, float(spec.samples * spec.length)
         answers = 2 * V**2 * spec.dim * rates.product + V**2 * rates.entry / 2
@@ -45,7 +45,7 @@ class RetrievalKind:
     def run(
         self, jobs: Sequence[Job], device: Device = "auto", budget: int | None = None, hear: Hear | None = None
     ) -> list[Trial]:
-        """One trial for each (spec, seed), in the order asked for."""
+        """Return one trial for each (spec, seed), in order."""
         return simulate_many(jobs, device=device, budget=budget, hear=hear)
 
 
@@ -53,16 +53,16 @@ RETRIEVAL = RetrievalKind()
 
 
 def training_seconds(spec: Retrieval, rates: Rates) -> float:
-    """The steps alone, without answers to all tokens."""
+    """Seconds for training alone, without the answers to all tokens."""
     V, d, m, N = spec.vocab, spec.dim, spec.width, spec.samples
-    gone_through = passes(spec)
+    pass_count = passes(spec)
     dense = V**2 <= DENSE
-    # With an MLP, or with factored tables, a token is a d-vector and not a look-up in a table.
+    # With an MLP or factored tables, a token costs a d-vector rather than a look-up.
     vectors = max(1.0, d / 16) if m or not dense else 1.0
-    total = N * spec.length * gone_through * rates.token * vectors
+    total = N * spec.length * pass_count * rates.token * vectors
     if dense:
         total += V**2 * d * rates.product + V**2 * rates.entry / 2
-    total += N * m * gone_through * (2 * d * rates.product + rates.unit)
+    total += N * m * pass_count * (2 * d * rates.product + rates.unit)
     if spec.eta != "limit" or spec.steps:
-        total += N * V * gone_through * (2 * (m or d) * rates.product + 2 * rates.unit)
+        total += N * V * pass_count * (2 * (m or d) * rates.product + 2 * rates.unit)
     return total + spec.steps * rates.step

@@ -1,11 +1,11 @@
-r"""The three steps by plain automatic differentiation, to be read and checked by eye.
+r"""The three steps by plain automatic differentiation, simple enough to check by eye.
 
-Nothing here is fast and nothing is shared with the fast path but the data, the embeddings and the
-activations: keys and values are formed for every position (an N x L x d array), the loss is the
-mean cross-entropy over all samples at once, and the gradients are `jax.grad` of it.
+This is slow, and shares only the data, the embeddings and the activations with the fast path: keys and
+values are formed for every position (an N x L x d array), the loss is the mean cross-entropy over all
+samples at once, and the gradients are its `jax.grad`.
 
 The limits need no small or large number. As eta -> 0, grad_W Lhat(eta V1, 0)/eta tends to the
-derivative of grad_W Lhat along V1 at zero, which `jax.jvp` gives exactly. As gamma -> infinity
+derivative of grad_W Lhat along V1 at zero, which `jax.jvp` gives exactly. As gamma -> infinity,
 attention is the argmax of the scores, and V2/gamma tends to the third step's gradient.
 """
 
@@ -23,7 +23,7 @@ from mnemoscope.training.three_step.algorithm import ThreeSteps
 
 
 def logits(spec: Retrieval, frozen: Frozen, Vmat: Array, W: Array, batch: Batch, attend: str) -> Float[Array, "B V"]:
-    """The model as it is written down; `attend` is softmax, argmax or locked."""
+    """The model as defined in `models.retrieval`; `attend` is softmax, argmax or locked."""
     tokens = frozen.Z[batch.tokens]
     at_trigger = batch.at_position[:, :, None] * frozen.trigger
     k = tokens + at_trigger

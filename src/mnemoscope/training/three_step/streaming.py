@@ -1,7 +1,7 @@
 """Folds over a stream of samples, chunk by chunk, so that memory does not grow with N.
 
-Samples are made where they are used and thrown away: only the fold's running sums stay. A chunk's
-size changes the order in which sums are taken, and so the last digits, nothing else.
+Samples are drawn where they are used and then dropped: only the fold's running sums stay. The chunk
+size changes the order of the sums, and so the last digits, but nothing else.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from mnemoscope.engine.layout import Layout
 from mnemoscope.tasks.retrieval import Batch, Drawn, draw, read
 
 Carry = TypeVar("Carry")
-Made = TypeVar("Made", Drawn, Batch)
+Arrays = TypeVar("Arrays", Drawn, Batch)
 Body = Callable[[Carry, Batch, Bool[Array, "B"]], Carry]
 Progress = Callable[[float], None]
 
@@ -31,7 +31,7 @@ class Source(NamedTuple):
 
 
 class Count(NamedTuple):
-    """How many samples, inside a compiled program.
+    """The number of samples, inside a compiled program.
 
     In a batch every trial has its own number of `samples`, while the loop over chunks is shared
     and runs to `most`, the largest of them.
@@ -45,6 +45,26 @@ class Count(NamedTuple):
         """The count of a trial that runs alone."""
         return cls(jnp.uint32(samples), jnp.uint32(samples))
 
+    @property
+    def total(self) -> Array:
+        """N as a number to divide by."""
+        return self.samples.astype(float)
+
+
+class Segments(NamedTuple):
+    """The number of samples, outside of compiled programs, and who is told after each segment."""
+
+    samples: int
+    progress: Progress | None = None
+
+    @property
+    def total(self) -> float:
+        """N as a number to divide by."""
+        return float(self.samples)
+
+
+Samples = Count | Segments
+
 
 class Span(NamedTuple):
     """Samples first..stop-1 of a stream, in a loop that runs to `most`."""
@@ -54,23 +74,17 @@ class Span(NamedTuple):
     most: UInt32[Array, ""]
 
 
-def as_float(samples: int | Count) -> Array | float:
-    """N as a number to divide by."""
-    return float(samples) if isinstance(samples, int) else samples.samples.astype(float)
-
-
 def fold(body: Body[Carry], carry: Carry, source: Source, span: Span, *, length: int, chunk: int) -> Carry:
-    """body(carry, batch, live) over the samples of a span; dead rows pad the last chunk."""
+    """Fold body(carry, batch, live) over the samples of a span; dead rows pad the last chunk."""
 
     def add_chunk(number: Array | int, carry: Carry) -> Carry:
         start = span.first + jnp.uint32(number) * jnp.uint32(chunk)
         index = start + lax.iota(jnp.uint32, chunk)
         # An index that wrapped past 2**32 is dead too.
         live = (index >= span.first) & (index < span.stop)
-        make = partial(draw, source.key, index, source.permutation, length)
-        drawn = _held(make, start < span.most)
+        drawn = _compute_once(partial(draw, source.key, index, source.permutation, length), start < span.most)
         # In a branch of its own: the generator would be run again for the unpacked tokens.
-        batch = _held(lambda: read(drawn, length), span.first < span.most)
+        batch = _compute_once(lambda: read(drawn, length), span.first < span.most)
         return body(carry, batch, live)
 
     total = span.most - span.first
@@ -79,40 +93,38 @@ def fold(body: Body[Carry], carry: Carry, source: Source, span: Span, *, length:
     return lax.fori_loop(0, chunks.astype(jnp.int32), add_chunk, carry)
 
 
-def _held(make: Callable[[], Made], needed: Bool[Array, ""]) -> Made:
-    """make(), computed once and kept in memory before anything reads it.
+def _compute_once(compute: Callable[[], Arrays], needed: Bool[Array, ""]) -> Arrays:
+    """Return compute(), evaluated once and held in memory before anything reads it.
 
     Left to itself, XLA's CPU compiler repeats the random generator inside every loop that reads a
     token, and then no longer vectorises it. It does not look through a branch that it cannot
     decide, so the chunk is drawn in one. (Every chunk of the loop is needed; XLA cannot know.)
     """
-    nothing = jax.tree.map(lambda made: jnp.zeros(made.shape, made.dtype), jax.eval_shape(make))
-    return lax.platform_dependent(cpu=lambda: lax.cond(needed, make, lambda: nothing), default=lambda: make())
+    zeros = jax.tree.map(lambda array: jnp.zeros(array.shape, array.dtype), jax.eval_shape(compute))
+    return lax.platform_dependent(cpu=lambda: lax.cond(needed, compute, lambda: zeros), default=lambda: compute())
 
 
 def over_samples(
     run: Callable[[Carry, Span], Carry],
     carry: Carry,
-    samples: int | Count,
+    samples: Samples,
     layout: Layout,
     work_per_sample: int,
     chunk: int,
-    progress: Progress | None,
 ) -> Carry:
-    """run(carry, span) over all samples.
+    """Apply run(carry, span) to all samples.
 
-    Inside a compiled program that is one span. Called from Python it is one span a segment, with
-    word of progress after each. A segment is a whole number of chunks, so cutting the samples up
-    changes no sum.
+    A `Count` is one span. `Segments` are one span each, with a progress report after it. A segment
+    is a whole number of chunks, so cutting the samples up changes no sum.
     """
     if isinstance(samples, Count):
         return run(carry, Span(jnp.uint32(0), samples.samples, samples.most))
     size = max(1, layout.segment // (work_per_sample * chunk)) * chunk
-    for first in range(0, samples, size):
-        stop = min(first + size, samples)
+    for first in range(0, samples.samples, size):
+        stop = min(first + size, samples.samples)
         carry = run(carry, Span(jnp.uint32(first), jnp.uint32(stop), jnp.uint32(stop)))
         jax.block_until_ready(carry)
         stop_if_asked()
-        if progress is not None:
-            progress((stop - first) / samples)
+        if samples.progress is not None:
+            samples.progress((stop - first) / samples.samples)
     return carry

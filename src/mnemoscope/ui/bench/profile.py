@@ -58,7 +58,7 @@ def _stages(spec: Retrieval, layout: Layout, frozen: Frozen, source: Source) -> 
     program, count = spec.program(), Count.of(spec.samples)
     counting = partial(by_token.count_pairs, program, layout, source)
     counts = jax.jit(counting)(count)
-    first = partial(by_token.first_gradient, program, frozen)
+    first = partial(by_token.first_gradient, program, layout, frozen)
     V1 = jax.jit(first)(counts, count)
     second = partial(by_token.attention_direction, program, layout, frozen, source)
     alpha = jax.jit(second)(counts, V1, count)

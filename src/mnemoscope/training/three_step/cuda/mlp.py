@@ -74,9 +74,7 @@ def pull_back(
     return beta, tau
 
 
-def _pool(
-    program: Retrieval, frozen: Frozen, ordered: Ordered
-) -> tuple[Float16[Array, "2 n D"], Float32[Array, ""]]:
+def _pool(program: Retrieval, frozen: Frozen, ordered: Ordered) -> tuple[Float16[Array, "2 n D"], Float32[Array, ""]]:
     """xbar of the samples in their order, as float16 pairs, and the power of two that they are multiplied with."""
     # A bound on the entries of pooled vectors.
     scale = power_of_two(jnp.max(jnp.abs(frozen.Z)) + jnp.max(jnp.abs(frozen.trigger)))
@@ -151,7 +149,9 @@ def _launch_add_pulls(frame: Frame) -> None:
     _launch_sliced("add_pulls", frame, padded, frame.outputs, lambda V, columns: 4 * V * (columns + 2))
 
 
-def _launch_sliced(name: str, frame: Frame, padded: int, outputs: list[Buffer], bytes_of: Callable[[int, int], int]) -> None:
+def _launch_sliced(
+    name: str, frame: Frame, padded: int, outputs: list[Buffer], bytes_of: Callable[[int, int], int]
+) -> None:
     """Launch a kernel that has as many columns of Z in shared memory as fit; where none do, Z stays where it is."""
     module = _module(padded, frame.attributes["phi"])
     V, d = frame.inputs[3].shape[-2:]
