@@ -1,4 +1,4 @@
-"""`mnemoscope bound`: what the first gradient reveals, and what decoders get out of it."""
+"""`mnemoscope bound`: what the first gradient reveals, and what decoders recover from it."""
 
 import math
 from pathlib import Path
@@ -130,8 +130,8 @@ def show(spec: Retrieval, result: dict[str, Any]) -> None:
         f"{result['collapse']['formula']} = {result['collapse']['x']:.3g}",
     )
     for title, proved in (
-        ("Proved: nobody does better who", True),
-        ("Does not bind anybody who looks for whole counts", False),
+        ("Proved for every estimator that", True),
+        ("Not a bound for an estimator that searches for whole counts", False),
     ):
         echo(_table(title, [limit for limit in result["bounds"] if limit["proved"] == proved], target))
     through = [f"noise of {noise:g}"] if noise is not None else []
@@ -144,7 +144,7 @@ def show(spec: Retrieval, result: dict[str, Any]) -> None:
 
 
 def _table(title: str, bounds: list[dict[str, Any]], target: float) -> Table:
-    """For each bound: whom it binds, what they can know and name here, and the N they need."""
+    """For each bound: the estimators it applies to, what they can know and name here, and the N they need."""
     rows = []
     for limit in bounds:
         nats, samples = limit["nats"], limit["samples"]

@@ -86,5 +86,5 @@ def show(prediction: Prediction, aim: float, critical: dict[Axis, int | None]) -
         echo(f"  {name:16} {number(size):>7}  {bar(min(1.0, size))}")
     echo(f"\nFor accuracy {aim:g}, all else fixed")
     for axis, value in critical.items():
-        reached = f"{value:,}" if value is not None else "none does"
+        reached = f"{value:,}" if value is not None else "never"
         echo(f"  {axis:8} {reached:>14}  (here {getattr(spec, axis):,}): {WORDS[axis]}")

@@ -25,8 +25,8 @@ Form = Literal["pdf", "svg", "png"]
 def report(
     *ids: Annotated[str, Parameter(help="studies to show [default: all that were run]")],
     out: Annotated[Path, Parameter(help="the page, a file ending in .html")] = Path("report.html"),
-    figures: Annotated[Path | None, Parameter(help="a folder for the figures alone, one file a study")] = None,
-    form: Annotated[Form, choice(Form, "what kind of file those are")] = "pdf",
+    figures: Annotated[Path | None, Parameter(help="a folder for the figures only, one file per study")] = None,
+    form: Annotated[Form, choice(Form, "the file format of --figures")] = "pdf",
     ledger: Annotated[Path | None, Parameter(help="what `reproduce` kept [default: beside the store]")] = None,
     json: Json = False,
 ) -> int:
@@ -41,7 +41,7 @@ def report(
     if ledger is not None:
         check_place(ledger, "ledger")
     if ledger is not None and not ledger.exists():
-        raise SpecError("ledger", f"expected a ledger that is there, got {str(ledger)!r}")
+        raise SpecError("ledger", f"expected an existing ledger, got {str(ledger)!r}")
     book = Ledger(ledger)
     claims = book.claims(studies)
     if not claims:
@@ -77,7 +77,7 @@ def report(
 
 @contextmanager
 def _of_the_study(claim: Claim) -> Iterator[None]:
-    """Explain when a study cannot read the numbers of an older version of itself."""
+    """Explain that a study cannot read the numbers of its older version."""
     try:
         yield
     except SpecError:

@@ -35,14 +35,14 @@ def reproduce(
     list_: Annotated[bool, flag("show the catalogue, and run nothing", name="--list")] = False,
     quick: Annotated[bool, flag("sizes for two CPU cores [default]")] = False,
     full: Annotated[bool, flag("large sizes, for a GPU")] = False,
-    power: Annotated[bool, flag("what each rule would say if theory is right; run nothing")] = False,
+    power: Annotated[bool, flag("compute the statistical power of each rule; run nothing")] = False,
     bases: Annotated[
         int | None, count(1, 100, "base seeds, judged together or each alone [default: 1 quick, 3 full]")
     ] = None,
     out: Annotated[
         Path | None, Parameter(help="a file for the figure of one study (.png, .svg or .pdf), or a folder")
     ] = None,
-    ledger: Annotated[Path | None, Parameter(help="file that keeps what was found [default: beside the store]")] = None,
+    ledger: Annotated[Path | None, Parameter(help="file that keeps the results [default: beside the store]")] = None,
     jobs: Annotated[
         int | None,
         option(
@@ -92,7 +92,7 @@ def reproduce(
     ask_first(of_pieces(pieces, many, platform), platform, work.yes, far=far)
     book.check_place()
     if many > 1 or any(len(base_seeds) > 1 for _, _, base_seeds in pieces):
-        say(f"{len(pieces)} to run, {many} at once, each kept when it is done")
+        say(f"{len(pieces)} to run, {many} in parallel; each is kept when it is done")
         with Watch("studies", sum(minutes_of(piece, platform) for piece in pieces)) as watch:
             done = run_parallel(pieces, many, work.device, work.store or default_path(), book.path, watch)
             for number, (piece, seconds) in enumerate(done, 1):
@@ -185,7 +185,7 @@ def compute_power(studies: list[Study], size: Size) -> dict[str, Power | None]:
     powers: dict[str, Power | None] = {}
     for study in studies:
         if study.power is not None:
-            say(f"{study.id}: drawing what it would measure")
+            say(f"{study.id}: simulating its measurements")
         powers[study.id] = None if study.power is None else study.power(size)
     return powers
 

@@ -1,4 +1,4 @@
-"""`mnemoscope store`: look at what was kept, take it elsewhere, check it, mend it, clear it."""
+"""`mnemoscope store`: list, export, verify, repair and prune stored trials."""
 
 import json as json_module
 from collections.abc import Iterator
@@ -93,7 +93,7 @@ def export_(
     path: StoreOption = None,
     json: Json = False,
 ) -> int:
-    """Write one row a trial, with its whole setting, into a Parquet or CSV file."""
+    """Write one row per trial, with its whole setting, into a Parquet or CSV file."""
     with open_store(path) as opened:
         trials = export(opened, out, where or [])
     deliver({"path": str(out), "trials": trials}, json, lambda _: print(f"{trials:,} trials: {out}"))
@@ -139,6 +139,6 @@ def prune_(
     """Remove trials that meet all conditions, or those of an earlier numerics version."""
     with open_store(path, writing=True) as opened:
         trials = prune(opened, where or [], old=old, really=yes)
-    outcome = "removed" if yes else "would be removed; do it with --yes"
+    outcome = "removed" if yes else "would be removed; add --yes to remove them"
     deliver({"trials": trials, "removed": yes}, json, lambda _: print(f"{trials:,} trials {outcome}"))
     return 0

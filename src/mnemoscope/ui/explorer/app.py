@@ -100,14 +100,14 @@ class Explorer:
         return HTMLResponse(await self._in_thread(fragments.prediction, state))
 
     async def measured(self, request: Request) -> Response:
-        """What the store has of the setting's curve."""
+        """Stored measurements on the setting's curve."""
         state = read_state(request.query_params)
         return _json({"points": await run_in_threadpool(self._points, state)})
 
     def _points(self, state: State) -> list[dict[str, Any]]:
         try:
             spec = state.spec
-        except SpecError:  # there is no such setting, as the page says beside it
+        except SpecError:  # the setting is impossible, as the page says elsewhere
             return []
         return measured_points(spec, self.store)
 

@@ -21,10 +21,10 @@ from mnemoscope.ui.explorer.state import RANGES, State
 from mnemoscope.ui.explorer.worker import Order, serve
 
 Stage = Literal["waiting", "running", "done", "cancelled", "failed"]
-# How many may wait, and how many finished ones are still shown.
+# How many may wait, and how many finished ones stay in the list.
 MOST_WAITING, SHOWN = 20, 8
 SECONDS_BETWEEN_POLLS = 0.1
-# Numbers of samples on a measured curve, and how far it reaches to both sides of the crossing.
+# Numbers of samples on a measured curve, and the factor by which it extends to each side of the crossing.
 CURVE_POINTS, REACH = 7, 6.0
 
 
@@ -158,10 +158,10 @@ class Measurements:
                 now.stage = "running"
             try:
                 self._run(now)
-            except Exception as error:  # the worker is gone, as for want of memory
+            except Exception as error:  # the worker is gone, for example out of memory
                 self._end_worker()
                 gone = isinstance(error, OSError | EOFError)
-                now.message = "the measuring process ended by itself" if gone else str(error)
+                now.message = "the measuring process ended unexpectedly" if gone else str(error)
                 now.stage = "failed"
         self._end_worker()
 

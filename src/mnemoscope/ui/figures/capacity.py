@@ -1,4 +1,4 @@
-"""Capacities: items against parameters, with the laws beside the data."""
+"""Capacities: items against parameters, with the laws for comparison."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -64,15 +64,15 @@ def _shown(diagram: PhaseDiagram) -> tuple[np.ndarray, str]:
 
 
 def _contour(axes: Any, diagram: PhaseDiagram, values: np.ndarray, style: str) -> None:
-    """The contour at the target; along columns alone where cells were left out."""
+    """The contour at the target; column by column if some cells were not run."""
     if min(values.shape) > 1 and not np.isnan(values).any():
         grid = (diagram.x.values, diagram.y.values, values)
         axes.contour(*grid, [diagram.target], colors="white", linestyles=style, linewidths=1.6)
         return
     line = replace(diagram, accuracy=values).contour()
-    there = [(a, b) for a, b in zip(diagram.x.values, line, strict=True) if b is not None]
-    if there:
-        axes.plot(*zip(*there, strict=True), f"w{style}", linewidth=1.6, marker=".")
+    crossings = [(a, b) for a, b in zip(diagram.x.values, line, strict=True) if b is not None]
+    if crossings:
+        axes.plot(*zip(*crossings, strict=True), f"w{style}", linewidth=1.6, marker=".")
 
 
 def predicted_contour(diagram: PhaseDiagram) -> list[float | None]:
@@ -118,7 +118,7 @@ def _edges(values: Sequence[float]) -> list[float]:
 
 
 def _every(values: Sequence[float], most: int) -> list[float]:
-    """At most so many of the values, evenly spaced from the first."""
+    """At most `most` of the values, evenly spaced from the first."""
     return list(values[:: -(-len(values) // most)])
 
 
