@@ -109,14 +109,10 @@ def draw(path: Path, seeds: int, device: Device, agreed: bool, json: bool) -> in
     with Watch("settings", len(specs)) as watch:
         points = measure_collapse(specs, seeds, device, watch.advance)
     draw_collapse(points, path)
-    rows = [
-        {
-            "spec": point.spec.model_dump(exclude_defaults=True),
-            "x": point.x,
-            **{name: share.ends("mean") for name, share in point.shares.items()},
-        }
-        for point in points
-    ]
+    rows = []
+    for point in points:
+        shares = {name: share.ends("mean") for name, share in point.shares.items()}
+        rows.append({"spec": point.spec.model_dump(exclude_defaults=True), "x": point.x, **shares})
     line = f"drawn: {path}, {len(points)} settings, {seeds} seeds each"
     return deliver({"points": rows, "path": str(path)}, json, lambda _: echo(line))
 

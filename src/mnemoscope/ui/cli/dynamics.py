@@ -47,8 +47,7 @@ def dynamics(
 
 def show(dynamics: Dynamics) -> None:
     """The stages as a table."""
-    course = dynamics.course
-    spec = course.spec
+    course, spec = dynamics.course, dynamics.course.spec
     how = f"{spec.batch:,} fresh sequences per step" if spec.batch else "the exact population gradient"
     echo(f"S={spec.subjects} R={spec.relations} D={spec.answers}, {how}, lr {spec.lr:g}", style="bold")
     rows = []

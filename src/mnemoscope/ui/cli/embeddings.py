@@ -95,8 +95,5 @@ def show(variants: list[Variant]) -> None:
     for variant in variants:
         lost = f"{(random.accuracy.value or 0) - (variant.accuracy.value or 0):+.3f}"
         rows.append((variant.name, str(variant.accuracy), str(variant.attention), "" if variant is random else lost))
-    echo(
-        table(
-            ("", "accuracy", "attention", "lost to random"), rows, left=("",), title=f"Recall at {sizes(random.spec)}"
-        )
-    )
+    columns = ("", "accuracy", "attention", "lost to random")
+    echo(table(columns, rows, left=("",), title=f"Recall at {sizes(random.spec)}"))

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.console import Console
 
 from mnemoscope.engine.extras import need
 from mnemoscope.spec import SpecError
@@ -62,8 +61,8 @@ def _look_for_gpu() -> None:
     if process.stdout:
         raise SpecError("device", process.stdout.strip())
     if process.returncode:
-        why = process.stderr.strip().splitlines()[-1:]
-        raise SpecError("device", f"expected a GPU that JAX can use, got none: {' '.join(why)}")
+        why = "".join(process.stderr.strip().splitlines()[-1:])
+        raise SpecError("device", f"expected a GPU that JAX can use, got none: {why}")
 
 
 def listen(host: str, port: int | None) -> socket.socket:
@@ -108,9 +107,7 @@ def serve(host: str, port: int | None, store: Path, device: Device, *, browser: 
         h11_max_incomplete_event_size=16384,
     )
     name = socket.gethostname() if host in EVERYWHERE else host
-    shown = f"[{name}]" if ":" in name else name
-    address = f"http://{shown}:{at}/"
-    console = Console(highlight=False)
+    address = f"http://[{name}]:{at}/" if ":" in name else f"http://{name}:{at}/"
     if not is_loopback(host):
         print(
             f"mnemoscope: warning: {host} can be reached from other machines, whose users may then measure and read "
@@ -118,7 +115,7 @@ def serve(host: str, port: int | None, store: Path, device: Device, *, browser: 
             file=sys.stderr,
         )
     warm_up()
-    console.print(f"Mnemoscope is at {address}\nCtrl-C stops it. Measurements go to {store}")
+    print(f"Mnemoscope is at {address}\nCtrl-C stops it. Measurements go to {store}", flush=True)
     if browser:
         threading.Timer(0.3, webbrowser.open, [address]).start()
     # Turn SIGTERM into an exit, so that the worker is closed too.

@@ -48,9 +48,8 @@ class Setting(Generic[S]):
         try:
             return cast(S, self.kind.read({**self.given(), **over}))
         except SpecError as error:
-            if self.spec is None or getattr(self, error.field, None) is not None:
-                raise
-            if error.field not in read_toml(self.spec, self.kind):
+            overridden = getattr(self, error.field, None) is not None
+            if self.spec is None or overridden or error.field not in read_toml(self.spec, self.kind):
                 raise
             raise SpecError(error.field, f"{error.message} (in {str(self.spec)!r})") from None
 

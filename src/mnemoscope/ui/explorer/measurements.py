@@ -97,7 +97,7 @@ class Measurements:
     def add(self, words: str, order: Order) -> Measurement:
         """Queue an order; refuse it if the queue is full. The worker refuses orders that would take too long."""
         with self._changed:
-            if sum(each.stage == "waiting" for each in self._all) >= MOST_WAITING:
+            if len(self._waiting()) >= MOST_WAITING:
                 raise SpecError("", f"expected at most {MOST_WAITING} waiting: cancel some first")
             measurement = Measurement(next(self._numbers), words, order)
             self._all.append(measurement)
@@ -106,6 +106,9 @@ class Measurements:
                 self._all.remove(old)
             self._changed.notify_all()
         return measurement
+
+    def _waiting(self) -> list[Measurement]:
+        return [each for each in self._all if each.stage == "waiting"]
 
     def cancel(self, number: int) -> None:
         """Stop one; its finished trials are kept."""
@@ -148,10 +151,8 @@ class Measurements:
     def _work(self) -> None:
         while True:
             with self._changed:
-                waiting = [each for each in self._all if each.stage == "waiting"]
-                while not waiting and not self._closing:
+                while not (waiting := self._waiting()) and not self._closing:
                     self._changed.wait()
-                    waiting = [each for each in self._all if each.stage == "waiting"]
                 if self._closing:
                     break
                 now = waiting[0]
