@@ -126,8 +126,8 @@ def show(spec: Retrieval, result: dict[str, Any]) -> None:
         f"{result['collapse']['formula']} = {result['collapse']['x']:.3g}",
     )
     for title, proved in (
-        ("Proved for every estimator that", True),
-        ("Not a bound for an estimator that searches for whole counts", False),
+        ("Proved: nobody does better who", True),
+        ("Does not bind anybody who looks for whole counts", False),
     ):
         echo(_table(title, [limit for limit in result["bounds"] if limit["proved"] == proved], target))
     through = [f"noise of {noise:g}"] if noise is not None else []
