@@ -197,4 +197,4 @@ def test_a_study_is_in_the_catalogue_and_is_judged(seen: dict[str, Any], folder:
     assert claim["verdict"] == "supported"
     assert claim["measured"].startswith("accuracy rises by 0.")
     assert [base["base"] for base in claim["bases"]] == [0, 1]
-    assert "surer in more dimensions" in (folder / "claims.html").read_text()
+    assert "more accurate in more dimensions" in (folder / "claims.html").read_text()

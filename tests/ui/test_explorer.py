@@ -111,7 +111,7 @@ def test_the_law_at_the_cross_is_that_of_its_setting():
                     met.add((regime, words))
                     for across in ACROSS:
                         text = prediction(read_state({**values, "x": across}))
-                        found = re.search(r"<dt>Law</dt><dd>(.*?) is what", text)
+                        found = re.search(r"<dt>Law</dt><dd>recall needs (.*?)</dd>", text)
                         plain = re.sub(r"<sup>(.*?)</sup>", r"^\1", found[1]) if found else ""
                         assert plain.replace("≫", ">>") == words, (values, across)
     # Among them the law that differs with and without an MLP.

@@ -131,7 +131,7 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path):
         server.wait(1, "running")
         worker = wait_until(lambda: server.explorer.measurements._worker, "there is a worker")
         worker[0].kill()
-        assert "ended by itself" in server.wait(1, "failed").message
+        assert "ended unexpectedly" in server.wait(1, "failed").message
         server.order(**SMALL, seeds=1)
         server.wait(2, "done")
 

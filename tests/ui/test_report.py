@@ -302,7 +302,7 @@ def test_reports_and_figures_are_written(tmp_path: Path, capsys: pytest.CaptureF
 def test_wrong_requests_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     empty = str(tmp_path / "none.json")
     for words, said in (
-        (["--ledger", empty], "expected a ledger that is there"),
+        (["--ledger", empty], "expected an existing ledger"),
         (["--ledger", str(QUICK), "--out", "page.pdf"], "expected a file ending in .html"),
         (["--ledger", str(QUICK), "--figures", str(tmp_path / "no")], "a folder that is there"),
         (["--ledger", str(QUICK), "--out", str(tmp_path / "no" / "x.html")], "folder"),

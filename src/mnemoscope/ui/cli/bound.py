@@ -1,4 +1,4 @@
-"""`mnemoscope bound`: what the first gradient reveals, and what decoders get out of it."""
+"""`mnemoscope bound`: what the first gradient reveals, and what decoders recover from it."""
 
 import math
 from pathlib import Path
@@ -109,14 +109,10 @@ def draw(path: Path, seeds: int, device: Device, agreed: bool, json: bool) -> in
     with Watch("settings", len(specs)) as watch:
         points = measure_collapse(specs, seeds, device, watch.advance)
     draw_collapse(points, path)
-    rows = [
-        {
-            "spec": point.spec.model_dump(exclude_defaults=True),
-            "x": point.x,
-            **{name: share.ends("mean") for name, share in point.shares.items()},
-        }
-        for point in points
-    ]
+    rows = []
+    for point in points:
+        shares = {name: share.ends("mean") for name, share in point.shares.items()}
+        rows.append({"spec": point.spec.model_dump(exclude_defaults=True), "x": point.x, **shares})
     line = f"drawn: {path}, {len(points)} settings, {seeds} seeds each"
     return deliver({"points": rows, "path": str(path)}, json, lambda _: echo(line))
 
@@ -144,7 +140,7 @@ def show(spec: Retrieval, result: dict[str, Any]) -> None:
 
 
 def _table(title: str, bounds: list[dict[str, Any]], target: float) -> Table:
-    """For each bound: whom it binds, what they can know and name here, and the N they need."""
+    """For each bound: the estimators it applies to, what they can know and name here, and the N they need."""
     rows = []
     for limit in bounds:
         nats, samples = limit["nats"], limit["samples"]

@@ -36,8 +36,8 @@ class Search:
 
     def ahead(self, specs: Sequence[Retrieval], along: Along, ranges: Sequence[tuple[int, int]]) -> Ahead:
         """The forecast of a search for each setting."""
-        crossing = {"target": self.target, "measure": self.measure, "most_seeds": self.seeds}
-        return lambda left, platform: of_crossings(specs, along, ranges, **crossing, platform=platform)
+        search = {"target": self.target, "measure": self.measure, "most_seeds": self.seeds}
+        return lambda left, platform: of_crossings(specs, along, ranges, **search, platform=platform)
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -47,9 +47,8 @@ def dynamics(
 
 def show(dynamics: Dynamics) -> None:
     """The stages as a table."""
-    course = dynamics.course
-    spec = course.spec
-    how = f"{spec.batch:,} fresh sequences a step" if spec.batch else "the population's gradient"
+    course, spec = dynamics.course, dynamics.course.spec
+    how = f"{spec.batch:,} fresh sequences per step" if spec.batch else "the exact population gradient"
     echo(f"S={spec.subjects} R={spec.relations} D={spec.answers}, {how}, lr {spec.lr:g}", style="bold")
     rows = []
     for stage in dynamics.stages:
@@ -57,7 +56,7 @@ def show(dynamics: Dynamics) -> None:
         rows.append((stage.name, number(stage.level), *ends, f"{stage.steps:,}"))
     echo(table(("stage", "level", "from step", "to step", "steps"), rows, left=("stage",)))
     if dynamics.status == "diverged":
-        echo("diverged: the numbers overflowed; take a smaller --lr")
+        echo("diverged: the numbers overflowed; use a smaller --lr")
     echo(
         f"relation right on the plateau  {number(dynamics.plateau_relation_accuracy)}",
         f"at the end                     loss {course.loss[-1]:.4f}, accuracy {course.accuracy[-1]:.3f}",

@@ -22,7 +22,7 @@ def embeddings(
     *,
     vocab: Annotated[int | None, count(2, 2**22, "V: rows that each seed draws at random [default: up to 512]")] = None,
     dim: Annotated[
-        int | None, count(1, 2**22, "d: length of an embedding; tells rows from columns if the matrix is wide")
+        int | None, count(1, 2**22, "d: length of an embedding; needed if the matrix has more columns than rows")
     ] = None,
     length: Annotated[int, count(1, 2**20, "L: tokens in a sequence")] = 16,
     samples: Annotated[
@@ -38,7 +38,7 @@ def embeddings(
 ) -> int:
     """Inspect an embedding matrix of your own, and measure the recall it allows.
 
-    Shows overlaps, mean and spectrum beside those of random embeddings of the same shape, then runs the same trials
+    Shows overlaps, mean and spectrum next to those of random embeddings of the same shape, then runs the same trials
     with the matrix as it is, centred, whitened, and with random embeddings. Also prints the name that `--embedding`
     takes in other commands. Example:
 
@@ -47,7 +47,7 @@ def embeddings(
     check_form(out)
     numbers = range(seed, seed + seeds)
     check_store(store)
-    with _naming_the_file():
+    with _without_option_name():
         own, random = prepare_ways(path, dim=dim, vocab=vocab, length=length, samples=samples)
     ahead = jobs_ahead([(random, number) for number in numbers for _ in (*own, "random")])
     with open_tools(Work(device, None, store, yes), ahead) as tools:
@@ -59,7 +59,7 @@ def embeddings(
 
 
 @contextmanager
-def _naming_the_file() -> Iterator[None]:
+def _without_option_name() -> Iterator[None]:
     """Drop `--embedding` from errors about the matrix: here the file is an argument."""
     try:
         yield
@@ -95,8 +95,5 @@ def show(variants: list[Variant]) -> None:
     for variant in variants:
         lost = f"{(random.accuracy.value or 0) - (variant.accuracy.value or 0):+.3f}"
         rows.append((variant.name, str(variant.accuracy), str(variant.attention), "" if variant is random else lost))
-    echo(
-        table(
-            ("", "accuracy", "attention", "lost to random"), rows, left=("",), title=f"Recall at {sizes(random.spec)}"
-        )
-    )
+    columns = ("", "accuracy", "attention", "lost to random")
+    echo(table(columns, rows, left=("",), title=f"Recall at {sizes(random.spec)}"))

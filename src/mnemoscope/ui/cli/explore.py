@@ -1,4 +1,4 @@
-"""`mnemoscope explore`: theory that can be touched, in a browser."""
+"""`mnemoscope explore`: theory in a browser, with sliders."""
 
 import errno
 import signal
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.console import Console
 
 from mnemoscope.engine.extras import need
 from mnemoscope.spec import SpecError
@@ -26,7 +25,7 @@ def explore(
     *,
     port: Annotated[int | None, count(0, 65535, f"port to listen on [default: {USUAL_PORT}, or a free one]")] = None,
     host: Annotated[
-        str, Parameter(help="address to listen on; any but this machine's own opens it to others")
+        str, Parameter(help="address to listen on; anything but loopback opens it to other machines")
     ] = "127.0.0.1",
     no_browser: Annotated[bool, flag("print the address and open nothing")] = False,
     device: DeviceName = "auto",
@@ -52,31 +51,31 @@ def explore(
 
 def _look_for_gpu() -> None:
     """Refuse a missing GPU. A subprocess looks for it: this process would take it from the worker."""
-    look = (
+    script = (
         "from mnemoscope.engine.device import find_device\n"
         "from mnemoscope.spec import SpecError\n"
         "try: find_device('gpu')\n"
         "except SpecError as error: print(error.message)"
     )
-    process = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=False)
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     if process.stdout:
         raise SpecError("device", process.stdout.strip())
     if process.returncode:
-        why = process.stderr.strip().splitlines()[-1:]
-        raise SpecError("device", f"expected a GPU that JAX can use, got none: {' '.join(why)}")
+        why = "".join(process.stderr.strip().splitlines()[-1:])
+        raise SpecError("device", f"expected a GPU that JAX can use, got none: {why}")
 
 
 def listen(host: str, port: int | None) -> socket.socket:
     """A listening socket; without a port, at the usual one or any that is free."""
     try:
         family = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][0]
-    except (OSError, UnicodeError):  # unknown, or nothing that could be a name
+    except (OSError, UnicodeError):  # unknown, or not a valid name
         raise SpecError("host", f"expected an address of this machine, got {host!r}") from None
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, USUAL_PORT if port is None else port))
-        listener.listen(256)  # early visitors wait until the first page is ready
+        listener.listen(256)  # early requests wait until the first page is ready
     except OSError as error:
         listener.close()
         if port is None and error.errno == errno.EADDRINUSE:
@@ -95,8 +94,8 @@ def serve(host: str, port: int | None, store: Path, device: Device, *, browser: 
     from mnemoscope.ui.explorer.diagram import warm_up
     from mnemoscope.ui.explorer.guard import EVERYWHERE, is_loopback
 
-    ours = listen(host, port)
-    at = int(ours.getsockname()[1])
+    listener_socket = listen(host, port)
+    at = int(listener_socket.getsockname()[1])
     explorer = Explorer(store, device)
     config = uvicorn.Config(
         explorer.app(host, at),
@@ -107,25 +106,23 @@ def serve(host: str, port: int | None, store: Path, device: Device, *, browser: 
         timeout_graceful_shutdown=2,
         h11_max_incomplete_event_size=16384,
     )
-    named = socket.gethostname() if host in EVERYWHERE else host
-    shown = f"[{named}]" if ":" in named else named
-    address = f"http://{shown}:{at}/"
-    console = Console(highlight=False)
+    name = socket.gethostname() if host in EVERYWHERE else host
+    address = f"http://[{name}]:{at}/" if ":" in name else f"http://{name}:{at}/"
     if not is_loopback(host):
         print(
-            f"mnemoscope: warning: {host} can be reached by others, who may then measure and read "
-            "on this machine; only --host 127.0.0.1 keeps it to yourself",
+            f"mnemoscope: warning: {host} can be reached from other machines, whose users may then measure and read "
+            "on this one; use --host 127.0.0.1 to prevent that",
             file=sys.stderr,
         )
     warm_up()
-    console.print(f"Mnemoscope is at {address}\nCtrl-C stops it. Measurements go to {store}")
+    print(f"Mnemoscope is at {address}\nCtrl-C stops it. Measurements go to {store}", flush=True)
     if browser:
         threading.Timer(0.3, webbrowser.open, [address]).start()
     # Turn SIGTERM into an exit, so that the worker is closed too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        uvicorn.Server(config).run(sockets=[ours])
+        uvicorn.Server(config).run(sockets=[listener_socket])
     finally:
         left = explorer.measurements.close()
         if left:
-            print(f"{left} measurement{'s' * (left > 1)} not finished; what was done is kept", file=sys.stderr)
+            print(f"{left} measurement{'s' * (left > 1)} not finished; finished trials are kept", file=sys.stderr)

@@ -62,11 +62,11 @@ def facts(
                 [spec], capacity, rates=rate_values, first_seed=seed, **how, tools=tools
             )
         deliver(limit, json, show_capacity)
-        return tools.progress.status()
-    seed_numbers = range(seed, seed + seeds)
-    with open_tools(work, jobs_ahead([(spec, number) for number in seed_numbers])) as tools:
-        trained = experiment.learn_facts(spec, seed_numbers, tools=tools)
-    deliver(trained, json, show)
+    else:
+        seed_numbers = range(seed, seed + seeds)
+        with open_tools(work, jobs_ahead([(spec, number) for number in seed_numbers])) as tools:
+            trained = experiment.learn_facts(spec, seed_numbers, tools=tools)
+        deliver(trained, json, show)
     return tools.progress.status()
 
 

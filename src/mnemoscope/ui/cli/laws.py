@@ -35,13 +35,8 @@ def laws(
     binding = [["recall" if at < 0 else regimes.laws[at].name for at in row] for row in regimes.binding]
     result = {
         "laws": [
-            {
-                "name": law.name,
-                "powers": law.powers,
-                "samples": law.critical("samples"),
-                "dim": law.critical("dim"),
-                "words": law.words,
-            }
+            {"name": law.name, "powers": law.powers, "words": law.words}
+            | {axis: law.critical(axis) for axis in ("samples", "dim")}
             for law in (*regimes.laws, OVERLAP)
         ],
         "length_power": length_power,

@@ -62,7 +62,7 @@ def phase(
 
 
 def show(diagram: PhaseDiagram) -> None:
-    """The diagram in characters: shades for accuracy, theory beside it."""
+    """The diagram in characters: shades for accuracy, with theory next to it."""
     ran = f"{len(diagram.trials)} trials, {diagram.failed} failed" if diagram.trials else "nothing was run"
     echo(f"measured accuracy, {diagram.y.field} upwards, {diagram.x.field} to the right ({ran})", style="bold")
     for y, accuracy, predicted in [*zip(diagram.y.values, diagram.accuracy, diagram.predicted, strict=True)][::-1]:

@@ -1,7 +1,6 @@
 """`mnemoscope plan`: what a job needs, or what a budget buys."""
 
-import contextlib
-from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +8,7 @@ from cyclopts import Parameter
 from rich.padding import Padding
 
 from mnemoscope.experiments.plan import Option, Plan, plan_budget, plan_job
-from mnemoscope.spec import SpecError
+from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.schema import default_path
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.predict import REGIMES
@@ -45,25 +44,13 @@ def plan(
     check_form(out)
     if out is not None and facts is None:
         raise SpecError("out", "expected --facts, since a budget leaves no trade-off to draw")
-    with open_known(store) as known:
-        if facts is None:
-            answer = plan_budget(length, target, parameters=parameters, tokens=tokens, store=known)
-        else:
-            answer = plan_job(facts, length, target, parameters=parameters, tokens=tokens, store=known)
+    place = store or default_path()
+    with Store(place, writing=False) if store or place.exists() else nullcontext() as trials:
+        budget = {"parameters": parameters, "tokens": tokens, "store": trials}
+        answer = plan_job(facts, length, target, **budget) if facts else plan_budget(length, target, **budget)
     if answer.recommended is None and not answer.alternatives:
         out = None  # nothing does the job, so there is nothing to draw
     return deliver(answer, json, lambda plan: show(plan, target), out, draw_trade_off)
-
-
-@contextlib.contextmanager
-def open_known(path: Path | None) -> Iterator[Store | None]:
-    """The store, for reading, if there is one."""
-    place = path or default_path()
-    if path is None and not place.exists():
-        yield None
-        return
-    with Store(place, writing=False) as store:
-        yield store
 
 
 def show(plan: Plan, aim: float) -> None:
@@ -75,7 +62,7 @@ def show(plan: Plan, aim: float) -> None:
         gradient = "" if from_gradient is None else f"; from the first gradient alone N = {from_gradient:,.0f}"
         echo(
             f"[bold]{data['facts']:,} facts among {data['length']:,} tokens, accuracy {aim:g}[/bold]",
-            f"take       {_sizes(best)}",
+            f"take       {_sizes(best.spec)}",
             f"that is    {best.parameters:,} parameters, {data['bits_per_parameter']:.2f} bits in each; "
             f"{best.tokens:,} training tokens",
             f"accuracy   {_accuracy(best)}",
@@ -114,8 +101,7 @@ def short(value: float) -> str:
     return f"{value:,.3g}T"
 
 
-def _sizes(option: Option) -> str:
-    spec = option.spec
+def _sizes(spec: Retrieval) -> str:
     mlp = f", an MLP of m = {spec.width:,} ({spec.activation})" if spec.width else ""
     return f"d = {spec.dim:,}{mlp}, N = {spec.samples:,} samples"
 

@@ -62,8 +62,8 @@ def show_domains(setting: Setting[Retrieval], as_json: bool) -> int:
     rows = domains_with(spec, given)
     table = Table("law", "measure", "valid where", "validated by", box=None, pad_edge=False)
     for row in rows:
-        where = row.doubt or ", ".join(map(str, row.limits))
-        table.add_row(row.law, row.measure, f"nowhere: {where}" if row.doubt else where, row.validated or "–")
+        where = f"nowhere: {row.doubt}" if row.doubt else ", ".join(map(str, row.limits))
+        table.add_row(row.law, row.measure, where, row.validated or "–")
     return deliver({"domains": [row.as_dict() for row in rows]}, as_json, lambda _: echo(table))
 
 
@@ -86,5 +86,5 @@ def show(prediction: Prediction, aim: float, critical: dict[Axis, int | None]) -
         echo(f"  {name:16} {number(size):>7}  {bar(min(1.0, size))}")
     echo(f"\nFor accuracy {aim:g}, all else fixed")
     for axis, value in critical.items():
-        reached = f"{value:,}" if value is not None else "none does"
+        reached = f"{value:,}" if value is not None else "never"
         echo(f"  {axis:8} {reached:>14}  (here {getattr(spec, axis):,}): {WORDS[axis]}")

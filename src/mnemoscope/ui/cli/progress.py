@@ -76,7 +76,7 @@ class Watch:
         return self._crashed + (self.tally.failed if self.tally is not None else 0)
 
     def status(self) -> int:
-        """The exit status: 1 if trials crashed, which is also said in a line."""
+        """The exit status: 1 if trials crashed, after a line that says so."""
         if self.crashed:
             say(f"{counted(self.crashed, 'trial')} crashed; they will run again next time")
         return 1 if self.crashed else 0

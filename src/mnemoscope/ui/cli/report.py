@@ -25,8 +25,8 @@ Form = Literal["pdf", "svg", "png"]
 def report(
     *ids: Annotated[str, Parameter(help="studies to show [default: all that were run]")],
     out: Annotated[Path, Parameter(help="the page, a file ending in .html")] = Path("report.html"),
-    figures: Annotated[Path | None, Parameter(help="a folder for the figures alone, one file a study")] = None,
-    form: Annotated[Form, choice(Form, "what kind of file those are")] = "pdf",
+    figures: Annotated[Path | None, Parameter(help="a folder for the figures only, one file per study")] = None,
+    form: Annotated[Form, choice(Form, "the file format of --figures")] = "pdf",
     ledger: Annotated[Path | None, Parameter(help="what `reproduce` kept [default: beside the store]")] = None,
     json: Json = False,
 ) -> int:
@@ -40,14 +40,12 @@ def report(
     studies = load_all(ids)
     if ledger is not None:
         check_place(ledger, "ledger")
-    if ledger is not None and not ledger.exists():
-        raise SpecError("ledger", f"expected a ledger that is there, got {str(ledger)!r}")
-    book = Ledger(ledger)
-    claims = book.claims(studies)
+        if not ledger.exists():
+            raise SpecError("ledger", f"expected an existing ledger, got {str(ledger)!r}")
+    claims = Ledger(ledger).claims(studies)
     if not claims:
         words = "nothing to show: `mnemoscope reproduce` has not run any of these yet"
-        deliver({"path": None, "bytes": 0, "claims": [], "files": []}, json, lambda _: echo(words))
-        return 0
+        return deliver({"path": None, "bytes": 0, "claims": [], "files": []}, json, lambda _: echo(words))
     if figures is not None:
         check_folder(figures, "figures")
         files = {claim.study.id: figures / f"{claim.study.id}.{form}" for claim in claims}
@@ -57,8 +55,7 @@ def report(
             with _of_the_study(claim):
                 draw_study(claim.study.draw, claim.entries[0].numbers, files[claim.study.id])
         content = {"path": str(figures), "files": [str(path) for path in files.values()]}
-        deliver(content, json, lambda _: echo(f"{len(files)} figures in {figures}"))
-        return 0
+        return deliver(content, json, lambda _: echo(f"{len(files)} figures in {figures}"))
     if out.suffix != ".html":
         raise SpecError("out", f"expected a file ending in .html, got {str(out)!r}")
     check_form(out, (".html",))
@@ -71,13 +68,12 @@ def report(
     lines = [f"{len(exhibits)} claims in {out} ({size / 1e6:.1f} MB)"]
     lines += [f"{name} is not on it: the study has changed since it was run" for name in left_out]
     content = {"path": str(out), "bytes": size, "left_out": left_out, "claims": verdicts}
-    deliver(content, json, lambda _: echo(*lines))
-    return 0
+    return deliver(content, json, lambda _: echo(*lines))
 
 
 @contextmanager
 def _of_the_study(claim: Claim) -> Iterator[None]:
-    """Explain when a study cannot read the numbers of an older version of itself."""
+    """Explain that a study cannot read the numbers of its older version."""
     try:
         yield
     except SpecError:

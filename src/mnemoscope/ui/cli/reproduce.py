@@ -21,7 +21,7 @@ from mnemoscope.studies.power import ENOUGH
 from mnemoscope.studies.sources import PAPERS
 from mnemoscope.ui.cli.asking import ask_first, say
 from mnemoscope.ui.cli.options import DEFAULT_WORK, Json, WorkOptions, count, flag, option
-from mnemoscope.ui.cli.output import deliver, echo, print_json, table
+from mnemoscope.ui.cli.output import deliver, echo, table
 from mnemoscope.ui.cli.progress import Watch
 from mnemoscope.ui.cli.sweeping import check_store, open_tools
 from mnemoscope.ui.figures.canvas import check_form
@@ -35,14 +35,14 @@ def reproduce(
     list_: Annotated[bool, flag("show the catalogue, and run nothing", name="--list")] = False,
     quick: Annotated[bool, flag("sizes for two CPU cores [default]")] = False,
     full: Annotated[bool, flag("large sizes, for a GPU")] = False,
-    power: Annotated[bool, flag("what each rule would say if theory is right; run nothing")] = False,
+    power: Annotated[bool, flag("compute the statistical power of each rule; run nothing")] = False,
     bases: Annotated[
         int | None, count(1, 100, "base seeds, judged together or each alone [default: 1 quick, 3 full]")
     ] = None,
     out: Annotated[
         Path | None, Parameter(help="a file for the figure of one study (.png, .svg or .pdf), or a folder")
     ] = None,
-    ledger: Annotated[Path | None, Parameter(help="file that keeps what was found [default: beside the store]")] = None,
+    ledger: Annotated[Path | None, Parameter(help="file that keeps the results [default: beside the store]")] = None,
     jobs: Annotated[
         int | None,
         option(
@@ -69,13 +69,11 @@ def reproduce(
         raise SpecError("power", "expected one of --list and --power, got both")
     if list_:
         catalogue = {"claims": [about(study) for study in studies], "papers": {p.name: p.citation for p in PAPERS}}
-        deliver(catalogue, json, lambda _: show_catalogue(studies))
-        return 0
+        return deliver(catalogue, json, lambda _: show_catalogue(studies))
     if power:
         powers = compute_power(studies, size)
         claims = [{"id": name, "power": power and power.as_dict()} for name, power in powers.items()]
-        deliver({"size": size, "enough": ENOUGH, "claims": claims}, json, lambda _: show_power(powers, size))
-        return 0
+        return deliver({"size": size, "enough": ENOUGH, "claims": claims}, json, lambda _: show_power(powers, size))
     several = BASES[size] if bases is None else bases
     files = figure_files(studies, out)
     far = work.cluster is not None
@@ -92,7 +90,7 @@ def reproduce(
     ask_first(of_pieces(pieces, many, platform), platform, work.yes, far=far)
     book.check_place()
     if many > 1 or any(len(base_seeds) > 1 for _, _, base_seeds in pieces):
-        say(f"{len(pieces)} to run, {many} at once, each kept when it is done")
+        say(f"{len(pieces)} to run, {many} in parallel; each is kept when it is done")
         with Watch("studies", sum(minutes_of(piece, platform) for piece in pieces)) as watch:
             done = run_parallel(pieces, many, work.device, work.store or default_path(), book.path, watch)
             for number, (piece, seconds) in enumerate(done, 1):
@@ -115,14 +113,9 @@ def reproduce(
     for claim in claims:
         if claim.study.id in files:
             draw_study(claim.study.draw, claim.entries[0].numbers, files[claim.study.id])
-    if json:
-        paths = {name: str(path) for name, path in files.items()}
-        print_json({"claims": [{**claim.as_dict(), "path": paths.get(claim.study.id)} for claim in claims]})
-    else:
-        show(claims)
-        for path in files.values():
-            echo(f"drawn: {path}")
-    return 0
+    paths = {name: str(path) for name, path in files.items()}
+    result = {"claims": [{**claim.as_dict(), "path": paths.get(claim.study.id)} for claim in claims]}
+    return deliver(result, json, lambda _: show(claims, files))
 
 
 def figure_files(studies: list[Study], out: Path | None) -> dict[str, Path]:
@@ -161,8 +154,8 @@ def show_catalogue(studies: list[Study]) -> None:
     echo("\nMinutes: quick, one base seed on two CPU cores; full, three on one H200.")
 
 
-def show(claims: list[Claim]) -> None:
-    """Each claim with what was measured, then the verdicts in one table."""
+def show(claims: list[Claim], files: dict[str, Path]) -> None:
+    """Each claim with what was measured, the verdicts in one table, and the figures' files."""
     rows = []
     for claim in claims:
         study, pooled, judgements = claim.study, claim.pooled, claim.judgements
@@ -177,7 +170,7 @@ def show(claims: list[Claim]) -> None:
         verdict = f"[{STYLE[claim.verdict]}]{claim.verdict}[/]"
         rows.append((study.id, verdict, verdicts if pooled is None else f"{verdicts} (pooled)"))
     columns = ("study", "verdict", "base seeds")
-    echo(table(columns, rows, left=columns, no_wrap=True))
+    echo(table(columns, rows, left=columns, no_wrap=True), *(f"drawn: {path}" for path in files.values()))
 
 
 def compute_power(studies: list[Study], size: Size) -> dict[str, Power | None]:
@@ -185,7 +178,7 @@ def compute_power(studies: list[Study], size: Size) -> dict[str, Power | None]:
     powers: dict[str, Power | None] = {}
     for study in studies:
         if study.power is not None:
-            say(f"{study.id}: drawing what it would measure")
+            say(f"{study.id}: simulating its measurements")
         powers[study.id] = None if study.power is None else study.power(size)
     return powers
 

@@ -58,15 +58,14 @@ def run(
     plan_memory(spec, "float32", MemoryBudget.of(find_device(device), memory))
     stopped = False
     with open_tools(Work(device, None, store, yes), jobs_ahead(jobs)) as tools:
-        kept, progress = tools.store, tools.progress
-        known = len(kept.finished(jobs))
+        known = len(tools.store.finished(jobs))
         try:
-            sweep(jobs, kept, OneByOne(device, memory), lambda tally: progress(tally, "seeds"))
+            sweep(jobs, tools.store, OneByOne(device, memory), lambda tally: tools.progress(tally, "seeds"))
         except KeyboardInterrupt:
             stopped = True
-        done = kept_run(spec, numbers, kept)
-    trials = done.trials
-    deliver(done, json, show)
+        result = kept_run(spec, numbers, tools.store)
+    trials = result.trials
+    deliver(result, json, show)
     if known and not json:
         print(f"{known} of {seeds} seeds were in the store")
     if stopped:
@@ -128,7 +127,7 @@ def _headline(spec: Retrieval) -> str:
 
 
 def _step_table(spec: Retrieval, finished: list[Trial]) -> Table:
-    title = f"Step by step (mean of {len(finished)} seeds)" if len(finished) > 1 else "Step by step"
+    title = "Step by step" + (f" (mean of {len(finished)} seeds)" if len(finished) > 1 else "")
     steps = finished[0].steps
     columns = ["after", "accuracy", "", "attention", "recall", "map", "lift"]
     fields = [("attention_accuracy", 3), ("recall", 3), ("map_accuracy", 3), ("ratio", 1)]
@@ -153,15 +152,10 @@ def _step_table(spec: Retrieval, finished: list[Trial]) -> Table:
 
 
 def _seed_table(trials: tuple[Trial, ...]) -> Table:
-    rows = [
-        (
-            str(trial.seed),
-            trial.status,
-            *(number(value) for value in (trial.accuracy, trial.attention_accuracy, trial.recall)),
-            number(trial.seconds, 2),
-        )
-        for trial in trials
-    ]
+    rows = []
+    for trial in trials:
+        shares = (number(value) for value in (trial.accuracy, trial.attention_accuracy, trial.recall))
+        rows.append((str(trial.seed), trial.status, *shares, number(trial.seconds, 2)))
     columns = ("seed", "status", "accuracy", "attention", "recall", "seconds")
     return table(columns, rows, left=("status",), title="Seeds")
 

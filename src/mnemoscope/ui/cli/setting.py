@@ -27,7 +27,7 @@ from mnemoscope.ui.cli.options import option
 S = TypeVar("S", bound=Spec)
 
 SETTING = Group("Setting", sort_key=1)
-GOING_ON = Group("Going on after the three steps", sort_key=2)
+FURTHER = Group("Training beyond the three steps", sort_key=2)
 SPEC_FILE = Parameter(help="a TOML file with the setting; options override it", group=SETTING)
 
 
@@ -48,9 +48,8 @@ class Setting(Generic[S]):
         try:
             return cast(S, self.kind.read({**self.given(), **over}))
         except SpecError as error:
-            if self.spec is None or getattr(self, error.field, None) is not None:
-                raise
-            if error.field not in read_toml(self.spec, self.kind):
+            overridden = getattr(self, error.field, None) is not None
+            if self.spec is None or overridden or error.field not in read_toml(self.spec, self.kind):
                 raise
             raise SpecError(error.field, f"{error.message} (in {str(self.spec)!r})") from None
 
@@ -94,7 +93,7 @@ def takes(
 def field_option(kind: type[Spec], name: str) -> Parameter:
     """A field of a spec as an option."""
     field = kind.model_fields[name]
-    going_on = "then" in kind.model_fields and name in ("then", "steps", "lr")
+    further = "then" in kind.model_fields and name in ("then", "steps", "lr")
 
     def read(text: str) -> Any:
         if text.startswith("file:"):
@@ -106,7 +105,7 @@ def field_option(kind: type[Spec], name: str) -> Parameter:
     return option(
         read,
         (field.description or "").replace("{laws}", ", ".join(LAWS)),
-        group=GOING_ON if going_on else SETTING,
+        group=FURTHER if further else SETTING,
         metavar="NAME" if field.annotation is str else None,
         show_default=None if field.default in (PydanticUndefined, None) else str(field.default),
     )

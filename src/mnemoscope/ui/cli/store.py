@@ -1,8 +1,6 @@
 """`mnemoscope store`: list, export, verify, repair and prune stored trials."""
 
 import json as json_module
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +12,7 @@ from mnemoscope.store.maintenance import Repair, export, prune, repair, verify
 from mnemoscope.store.query import list_settings
 from mnemoscope.store.schema import NOWHERE, default_path
 from mnemoscope.store.trials import Store
-from mnemoscope.ui.cli.options import STORE, Yes, count
+from mnemoscope.ui.cli.options import STORE, Json, Yes, count, flag
 from mnemoscope.ui.cli.output import deliver, echo, number, table
 
 store = cyclopts.App(
@@ -28,7 +26,6 @@ Where = Annotated[
     ),
 ]
 StoreOption = Annotated[Path | None, Parameter(name="--store", help=STORE.help)]
-Json = Annotated[bool, Parameter(negative="", help="print one JSON object instead of a table")]
 
 
 def exists(path: Path | None) -> bool:
@@ -36,11 +33,9 @@ def exists(path: Path | None) -> bool:
     return path is not None or default_path().exists()
 
 
-@contextmanager
-def open_store(path: Path | None, *, writing: bool = False) -> Iterator[Store]:
+def open_store(path: Path | None, *, writing: bool = False) -> Store:
     """The store at `path`, or the user's own; an empty one if that does not exist yet."""
-    with Store(path, writing=writing) if exists(path) else Store(NOWHERE) as opened:
-        yield opened
+    return Store(path, writing=writing) if exists(path) else Store(NOWHERE)
 
 
 @store.command(name="list")
@@ -54,8 +49,7 @@ def list_(
     """List the settings that have trials, with their mean accuracy."""
     with open_store(path) as opened:
         content = {"settings": list_settings(opened, where or [], most), "trials": opened.count(checked=False)}
-    deliver(content, json, show_settings)
-    return 0
+    return deliver(content, json, show_settings)
 
 
 def show_settings(content: dict[str, Any]) -> None:
@@ -91,11 +85,10 @@ def export_(
     path: StoreOption = None,
     json: Json = False,
 ) -> int:
-    """Write one row a trial, with its whole setting, into a Parquet or CSV file."""
+    """Write one row per trial, with its whole setting, into a Parquet or CSV file."""
     with open_store(path) as opened:
         trials = export(opened, out, where or [])
-    deliver({"path": str(out), "trials": trials}, json, lambda _: print(f"{trials:,} trials: {out}"))
-    return 0
+    return deliver({"path": str(out), "trials": trials}, json, lambda _: print(f"{trials:,} trials: {out}"))
 
 
 @store.command(name="verify")
@@ -116,20 +109,18 @@ def repair_(*, path: StoreOption = None, json: Json = False) -> int:
     under another name, and its sound rows take its place.
     """
     done = repair(path or default_path()) if exists(path) else Repair(0, [], None)
-    moved = None if done.moved is None else str(done.moved)
+    moved = done.moved and str(done.moved)
     lines = [f"{done.trials:,} sound trials, {len(done.faults)} faults moved aside"]
-    lines += [f"  {fault}" for fault in done.faults]
-    lines += [] if moved is None else [f"the damaged file: {moved}"]
+    lines += [f"  {fault}" for fault in done.faults] + ([f"the damaged file: {moved}"] if moved else [])
     data = {"trials": done.trials, "faults": done.faults, "moved": moved}
-    deliver(data, json, lambda _: print("\n".join(lines)))
-    return 0
+    return deliver(data, json, lambda _: print("\n".join(lines)))
 
 
 @store.command(name="prune")
 def prune_(
     *,
     where: Where = None,
-    old: Annotated[bool, Parameter(negative="", help="trials computed by an earlier version of the numerics")] = False,
+    old: Annotated[bool, flag("trials computed by an earlier version of the numerics")] = False,
     yes: Yes = False,
     path: StoreOption = None,
     json: Json = False,
@@ -137,6 +128,5 @@ def prune_(
     """Remove trials that meet all conditions, or those of an earlier numerics version."""
     with open_store(path, writing=True) as opened:
         trials = prune(opened, where or [], old=old, really=yes)
-    outcome = "removed" if yes else "would be removed; do it with --yes"
-    deliver({"trials": trials, "removed": yes}, json, lambda _: print(f"{trials:,} trials {outcome}"))
-    return 0
+    outcome = "removed" if yes else "would be removed; add --yes to remove them"
+    return deliver({"trials": trials, "removed": yes}, json, lambda _: print(f"{trials:,} trials {outcome}"))

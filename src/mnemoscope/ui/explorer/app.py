@@ -96,20 +96,17 @@ class Explorer:
 
     async def prediction(self, request: Request) -> Response:
         """What theory predicts for the setting."""
-        state = read_state(request.query_params)
-        return HTMLResponse(await self._in_thread(fragments.prediction, state))
+        return HTMLResponse(await self._in_thread(fragments.prediction, read_state(request.query_params)))
 
     async def measured(self, request: Request) -> Response:
-        """What the store has of the setting's curve."""
-        state = read_state(request.query_params)
-        return _json({"points": await run_in_threadpool(self._points, state)})
+        """Stored measurements on the setting's curve."""
+        return _json({"points": await run_in_threadpool(self._points, read_state(request.query_params))})
 
     def _points(self, state: State) -> list[dict[str, Any]]:
         try:
-            spec = state.spec
-        except SpecError:  # there is no such setting, as the page says beside it
+            return measured_points(state.spec, self.store)
+        except SpecError:  # the setting is impossible, as the page says elsewhere
             return []
-        return measured_points(spec, self.store)
 
     async def jobs(self, request: Request) -> Response:
         """The measurements; a page that knows the list gets only their progress."""
@@ -168,8 +165,7 @@ class Explorer:
 
     async def plan_answer(self, request: Request) -> Response:
         """What a job needs, or what a budget buys."""
-        words = dict(request.query_params)
-        return HTMLResponse(await self._in_thread(planner.answer, words, self.store))
+        return HTMLResponse(await self._in_thread(planner.answer, dict(request.query_params), self.store))
 
 
 def _read_assets() -> dict[str, tuple[bytes, str, str]]:

@@ -16,10 +16,10 @@ from mnemoscope.theory.predict import REGIMES
 from mnemoscope.theory.registry import missing
 from mnemoscope.ui.explorer.state import RANGES, State, read_state
 
-# SpecGrid across and upwards: while a slider moves, and once it rests.
+# Columns and rows of the grid: while a slider moves, and at rest.
 MOVING, RESTING = (17, 13), (29, 23)
 CURVE = 41
-# Diagrams that are kept, a few kilobytes each.
+# Diagrams in the cache, a few kilobytes each.
 KEPT = 2048
 
 
@@ -34,26 +34,26 @@ class Drawn(NamedTuple):
 
 
 def draw(state: State, *, moving: bool) -> Drawn:
-    """The diagram over the range of what lies across, and accuracy along N where the cross is."""
+    """The diagram over the x axis and N, and accuracy along N at the cross."""
     columns, rows = MOVING if moving else RESTING
     x, y, samples = _steps(state.x, columns), _steps("samples", rows), _steps("samples", CURVE)
     across, up = (part.ravel() for part in np.meshgrid(x, y))
     here = state.values[state.x]
-    grain = COARSE if moving else FINER
-    if here:  # both in one go, which is cheaper
+    quadrature = COARSE if moving else FINER
+    if here:  # one call for both is cheaper
         across = np.concatenate([across, np.full(len(samples), float(here))])
         up = np.concatenate([up, samples])
-    predicted = surface(state.cells(**{state.x: across, "samples": up}), grain)
+    predicted = surface(state.cells(**{state.x: across, "samples": up}), quadrature)
     cells = len(x) * len(y)
     parts = (predicted.accuracy, predicted.attention_accuracy, predicted.regime, predicted.valid)
     grid = Surface(*(part[:cells] for part in parts))
-    # Where widths lie across, the cross may be where there is no MLP.
-    own = predicted.accuracy[cells:] if here else surface(state.cells(samples=samples), grain).accuracy
-    return Drawn(x, y, grid, samples, own)
+    # If the x axis is the width, the cross may still have no MLP.
+    curve = predicted.accuracy[cells:] if here else surface(state.cells(samples=samples), quadrature).accuracy
+    return Drawn(x, y, grid, samples, curve)
 
 
 def crossing(samples: np.ndarray, accuracy: np.ndarray, target: float) -> float | None:
-    """The first N at which accuracy reaches the target, straight in ln N between neighbours."""
+    """The first N at which accuracy reaches the target, interpolated linearly in ln N."""
     above = np.flatnonzero(accuracy >= target)
     if not len(above):
         return None
@@ -66,8 +66,8 @@ def crossing(samples: np.ndarray, accuracy: np.ndarray, target: float) -> float 
 
 
 def as_json(state: State, *, moving: bool) -> bytes:
-    """What the page draws, in one piece."""
-    # N under the cross changes nothing that is drawn.
+    """Everything that the page draws."""
+    # The cross's own N does not change the drawing.
     values = {**state.values, "samples": RANGES["samples"][0]}
     return _packed(tuple(values.items()), state.target, state.x, moving)
 
@@ -107,7 +107,7 @@ def as_table(state: State) -> str:
 
 
 def formula(state: State, regime: str, width: float) -> Markup:
-    """A regime's law in HTML with so many hidden units, or nothing where it has none."""
+    """A regime's law in HTML for this width, empty if the regime has none."""
     law = law_of(regime, state.values["trigger"], width, state.values["activation"])
     text = "" if law is None else law.words.replace(">>", "≫")
     return Markup(re.sub(r"([A-Za-z])\^([0-9.]+)", r"\1<sup>\2</sup>", str(escape(text))))
@@ -117,7 +117,7 @@ def _law(state: State, name: str) -> dict[str, str]:
     _, unknown = missing(state.cells(width=_width_on_map(state)))
     if name == "none" and unknown:
         return {"name": "not derived", "words": unknown, "formula": ""}
-    if name == "none":  # what a diagram leaves empty
+    if name == "none":  # an empty cell of the diagram
         words = "orthonormal embeddings need at least as many dimensions as tokens"
         return {"name": "no such setting", "words": words, "formula": ""}
     law = formula(state, name, _width_on_map(state))
@@ -125,7 +125,7 @@ def _law(state: State, name: str) -> dict[str, str]:
 
 
 def _width_on_map(state: State) -> int:
-    """Where widths lie across, every cell has an MLP, also when the cross has none."""
+    """If the x axis is the width, every cell has an MLP, even when the cross has none."""
     return RANGES["width"][0] if state.x == "width" else state.values["width"]
 
 

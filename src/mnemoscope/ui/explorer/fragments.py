@@ -15,7 +15,7 @@ _predict = lru_cache(maxsize=64)(predict)
 
 
 def prediction(state: State) -> str:
-    """`predict`'s numbers for the setting under the cross, the bounds, and the command for the map."""
+    """`predict`'s numbers for the setting at the cross, the bounds, and the command for the map."""
     template = "explorer/templates/prediction.html"
     try:
         spec = state.spec
@@ -37,9 +37,9 @@ def prediction(state: State) -> str:
 
 
 def measurement_list(measurements: Measurements, *, complaint: str = "", known: bool = False) -> str:
-    """Measurements, the latest first, with what is wrong with an order.
+    """Measurements, the latest first, below the error of a refused order.
 
-    The list asks again as long as one is under way. A page to which it is `known` gets only how far they are.
+    The list polls while a measurement runs or waits. A page that has the list (`known`) gets only the progress.
     """
     return render(
         "explorer/templates/measurements.html",

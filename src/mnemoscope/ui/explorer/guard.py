@@ -1,10 +1,10 @@
 """Checks on every request before it reaches the pages.
 
-- The Host header must name this server: a foreign name that was made to point here is refused, so
-  a page elsewhere cannot read ours through it.
-- What changes something needs the token that our own pages carry, and must not come from another
-  origin. Of what only reads, another site may lead to a page, and have nothing else computed.
-- Requests are small, and answers tell the browser to fetch nothing from elsewhere.
+- The Host header must name this server. A foreign name that resolves to this machine is refused, so
+  no other site can read our pages through it (DNS rebinding).
+- A request that changes something needs the token that our own pages carry, and must not come from
+  another origin. Another site may link to a page, but may request nothing that is computed.
+- Requests are small, and a content security policy keeps the browser from loading anything else.
 """
 
 import hmac
@@ -20,10 +20,10 @@ TOKEN_HEADER = "x-mnemoscope-token"
 MOST_BYTES, MOST_QUERY = 4096, 2048
 # Hosts that stand for every address of this machine.
 EVERYWHERE = ("0.0.0.0", "::")
-# What a link elsewhere may lead to: both are made without computing anything.
+# What other sites may link to: neither page needs a computation.
 PAGES = ("/", "/plan")
 HEADERS = {
-    # Plotly and htmx set styles; scripts come from this server's files alone.
+    # Plotly and htmx set styles; scripts come only from this server's files.
     "content-security-policy": "default-src 'none'; script-src 'self'; connect-src 'self'; "
     "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'",
@@ -60,7 +60,7 @@ class Guard:
         self.names, self.everywhere = own_names(host, port), host in EVERYWHERE
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or answer what is wrong with it."""
+        """Pass a request on, or answer why it is refused."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -80,9 +80,9 @@ class Guard:
         await self.app(scope, receive, send_with_headers)
 
     def own_address(self, scope: Scope) -> frozenset[str]:
-        """The address that was called, where all of this machine's are listened on.
+        """The address that was called, if the server listens on all addresses of this machine.
 
-        A number that stands for itself: no name can be made to point elsewhere through it.
+        It is a number, not a name, so it cannot be used for rebinding.
         """
         if not self.everywhere or not scope.get("server"):
             return frozenset()
@@ -90,14 +90,14 @@ class Guard:
         return frozenset({f"[{host}]:{port}" if ":" in host else f"{host}:{port}"})
 
     def is_own(self, origin: str) -> bool:
-        """Whether an origin is this server; what is no address at all is not."""
+        """Whether an origin is this server; a malformed one is not."""
         try:
             return urlsplit(origin).netloc.lower() in self.names
         except ValueError:
             return False
 
     def refusal(self, scope: Scope) -> tuple[int, str] | None:
-        """A status and a line for a request that is not answered, or nothing."""
+        """A status and a line if the request is refused, else None."""
         headers = Headers(scope=scope)
         if headers.get("host", "").lower() not in self.names | self.own_address(scope):
             return 421, "expected a request to this server's own name"
@@ -105,7 +105,7 @@ class Guard:
             return 414, f"expected at most {MOST_QUERY} characters after the question mark"
         site = headers.get("sec-fetch-site", "same-origin")
         if scope["method"] in ("GET", "HEAD"):
-            # A link elsewhere may open a page; an image or a script elsewhere may not ask for work.
+            # Another site may link to a page, but its images and scripts may not request work.
             page = scope["path"] in PAGES and headers.get("sec-fetch-mode") == "navigate"
             if site in ("same-origin", "none") or page:
                 return None

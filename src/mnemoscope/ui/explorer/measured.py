@@ -1,4 +1,4 @@
-"""What the store knows of the setting on a page: the points of its curve."""
+"""Stored measurements of a page's setting: the points of its curve."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -20,19 +20,19 @@ def measured_points(spec: Retrieval, path: Path) -> list[dict[str, Any]]:
     accuracies: dict[tuple[int, int], list[float]] = defaultdict(list)
     where = " AND ".join(f"{name} = ?" for name in SIZES)
     with Store(path, writing=False) as store:
-        known: dict[tuple[int, int], str] = {}
+        ids: dict[tuple[int, int], str] = {}
         for name, samples, draws, accuracy in store.select(
             "id, samples, test_samples, accuracy",
             f"{where} AND kind = ? AND numerics = ? AND accuracy IS NOT NULL",
             [*(getattr(spec, name) for name in SIZES), spec.kind, NUMERICS_VERSION],
             "samples, seed",
         ):
-            at = (samples, draws)
-            if at not in known:
-                known[at] = spec.replace(samples=samples, test_samples=draws).id
-            # Other laws of embeddings, triggers or step sizes are other curves.
-            if name == known[at]:
-                accuracies[at].append(accuracy)
+            key = (samples, draws)
+            if key not in ids:
+                ids[key] = spec.replace(samples=samples, test_samples=draws).id
+            # Other embedding laws, triggers or step sizes belong to other curves.
+            if name == ids[key]:
+                accuracies[key].append(accuracy)
     return [
         {"samples": samples, "seeds": len(values), **mean_interval(values, float(draws)).ends("mean")}
         for (samples, draws), values in sorted(accuracies.items())

@@ -21,10 +21,10 @@ from mnemoscope.ui.explorer.state import RANGES, State
 from mnemoscope.ui.explorer.worker import Order, serve
 
 Stage = Literal["waiting", "running", "done", "cancelled", "failed"]
-# How many may wait, and how many finished ones are still shown.
+# How many may wait, and how many finished ones stay in the list.
 MOST_WAITING, SHOWN = 20, 8
 SECONDS_BETWEEN_POLLS = 0.1
-# Numbers of samples on a measured curve, and how far it reaches to both sides of the crossing.
+# Numbers of samples on a measured curve, and the factor by which it extends to each side of the crossing.
 CURVE_POINTS, REACH = 7, 6.0
 
 
@@ -97,7 +97,7 @@ class Measurements:
     def add(self, words: str, order: Order) -> Measurement:
         """Queue an order; refuse it if the queue is full. The worker refuses orders that would take too long."""
         with self._changed:
-            if sum(each.stage == "waiting" for each in self._all) >= MOST_WAITING:
+            if len(self._waiting()) >= MOST_WAITING:
                 raise SpecError("", f"expected at most {MOST_WAITING} waiting: cancel some first")
             measurement = Measurement(next(self._numbers), words, order)
             self._all.append(measurement)
@@ -106,6 +106,9 @@ class Measurements:
                 self._all.remove(old)
             self._changed.notify_all()
         return measurement
+
+    def _waiting(self) -> list[Measurement]:
+        return [each for each in self._all if each.stage == "waiting"]
 
     def cancel(self, number: int) -> None:
         """Stop one; its finished trials are kept."""
@@ -148,20 +151,18 @@ class Measurements:
     def _work(self) -> None:
         while True:
             with self._changed:
-                waiting = [each for each in self._all if each.stage == "waiting"]
-                while not waiting and not self._closing:
+                while not (waiting := self._waiting()) and not self._closing:
                     self._changed.wait()
-                    waiting = [each for each in self._all if each.stage == "waiting"]
                 if self._closing:
                     break
                 now = waiting[0]
                 now.stage = "running"
             try:
                 self._run(now)
-            except Exception as error:  # the worker is gone, as for want of memory
+            except Exception as error:  # the worker is gone, for example out of memory
                 self._end_worker()
                 gone = isinstance(error, OSError | EOFError)
-                now.message = "the measuring process ended by itself" if gone else str(error)
+                now.message = "the measuring process ended unexpectedly" if gone else str(error)
                 now.stage = "failed"
         self._end_worker()
 

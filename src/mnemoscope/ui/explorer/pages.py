@@ -1,4 +1,4 @@
-"""The explorer's page as first served; its script asks for everything that depends on the setting."""
+"""The explorer's page as first served; its script requests everything that depends on the setting."""
 
 from mnemoscope.spec import LETTERS, Retrieval
 from mnemoscope.ui.explorer.state import ACROSS, CHOICES, RANGES, State

@@ -26,7 +26,7 @@ class Field(NamedTuple):
 
 FIELDS = {
     "facts": Field("facts to recall (leave empty to ask what a budget buys)", "10000", whole(2, 2**20)),
-    "length": Field("L: tokens among which each is hidden", "64", whole(1, 2**12)),
+    "length": Field("L: tokens in a sequence, one of which is informative", "64", whole(1, 2**12)),
     "target": Field("accuracy to reach", "0.95", between(0.001, 0.9999)),
     "parameters": Field("parameters, at most (optional)", "", between(1, 1e12)),
     "tokens": Field("training tokens, at most (optional)", "", between(1, 1e15)),

@@ -14,7 +14,7 @@ from mnemoscope.theory.spec_grid import SpecGrid
 # The range of every size. Wide enough to see each regime; small enough that no request is costly.
 RANGES = {"vocab": (64, 8192), "dim": (8, 2048), "length": (2, 1024), "samples": (100, 1_000_000), "width": (16, 8192)}
 CHOICES = {"activation": ACTIVATIONS, "embedding": LAWS, "trigger": get_args(Trigger)}
-# What can lie across the diagram; samples always go upwards.
+# Fields that can be the x axis; the y axis is always samples.
 ACROSS = ("dim", "length", "vocab", "width")
 # What a first visit shows: a setting in which several regimes meet.
 FIRST: dict[str, Any] = {
@@ -25,7 +25,7 @@ FIRST: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class State:
-    """Sizes and choices of the setting under the cross, the contour's accuracy, the axis across."""
+    """Sizes and choices of the setting at the cross, the contour's accuracy, and the x axis."""
 
     values: Mapping[str, Any]
     target: float
@@ -33,34 +33,34 @@ class State:
 
     @cached_property
     def spec(self) -> Retrieval:
-        """The setting; an error where there is none, as with fewer orthonormal dimensions than tokens."""
+        """The setting; an error if it is impossible, as with fewer orthonormal dimensions than tokens."""
         return Retrieval.read(dict(self.values))
 
     @property
     def query(self) -> str:
-        """All of it as the end of an address."""
+        """The state as a query string."""
         return urlencode({**self.values, "target": self.target, "x": self.x})
 
     def cells(self, **sizes: Any) -> SpecGrid:
-        """The setting with other sizes, many at once."""
+        """A grid of settings with other sizes."""
         return SpecGrid.of(self.values, **sizes)
 
     def options(self, *without: str) -> str:
-        """The setting as a command's options; what is a default is left out."""
+        """The setting as a command's options, without defaults."""
         options = {name: self.values[name] for name in RANGES}
         options |= {name: self.values[name] for name in ("embedding", "trigger")}
         if self.values["width"] or "width" in without:
             options["activation"] = self.values["activation"]
         for name in without:
             options.pop(name)
-        usual = Retrieval.model_fields
-        return " ".join(f"--{name} {value}" for name, value in options.items() if value != usual[name].default)
+        fields = Retrieval.model_fields
+        return " ".join(f"--{name} {value}" for name, value in options.items() if value != fields[name].default)
 
     @property
     def command(self) -> str:
-        """The command that predicts the same diagram, and draws it; none where all is empty."""
+        """The command that predicts and draws the same diagram; empty if the diagram is."""
         (left, right), (low, high) = RANGES[self.x], RANGES["samples"]
-        if self.values["embedding"] == "orthonormal":  # only as far as there are settings
+        if self.values["embedding"] == "orthonormal":  # only where settings exist
             if self.x == "dim":
                 left = max(left, self.values["vocab"])
             elif self.x == "vocab":
@@ -74,7 +74,7 @@ class State:
 
     @property
     def possible(self) -> bool:
-        """Whether there is such a setting."""
+        """Whether the setting exists."""
         return self.values["embedding"] != "orthonormal" or (self.values["dim"] >= self.values["vocab"])
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.validators import Device
 
-# What one order may take, roughly.
+# The most that one order may take, by estimate.
 MOST_SECONDS = 900.0
 
 
@@ -28,13 +28,13 @@ class Order:
 
     @property
     def trials(self) -> int:
-        """How many there are to run or to find."""
+        """How many trials it has, stored ones included."""
         return len(self.specs) * self.seeds
 
 
 def serve(line: Connection, store: Path, device: Device) -> None:
     """Work on orders until the connection is closed or the server is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server hears it, and ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server handles it and ends this process
     if hasattr(os, "nice"):
         os.nice(10)  # pages answer first
     threading.Thread(target=_end_with_the_server, daemon=True).start()
@@ -59,14 +59,14 @@ def _answer(order: Order, line: Connection, store: Path, device: Device) -> tupl
         return "done", work_on(order, line, store, device)
     except SpecError as error:
         return "refused", str(error)
-    except Exception as error:  # whatever it is, the page says so and the next order is taken
+    except Exception as error:  # the page shows it, and the worker takes the next order
         return "refused", f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def work_on(order: Order, line: Connection, store: Path, device: Device) -> int:
     """Run every trial that the store lacks; return how many crashed.
 
-    Sends `("at", done)` on the way; a running trial counts by its share.
+    Sends `("at", done)` along the way; a running trial counts as a fraction.
     """
     # The simulator is imported here: the server imports this module too, and does not need it.
     from mnemoscope.engine.device import find_device
@@ -76,7 +76,7 @@ def work_on(order: Order, line: Connection, store: Path, device: Device) -> int:
     from mnemoscope.training.three_step.simulation import passes
 
     whole, part = 0, 0.0
-    in_a_trial = passes(order.specs[0])
+    passes_per_trial = passes(order.specs[0])
 
     def on_trial(tally: Tally) -> None:
         nonlocal whole, part
@@ -85,7 +85,7 @@ def work_on(order: Order, line: Connection, store: Path, device: Device) -> int:
 
     def within(seed: int, share: float) -> None:
         nonlocal part
-        part += share / in_a_trial
+        part += share / passes_per_trial
         line.send(("at", whole + min(part, 0.99)))
 
     jobs = [(spec, seed) for spec in order.specs for seed in range(order.seeds)]
@@ -96,5 +96,5 @@ def work_on(order: Order, line: Connection, store: Path, device: Device) -> int:
             f"expected at most {MOST_SECONDS / 60:.0f} minutes of work, got about "
             f"{seconds / 60:,.0f}: `mnemoscope run` has no such limit",
         )
-    with Store(store) as kept:
-        return sweep(jobs, kept, OneByOne(device, report=within), on_trial).failed
+    with Store(store) as trials:
+        return sweep(jobs, trials, OneByOne(device, report=within), on_trial).failed

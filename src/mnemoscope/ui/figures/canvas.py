@@ -1,4 +1,4 @@
-"""Matplotlib figures: open, label, save. Matplotlib is an extra; where it is missing, an error says so."""
+"""Matplotlib figures: open, label, save. Matplotlib is an extra; if it is missing, an error says so."""
 
 import math
 from collections.abc import Callable, Collection, Sequence

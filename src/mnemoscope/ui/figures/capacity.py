@@ -1,4 +1,4 @@
-"""Capacities: items against parameters, with the laws beside the data."""
+"""Capacities: items against parameters, with the laws for comparison."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,8 +8,6 @@ import numpy as np
 from mnemoscope.experiments.capacity import Capacities, Capacity, criterion_name
 from mnemoscope.theory.associative import BEST_LINEAR, GUIDE_LINEAR, GUIDE_MLP, GUIDE_MLP_FEW, HEBBIAN_ALL, items_by_law
 from mnemoscope.ui.figures.canvas import open_canvas, plain_log_ticks, saved
-
-Law = tuple[str, float, str]
 
 
 def make_figure(capacities: Capacities) -> Any:
@@ -54,20 +52,21 @@ def draw_laws(axes: Any, points: Sequence[Capacity]) -> None:
     x = np.geomspace(min(sizes) / 1.3, max(sizes) * 1.3, 60)
     spec = points[0].spec
     name = "m d" if spec.width else "r d" if spec.rank else "d²"
-    lines: list[tuple[str, np.ndarray, str]] = []
+    drawn = [np.array([point.limits.estimate or np.nan for point in points], float)]
+
+    def draw(label: str, items: np.ndarray, style: str) -> None:
+        axes.plot(x, items, style, color="black", linewidth=0.9, label=label)
+        drawn.append(items)
+
     if spec.width and spec.outputs:
-        lines.append((f"authors' guide: {name} = {GUIDE_MLP_FEW:g} N", x / GUIDE_MLP_FEW, "--"))
+        draw(f"authors' guide: {name} = {GUIDE_MLP_FEW:g} N", x / GUIDE_MLP_FEW, "--")
     elif not spec.outputs:
-        laws: list[Law] = [("authors' guide", GUIDE_MLP if spec.width else GUIDE_LINEAR, "--")]
+        laws = [("authors' guide", GUIDE_MLP if spec.width else GUIDE_LINEAR, "--")]
         if spec.full_rank:
             laws += [("all right, Hebbian", HEBBIAN_ALL, "-"), ("all right, best (conjectured)", BEST_LINEAR, ":")]
         for label, constant, style in laws:
             items = np.array([items_by_law(float(weights), constant) for weights in x])
-            lines.append((f"{label}: {name} = {constant:g} N ln N", items, style))
-    for label, items, style in lines:
-        axes.plot(x, items, style, color="black", linewidth=0.9, label=label)
-    drawn = [items for _, items, _ in lines]
-    drawn += [np.array([point.limits.estimate or np.nan for point in points], float)]
+            draw(f"{label}: {name} = {constant:g} N ln N", items, style)
     plain_log_ticks(axes, "x", x[0], x[-1])
     plain_log_ticks(axes, "y", *(float(f(np.concatenate(drawn))) for f in (np.nanmin, np.nanmax)))
     axes.set(xlabel=f"{name}, weights of a layer" if name != "d²" else "d², weights", ylabel="items stored, N")

@@ -20,15 +20,9 @@ def make_figure(points: Sequence[Point]) -> Any:
         for row, (V, d) in enumerate(shapes):
             for column, L in enumerate(lengths):
                 series = [p for p in points if (p.spec.vocab, p.spec.dim, p.spec.length) == (V, d, L)]
-                panel.plot(
-                    [point.x for point in series],
-                    [point.shares[name].value for point in series],
-                    color=COLOURS[row % len(COLOURS)],
-                    marker=MARKS[column % len(MARKS)],
-                    markersize=4,
-                    linewidth=0.8,
-                    label=f"V={V} d={d} L={L}",
-                )
+                style = {"color": COLOURS[row % len(COLOURS)], "marker": MARKS[column % len(MARKS)]}
+                x, y = [point.x for point in series], [point.shares[name].value for point in series]
+                panel.plot(x, y, **style, markersize=4, linewidth=0.8, label=f"V={V} d={d} L={L}")
         panel.set(xscale="log", ylim=(-0.02, 1.02), xlabel=r"$N d^2 / (L V^2 \ln V)$")
         panel.set_title(title, fontsize=10)
         panel.grid(visible=True, linewidth=0.3)

@@ -1,7 +1,7 @@
 """A Matplotlib figure as Plotly data, for the browser.
 
-Studies draw once; both the printed and the interactive figure come from that. Only what they use is converted: lines,
-error bars, bars, one image to a panel, level lines, bands, and texts.
+A study draws once, and both the printed and the interactive figure come from that drawing. Only what studies use is
+converted: lines, error bars, bars, one image per panel, level lines, bands, and texts.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ GAP = 0.12
 
 
 def as_plotly(figure: Any) -> Data:
-    """Traces and layout of a figure whose panels stand in a row."""
+    """Traces and layout of a figure whose panels are side by side."""
     panels = [axes for axes in figure.axes if axes.get_label() != "<colorbar>"]
     traces: list[Data] = []
     layout: Data = {"shapes": [], "annotations": [], "showlegend": False}
@@ -39,20 +39,20 @@ def as_plotly(figure: Any) -> Data:
 
 
 def _named_once(traces: list[Data]) -> list[Data]:
-    """Traces of the same look and name in several panels share one entry of the legend."""
+    """Traces with the same name and style in several panels share one entry of the legend."""
     named: list[Data] = []
     for trace in traces:
-        looks = {key: trace.get(key) for key in ("name", "type", "mode", "line", "marker")}
-        if looks in named:
+        style = {key: trace.get(key) for key in ("name", "type", "mode", "line", "marker")}
+        if style in named:
             trace["showlegend"] = False
         else:
-            named.append(looks)
-        trace["legendgroup"] = str(named.index(looks))
+            named.append(style)
+        trace["legendgroup"] = str(named.index(style))
     return traces
 
 
 def _axis(axes: Any, name: str) -> Data:
-    """Label, scale, limits, and ticks where they were chosen."""
+    """Label, scale, limits, and ticks if they are fixed."""
     from matplotlib.ticker import FixedLocator
 
     axis = getattr(axes, f"{name}axis")
@@ -89,7 +89,7 @@ def _traces(axes: Any) -> Iterator[Data]:
             "colorbar": {"title": {"text": scale, "side": "right"}},
             **({"texttemplate": "%{z:.2f}"} if axes.texts else {}),
         }
-    own: set[int] = set()
+    converted: set[int] = set()
     for group in axes.containers:
         if isinstance(group, BarContainer):
             heights = np.array([bar.get_height() for bar in group], float)
@@ -103,13 +103,13 @@ def _traces(axes: Any) -> Iterator[Data]:
             }
         elif isinstance(group, ErrorbarContainer) and group[0] is not None:
             line, caps, _ = group
-            own |= {id(line), *(id(cap) for cap in caps)}
+            converted |= {id(line), *(id(cap) for cap in caps)}
             heights = np.asarray(line.get_ydata(), float)
             yield {**_line(line), **_name(group.get_label()), "error_y": _errors(group, heights)}
         elif isinstance(group, ErrorbarContainer):
-            own |= {id(cap) for cap in group[1]}  # of bars, converted with them
+            converted |= {id(cap) for cap in group[1]}  # of bars, converted with them
     for line in axes.get_lines():
-        if id(line) not in own and all(_in_data(line, axes)):
+        if id(line) not in converted and all(_in_data(line, axes)):
             yield {**_line(line), **_name(line.get_label())}
 
 
@@ -216,7 +216,7 @@ def _in_data(line: Any, axes: Any) -> tuple[bool, bool]:
 
 
 def _name(label: Any) -> Data:
-    """Matplotlib's own names for what has none begin with an underscore."""
+    """A name for the legend; Matplotlib's names for unnamed artists begin with an underscore."""
     shown = bool(label) and not str(label).startswith("_")
     return {"name": str(label) if shown else "", "showlegend": shown}
 

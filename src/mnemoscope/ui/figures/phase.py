@@ -11,7 +11,7 @@ from mnemoscope.engine.extras import need
 from mnemoscope.engine.files import whole_file
 from mnemoscope.experiments.phase import PhaseDiagram
 from mnemoscope.spec import LETTERS
-from mnemoscope.ui.figures.canvas import open_canvas, plain, saved, ticks_at
+from mnemoscope.ui.figures.canvas import open_canvas, plain, saved, sizes, ticks_at
 
 
 def draw_phase(diagram: PhaseDiagram, path: Path) -> None:
@@ -36,15 +36,8 @@ def make_figure(diagram: PhaseDiagram) -> Any:
     for (x0, y0), (x1, y1) in regime_edges(diagram):
         axes.plot([x0, x1], [y0, y1], color="black", linewidth=0.8)
     for name, (across, up) in regime_places(diagram).items():
-        axes.text(
-            across,
-            up,
-            name.replace("_", " "),
-            ha="center",
-            va="center",
-            fontsize=8,
-            bbox={"facecolor": "white", "alpha": 0.6, "linewidth": 0, "pad": 1},
-        )
+        box = {"facecolor": "white", "alpha": 0.6, "linewidth": 0, "pad": 1}
+        axes.text(across, up, name.replace("_", " "), ha="center", va="center", fontsize=8, bbox=box)
     ticks_at(axes, "x", _every(diagram.x.values, 8))
     ticks_at(axes, "y", _every(diagram.y.values, 8))
     labels = [f"{name} ({LETTERS[name]})" if name in LETTERS else name for name in (diagram.x.field, diagram.y.field)]
@@ -64,20 +57,15 @@ def _shown(diagram: PhaseDiagram) -> tuple[np.ndarray, str]:
 
 
 def _contour(axes: Any, diagram: PhaseDiagram, values: np.ndarray, style: str) -> None:
-    """The contour at the target; along columns alone where cells were left out."""
+    """The contour at the target; column by column if some cells were not run."""
     if min(values.shape) > 1 and not np.isnan(values).any():
         grid = (diagram.x.values, diagram.y.values, values)
         axes.contour(*grid, [diagram.target], colors="white", linestyles=style, linewidths=1.6)
         return
     line = replace(diagram, accuracy=values).contour()
-    there = [(a, b) for a, b in zip(diagram.x.values, line, strict=True) if b is not None]
-    if there:
-        axes.plot(*zip(*there, strict=True), f"w{style}", linewidth=1.6, marker=".")
-
-
-def predicted_contour(diagram: PhaseDiagram) -> list[float | None]:
-    """Where predicted accuracy crosses the target, column by column."""
-    return replace(diagram, accuracy=diagram.predicted).contour()
+    crossings = [(a, b) for a, b in zip(diagram.x.values, line, strict=True) if b is not None]
+    if crossings:
+        axes.plot(*zip(*crossings, strict=True), f"w{style}", linewidth=1.6, marker=".")
 
 
 def regime_edges(diagram: PhaseDiagram) -> list[tuple[tuple[float, float], tuple[float, float]]]:
@@ -118,7 +106,7 @@ def _edges(values: Sequence[float]) -> list[float]:
 
 
 def _every(values: Sequence[float], most: int) -> list[float]:
-    """At most so many of the values, evenly spaced from the first."""
+    """At most `most` of the values, evenly spaced from the first."""
     return list(values[:: -(-len(values) // most)])
 
 
@@ -137,9 +125,8 @@ def _draw_page(diagram: PhaseDiagram, path: Path) -> None:
         hoverinfo="text",
     )
     figure: Any = go.Figure(heat)
-    contours = ((diagram.contour(), "solid", "measured"), (predicted_contour(diagram), "dash", "predicted"))
-    for contour, dash, name in contours:
-        label = f"{name}, accuracy {diagram.target:g}"
+    for accuracy, dash, name in ((diagram.accuracy, "solid", "measured"), (diagram.predicted, "dash", "predicted")):
+        contour, label = replace(diagram, accuracy=accuracy).contour(), f"{name}, accuracy {diagram.target:g}"
         figure.add_scatter(x=x, y=contour, mode="lines", name=label, line={"dash": dash, "color": "white"})
     edges = regime_edges(diagram)
     figure.add_scatter(
@@ -161,8 +148,7 @@ def _draw_page(diagram: PhaseDiagram, path: Path) -> None:
             font={"size": 11},
         )
     for update, axis in ((figure.update_xaxes, diagram.x), (figure.update_yaxes, diagram.y)):
-        ticks = _every(axis.values, 10)
-        borders = np.log10(_edges(axis.values))
+        ticks, borders = _every(axis.values, 10), np.log10(_edges(axis.values))
         ends = [borders[0], borders[-1]]
         update(type="log", title=axis.field, tickvals=ticks, ticktext=[*map(plain, ticks)], range=ends)
     figure.update_layout(
@@ -179,27 +165,16 @@ def _title(diagram: PhaseDiagram) -> str:
     """The sizes that do not vary."""
     if not diagram.trials:
         return "Recall"
-    spec = diagram.trials[0].spec
-    held = [
-        f"{letter}={getattr(spec, name):,}"
-        for name, letter in LETTERS.items()
-        if name not in (diagram.x.field, diagram.y.field) and (name != "width" or spec.width)
-    ]
-    return f"Recall at {' '.join(held)}, up to {diagram.seeds.max():.0f} seeds a cell"
+    fixed = sizes(diagram.trials[0].spec, without=(diagram.x.field, diagram.y.field))
+    return f"Recall at {fixed}, up to {diagram.seeds.max():.0f} seeds a cell"
 
 
 def _hover(diagram: PhaseDiagram, r: int, c: int) -> str:
     """The text of a cell under the pointer."""
-    return "<br>".join(
-        (
-            f"{diagram.x.field} {diagram.x.values[c]:,}",
-            f"{diagram.y.field} {diagram.y.values[r]:,}",
-            f"measured {_text(diagram.accuracy[r, c])} ({diagram.seeds[r, c]:.0f} seeds)",
-            f"predicted {_text(diagram.predicted[r, c])}",
-            diagram.regimes[r][c],
-        )
+    measured, predicted = (
+        "–" if np.isnan(value) else f"{value:.3f}" for value in (diagram.accuracy[r, c], diagram.predicted[r, c])
     )
-
-
-def _text(value: float) -> str:
-    return "–" if np.isnan(value) else f"{value:.3f}"
+    return (
+        f"{diagram.x.field} {diagram.x.values[c]:,}<br>{diagram.y.field} {diagram.y.values[r]:,}<br>"
+        f"measured {measured} ({diagram.seeds[r, c]:.0f} seeds)<br>predicted {predicted}<br>{diagram.regimes[r][c]}"
+    )

@@ -12,7 +12,7 @@ COLOURS = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#CC79A7", "#BBBBBB", "#D
 
 
 def make_figure(regimes: RegimeMap) -> Any:
-    """The law that binds at each place, in colours."""
+    """The law that binds at each point, in colours."""
     figure, axes = open_canvas(width=6.4, height=4.4)
     from matplotlib.colors import to_rgb
 

@@ -1,4 +1,4 @@
-"""A scaling fit: the points against the law, and the exponents beside theory's."""
+"""A scaling fit: the points against the law, and the exponents next to theory's."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ def _draw_exponents(axes: Any, scaling: Scaling) -> None:
         name = f"leading order, {scaling.leading_name.replace('_', ' ')}"
         axes.plot(values, range(len(values)), "|", color="black", markersize=16, label=name)
     axes.set_yticks(range(len(scaling.law.exponents)), [LETTERS[exponent.axis] for exponent in scaling.law.exponents])
-    axes.set_ylim(-0.7, len(scaling.law.exponents) + 0.2)  # room for the legend
+    axes.set_ylim(-0.7, len(scaling.law.exponents) + 0.2)  # space for the legend
     axes.set_xlabel("exponent, with its 95 % interval")
     axes.grid(axis="x", linewidth=0.4)
     axes.legend(fontsize=8, loc="best")

@@ -1,4 +1,4 @@
-"""Spectra of embeddings: how much of them lies in which direction."""
+"""Spectra of embeddings: the variance along each direction."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Theory against simulation as Markdown: what was aimed at, what was reached, and every setting."""
+"""Theory against simulation as Markdown: the aims, what was reached, and every setting."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,14 +22,14 @@ NOTES = {
     "mlp": "`error` is the standard error over seeds; errors are absolute, and of settings in the "
     "domain of their law unless the figure says otherwise.",
     "critical": "`needed` is what any learner needs, since an unseen token can only be guessed.",
-    "bound": "`bound` is the least N at which a Gaussian surrogate of the first gradient can hold "
+    "bound": "`bound` is the least N at which a Gaussian surrogate of the first gradient allows "
     "half of the labels (D1), `observed` the N at which a decoder names half of them. These "
-    "decoders take the counts as normal, as the surrogate does. One that looks for whole numbers "
-    "is not held by it (bound.md).",
+    "decoders treat the counts as normal, as the surrogate does. A decoder that searches for whole "
+    "numbers is not bound by it (bound.md).",
     "matched": "`error` is the standard error over seeds; errors are absolute. `core`: V from 128, "
     "V/d from 1 to 16, L to V/2; `edge`: the rest of the domain.",
     "spread": "`observed` is the share of seeds whose accuracy is within the predicted interval, "
-    "which is made to hold 0.95 of them; `error` is a share's standard error at that level. `of` "
+    "which should contain 0.95 of them; `error` is a share's standard error at that level. `of` "
     "is the predicted accuracy with its interval, and the seeds' mean ± their standard deviation. "
     "A law's standard error is that over its settings.",
 }
@@ -41,20 +41,20 @@ def page(head: str, comparisons: Mapping[str, tuple[Agreement, Sequence[Compared
     return "\n\n".join(["# Theory against simulation", f"Made by {head}.", *parts]) + "\n"
 
 
-def section(name: str, agreement: Agreement, found: Sequence[Compared], rows: int | None = None) -> str:
+def section(name: str, agreement: Agreement, compared: Sequence[Compared], rows: int | None = None) -> str:
     """One comparison; `rows` of its settings, or all."""
     lines = [f"## {TITLES[name]}", "", "| figure | measured | aim |", "|---|---|---|"]
     for figure, value in agreement.figures.items():
         aim, reached = agreement.aims.get(figure, ("", True))
         mark = f"{aim}: {'reached' if reached else 'missed'}" if aim else ""
         lines.append(f"| {figure} | {_number(value)} | {mark} |")
-    lines += ["", NOTES[name], "", *_table(name, found[:rows])]
-    if rows is not None and len(found) > rows:
-        lines += ["", f"and {len(found) - rows} more rows: `--out FILE` or `--json`"]
+    lines += ["", NOTES[name], "", *_table(name, compared[:rows])]
+    if rows is not None and len(compared) > rows:
+        lines += ["", f"and {len(compared) - rows} more rows: `--out FILE` or `--json`"]
     return "\n".join(lines)
 
 
-def _table(name: str, found: Sequence[Compared]) -> list[str]:
+def _table(name: str, compared: Sequence[Compared]) -> list[str]:
     last = {
         "terms": ["miss", "error"],
         "critical": ["error", "needed"],
@@ -67,7 +67,7 @@ def _table(name: str, found: Sequence[Compared]) -> list[str]:
     head += ["bound" if name == "bound" else "predicted", "observed"]
     head += last.get(name, ["error", "regime"])
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for row in found:
+    for row in compared:
         spec = row.spec
         cells = [_kind(spec), f"{spec.vocab}", f"{spec.dim}", f"{spec.length}"]
         cells += [] if searched else [f"{spec.samples}"]
@@ -83,7 +83,7 @@ def _table(name: str, found: Sequence[Compared]) -> list[str]:
 
 
 def _kind(spec: Retrieval) -> str:
-    """What a setting has beside its sizes, in a word or two."""
+    """A setting without its sizes, in a word or two."""
     words = [spec.embedding, spec.trigger]
     if spec.width:
         words.append(f"{spec.activation} m={spec.width}")

@@ -7,13 +7,13 @@ from mnemoscope.engine.extras import need
 
 
 def render(template: str, **values: Any) -> str:
-    """A page or a part of one. `template` is a path below `ui`, as "pages/templates/report.html"."""
+    """A page or a part of one. `template` is a path below `ui`, such as "pages/templates/report.html"."""
     return _environment().get_template(template).render(values)
 
 
 @cache
 def _environment() -> Any:
-    """Every value is escaped unless it is Markup; a name that nobody passed is an error."""
+    """Every value is escaped unless it is Markup; an undefined name is an error."""
     need("pages", "jinja2")
     from jinja2 import Environment, PackageLoader, StrictUndefined
 

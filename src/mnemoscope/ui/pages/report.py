@@ -1,7 +1,7 @@
 """The report: one HTML file that needs nothing else, verdicts first, then every claim.
 
-Every figure is an SVG image in the page. Once the page is loaded, Plotly draws it again on the
-screen. Without scripts, and on paper, the SVG stays.
+Every figure is an SVG image in the page. Once the page is loaded, Plotly replaces it on the screen.
+Without scripts, and in print, the SVG stays.
 """
 
 import base64
@@ -21,9 +21,9 @@ from mnemoscope.ui.pages.render import render
 
 MARKS = {"supported": "✓", "refuted": "✗", "inconclusive": "?"}
 MEANINGS = {
-    "supported": "the numbers lie where the rule wants them",
-    "refuted": "they lie elsewhere, clear of their intervals",
-    "inconclusive": "they do not decide, or base seeds that are not pooled disagree",
+    "supported": "the numbers lie where the rule requires",
+    "refuted": "the numbers lie elsewhere, and so do their intervals",
+    "inconclusive": "the numbers do not decide, or base seeds that are not pooled disagree",
 }
 # How a source begins: the class of its badge, and what it means.
 SOURCES = {
@@ -31,14 +31,14 @@ SOURCES = {
     "paper B": ("stated", "paper B says it"),
     "ours": ("ours", "derived here in a paper's setting; the paper does not say it"),
     "news": ("news", "a popular summary says it"),
-    "review": ("review", "reviewers of paper A asked"),
+    "review": ("review", "reviewers of paper A asked about it"),
     "own": ("ours", "a study that was added to the catalogue"),
 }
 
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A claim with everything that the page shows of it; `claim` is its JSON object."""
+    """A claim with everything that the page shows about it; `claim` is its JSON object."""
 
     claim: dict[str, Any]
     svg: str | None
@@ -48,18 +48,18 @@ class Exhibit:
 
     @property
     def picture(self) -> str:
-        """The SVG as an address that holds it."""
-        return _data_address("image/svg+xml", (self.svg or "").encode())
+        """The SVG as a data URL."""
+        return _data_url("image/svg+xml", (self.svg or "").encode())
 
     @property
     def download(self) -> str:
-        """The records, compressed, as an address that holds them."""
+        """The compressed records as a data URL."""
         text = json.dumps(self.records, allow_nan=False).encode()
-        return _data_address("application/gzip", gzip.compress(text, 9, mtime=0))
+        return _data_url("application/gzip", gzip.compress(text, 9, mtime=0))
 
     @property
     def judgements(self) -> list[tuple[str, dict[str, Any]]]:
-        """The verdict of each base seed, after that of all pooled."""
+        """The pooled verdict, if there is one, then that of each base seed."""
         rows = [(str(int(base["base"])), base) for base in self.claim["bases"]]
         pooled = self.claim["pooled"]
         return [("all, pooled", pooled), *rows] if pooled is not None and len(rows) > 1 else rows
@@ -114,7 +114,7 @@ def make_page(exhibits: Sequence[Exhibit], left_out: Sequence[str] = ()) -> str:
         sources=SOURCES,
         papers=PAPERS,
         kind_of=_kind_of,
-        # Our own files, as they are. In a script element only its own end tag must be hidden from the parser.
+        # Our own files, unescaped. Inside a script element only the end tag has to be escaped.
         style=Markup((assets / "page.css").read_text(encoding="utf-8")),
         script=Markup((assets / "page.js").read_text(encoding="utf-8")),
         plotly=Markup(plotly.replace("</script", "<\\/script")),
@@ -125,5 +125,5 @@ def _kind_of(source: str) -> str:
     return next((kind for start, (kind, _) in SOURCES.items() if source.startswith(start)), "ours")
 
 
-def _data_address(kind: str, content: bytes) -> str:
+def _data_url(kind: str, content: bytes) -> str:
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"

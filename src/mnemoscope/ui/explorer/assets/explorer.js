@@ -2,14 +2,14 @@ import { curveFigure, mapFigure } from "./figures.js";
 
 const byId = (id) => document.getElementById(id);
 const form = byId("state"), map = byId("map"), curve = byId("curve"), under = byId("under");
-// At most one request under way, and one in PACE milliseconds; the next waits twice as long as the
-// last answer took, so that a server with many visitors is not asked faster than it answers. REST
-// after the last move the fine diagram is asked for, with theory's own word beside it.
+// At most one request at a time, and one in PACE milliseconds; the next waits twice as long as the
+// last answer took, so that a busy server is not asked faster than it answers. REST milliseconds
+// after the last move the page requests the fine diagram and the full prediction.
 const PACE = 60, REST = 180;
 let shown = null, busy = false, wanted = false, next = 0, resting = null;
-// The last state that could be shown, as words in an address: what all of the page is about.
+// The last valid state, as a query string; the whole page shows this state.
 let words = "";
-// Measured points, and the setting that they are of: all but N, the contour and the axis.
+// Measured points, and their setting: everything but N, the contour and the axis.
 let measured = { of: "", points: [] };
 
 const value = (name) => Number(byId(name).value);
@@ -29,7 +29,7 @@ const sliders = new Map();
 for (const slider of form.querySelectorAll("input[type=range]")) {
   const name = slider.dataset.for, number = byId(name);
   const low = Number(slider.dataset.low), high = Number(slider.dataset.high);
-  const optional = slider.dataset.optional === "1";  // whose left end is 0
+  const optional = slider.dataset.optional === "1";  // the left end is 0
   const place = () => {
     const x = Number(number.value);
     const share = Math.log(Math.max(x, low) / low) / Math.log(high / low);
@@ -40,7 +40,7 @@ for (const slider of form.querySelectorAll("input[type=range]")) {
     number.value = optional && x < low / 1.05 ? 0 : Math.min(high, Math.max(low, x));
     place();
   };
-  // By a tenth or so, and by one at least.
+  // By about a tenth, and at least by one.
   const nudge = (factor) => {
     const x = Number(number.value);
     const to = rounded((x || low / factor) * factor);
@@ -81,8 +81,8 @@ function moved(first = false) {
   byId("activation").closest(".field").hidden = value("width") === 0 && byId("x").value !== "width";
   const wrong = form.querySelector("input:invalid");
   complain(wrong ? `${label(wrong)}: ${wrong.validationMessage}` : "");
-  if (wrong) return;  // the page stays with what could be shown last
-  // What was wrong with the address is no longer, once something else was chosen.
+  if (wrong) return;  // the page keeps the last valid state
+  // The error about the address no longer applies once something else was chosen.
   if (!first) document.querySelector("body > .complaint:not(#gone)")?.remove();
   words = new URLSearchParams(new FormData(form)).toString();
   history.replaceState(null, "", `/?${words}`);
@@ -118,7 +118,7 @@ async function ask() {
   const asked = performance.now(), now = words;
   let answered = asked;
   try {
-    // The fine one may have come first: then this one would only blur it.
+    // If the fine diagram came first, do not replace it with the coarse one.
     if (map.dataset.settled !== now) {
       const diagram = await fetchJson(`/map.json?${now}&moving=1`);
       answered = performance.now();
@@ -139,8 +139,8 @@ async function rest() {
   const now = words;
   htmx.ajax("GET", `/prediction?${now}`, "#prediction");
   try {
-    const [fine] = await Promise.all([fetchJson(`/map.json?${now}`), look(now)]);
-    if (now !== words) return;  // it moved on meanwhile
+    const [fine] = await Promise.all([fetchJson(`/map.json?${now}`), fetchMeasured(now)]);
+    if (now !== words) return;  // the state has changed since
     map.dataset.settled = now;
     show(fine);
   } catch (error) {
@@ -148,12 +148,12 @@ async function rest() {
   }
 }
 
-let looks = 0;
-async function look(now) {
-  const turn = ++looks;
-  const found = await fetchJson(`/measured.json?${now}`);
-  if (turn !== looks) return;  // a later look knows more
-  measured = { of: settingOf(now), points: found.points };
+let requests = 0;
+async function fetchMeasured(now) {
+  const request = ++requests;
+  const answer = await fetchJson(`/measured.json?${now}`);
+  if (request !== requests) return;  // a later request is newer
+  measured = { of: settingOf(now), points: answer.points };
   if (shown) drawCurve();
 }
 
@@ -180,26 +180,26 @@ function tellCrossing() {
   const place = byId("crossing");
   if (!place || !shown) return;
   const N = shown.crossing;
-  const said = N === null ? "not reached on this map"
+  const text = N === null ? "not reached on this map"
     : N <= shown.y.values[0] ? `N of ${N.toLocaleString("en")} or fewer`
       : `N = ${N.toLocaleString("en")}`;
-  place.textContent = `theory: ${said}; `;
+  place.textContent = `theory: ${text}; `;
 }
 
 // ---- the regime under the pointer ------------------------------------------------------------
 function nearest(x, y) {
-  const closest = (values, to) => values.reduce((best, one, at) =>
-    (Math.abs(Math.log(one / to)) < Math.abs(Math.log(values[best] / to)) ? at : best), 0);
+  const closest = (values, to) => values.reduce((best, value, at) =>
+    (Math.abs(Math.log(value / to)) < Math.abs(Math.log(values[best] / to)) ? at : best), 0);
   return [closest(shown.x.values, x), closest(shown.y.values, y)];
 }
 
-let said = "";
+let described = "";
 function describe(cell) {
   if (cell === null) {
-    said = "";
+    described = "";
     under.textContent = byId("x").value === "width" && value("width") === 0
       ? "The cross has no MLP, m = 0, and so is not on this map."
-      : "Point at the map to read what limits recall there; click to put the cross there.";
+      : "Hover over the map to read what limits recall; click to move the cross.";
     return;
   }
   const [c, r] = cell;
@@ -207,20 +207,20 @@ function describe(cell) {
   const right = shown.accuracy[r][c];
   const place = `${shown.x.label.split(",")[0]} = ${shown.x.values[c].toLocaleString("en")}, N = ` +
     `${shown.y.values[r].toLocaleString("en")}: accuracy ${right === null ? "–" : right.toFixed(2)}, `;
-  if (place + law.name === said) return;
-  said = place + law.name;
+  if (place + law.name === described) return;
+  described = place + law.name;
   const bold = document.createElement("b");
   bold.textContent = law.name;
   under.replaceChildren(place, bold, `: ${law.words}`);
   if (law.formula) {
     const span = document.createElement("span");
     span.className = "formula";
-    span.innerHTML = law.formula;  // our own words, from the server's table of laws
+    span.innerHTML = law.formula;  // our own text, from the server's table of laws
     under.append(". Recall needs ", span);
   }
 }
 
-// Where the pointer is, in the axes' own numbers.
+// The pointer's position in the units of the axes.
 function pointed(event) {
   if (!shown) return null;
   const { xaxis, yaxis } = map._fullLayout;
@@ -235,7 +235,7 @@ map.addEventListener("pointermove", (event) => {
   if (at) describe(nearest(...at));
 });
 map.addEventListener("pointerleave", () => { if (shown) describe(null); });
-// By its two ends, since a tap makes no click there; the second wherever Plotly lets it arrive.
+// Pointer down and up, since a tap makes no click here; Plotly may move the target of the second.
 let pressed = null;
 map.addEventListener("pointerdown", (event) => { pressed = [event.clientX, event.clientY]; }, true);
 window.addEventListener("pointerup", (event) => {
@@ -263,7 +263,7 @@ const follow = () => {
   const now = byId("finished")?.dataset.finished ?? "";
   if (now !== finished) {
     finished = now;
-    look(words).catch((error) => complain(error.message));
+    fetchMeasured(words).catch((error) => complain(error.message));
   }
   tellCrossing();
 };
@@ -277,7 +277,7 @@ async function copy(button, text) {
     await navigator.clipboard.writeText(text);
     button.textContent = "Copied";
   } catch {
-    button.textContent = text;  // where copying is not allowed, it can be read
+    button.textContent = text;  // if copying is not allowed, show it
     return;
   }
   setTimeout(() => { button.textContent = name; }, 1500);

@@ -1,14 +1,14 @@
-// The explorer's two figures, as Plotly takes them, from the server's answer, which is not changed here.
+// The explorer's two figures, for Plotly, from the server's answer, which they do not change.
 
 const ticks = (low, high, firsts) => {
-  const found = [];
+  const marks = [];
   for (let ten = Math.floor(Math.log10(low)); ten <= Math.ceil(Math.log10(high)); ten++) {
     for (const first of firsts) {
       const at = first * 10 ** ten;
-      if (at >= low / 1.2 && at <= high * 1.2) found.push(at);
+      if (at >= low / 1.2 && at <= high * 1.2) marks.push(at);
     }
   }
-  return { tickvals: found, ticktext: found.map((x) => x.toLocaleString("en")) };
+  return { tickvals: marks, ticktext: marks.map((x) => x.toLocaleString("en")) };
 };
 const axis = (side, firsts = innerWidth < 640 ? [1] : [1, 2, 5]) => ({ type: "log",
   title: { text: side.label }, fixedrange: true, gridcolor: palette().line, zeroline: false,
@@ -34,7 +34,7 @@ function regions(diagram) {
     places.get(name).push([c, r]);
   }));
   const middle = (cells) => {
-    const half = (k) => cells.map((one) => one[k]).sort((a, b) => a - b)[cells.length >> 1];
+    const half = (k) => cells.map((cell) => cell[k]).sort((a, b) => a - b)[cells.length >> 1];
     const [mc, mr] = [half(0), half(1)];
     const far = ([c, r]) => (c - mc) ** 2 + 2 * (r - mr) ** 2;
     return cells.reduce((a, b) => (far(a) <= far(b) ? a : b));
@@ -42,7 +42,7 @@ function regions(diagram) {
   const names = [...places].filter(([, cells]) => cells.length > 0.03 * X.length * Y.length)
     .map(([name, cells]) => {
       const [c, r] = middle(cells);
-      // Near a side, a name leans inwards.
+      // Near an edge, a name is aligned inwards.
       const side = (at, count) => (at < 0.15 * count ? 0 : at > 0.85 * count ? 2 : 1);
       return { x: Math.log10(X[c]), y: Math.log10(Y[r]), text: diagram.laws[diagram.names[name]].name,
         xanchor: ["left", "center", "right"][side(c, X.length)],
@@ -85,12 +85,12 @@ export function curveFigure(diagram, points, N) {
     { type: "scatter", mode: "lines", name: "predicted", x: diagram.curve.samples,
       y: diagram.curve.accuracy, line: { color: accent, width: 2.5 },
       hovertemplate: "N = %{x:,}<br>predicted %{y:.3f}<extra></extra>" },
-    { type: "scatter", mode: "markers", name: "measured", x: points.map((one) => one.samples),
-      y: points.map((one) => one.mean), marker: { color: warm, size: 8 },
+    { type: "scatter", mode: "markers", name: "measured", x: points.map((point) => point.samples),
+      y: points.map((point) => point.mean), marker: { color: warm, size: 8 },
       error_y: { type: "data", symmetric: false, color: warm, thickness: 1.5,
-        array: points.map((one) => (one.high ?? one.mean) - one.mean),
-        arrayminus: points.map((one) => one.mean - (one.low ?? one.mean)) },
-      text: points.map((one) => `${one.seeds} seed${one.seeds > 1 ? "s" : ""}`),
+        array: points.map((point) => (point.high ?? point.mean) - point.mean),
+        arrayminus: points.map((point) => point.mean - (point.low ?? point.mean)) },
+      text: points.map((point) => `${point.seeds} seed${point.seeds > 1 ? "s" : ""}`),
       hovertemplate: "N = %{x:,}<br>measured %{y:.3f}, %{text}<extra></extra>" },
   ];
   const line = (more) => ({ type: "line", line: { color: soft, width: 1, dash: "dot" }, ...more });

@@ -7,7 +7,7 @@ function draw() {
       Object.assign(layout[name], { gridcolor: palette().line, automargin: true, fixedrange: true });
     }
   }
-  // Black on paper becomes the ink of the theme.
+  // Black becomes the theme's text colour.
   for (const trace of data) {
     for (const part of [trace.line, trace.marker, trace.marker && trace.marker.line]) {
       if (part && part.color === "#000000") part.color = palette().ink;

@@ -1,5 +1,5 @@
 "use strict";
-// Before the page is drawn, so that a dark page does not flash white.
+// Runs before the page is drawn, so that a dark page does not flash white.
 (() => {
   const root = document.documentElement;
   const system = window.matchMedia("(prefers-color-scheme: dark)");
@@ -15,13 +15,13 @@
   document.addEventListener("DOMContentLoaded", () => {
     document.getElementById("theme").addEventListener("click", () => {
       const other = root.dataset.theme === "dark" ? "light" : "dark";
-      try { localStorage.setItem("mnemoscope-theme", other); } catch { /* then for this visit */ }
+      try { localStorage.setItem("mnemoscope-theme", other); } catch { /* only for this visit */ }
       root.dataset.theme = other;
       document.dispatchEvent(new Event("themed"));
     });
   });
 
-  // A server that was stopped is said to be gone, until it answers again.
+  // Show that the server is gone until it answers again.
   window.reachable = (there) => { document.getElementById("gone").hidden = there; };
   document.addEventListener("htmx:sendError", () => window.reachable(false));
   document.addEventListener("htmx:afterOnLoad", () => window.reachable(true));

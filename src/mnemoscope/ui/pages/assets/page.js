@@ -1,6 +1,6 @@
 "use strict";
-// The page is readable before any of this runs. Plotly is large: it is started once the page
-// stands, and a figure is drawn when it comes near the screen.
+// The page is readable before any of this runs. Plotly is large: it starts once the page
+// is loaded, and a figure is drawn when it comes near the screen.
 (() => {
   const figures = JSON.parse(document.getElementById("figures").textContent);
 
@@ -11,13 +11,13 @@
 
   const narrow = () => window.innerWidth < 640;
 
-  // Pixels on a phone: a panel, from one panel to the next, from the last to the names, each name.
+  // Pixels on a phone: height of a panel, gap between panels, gap above the legend, height of a legend entry.
   const PANEL = 215, GAP = 100, BELOW = 70, NAME = 20;
 
-  // On a phone panels stand one below the other, and the names of what is drawn below them all.
+  // On a phone, panels are stacked, with the legend below them.
   function stack(place, data, layout) {
     const numbers = Object.keys(layout).filter((name) => /^xaxis/.test(name)).map((n) => n.slice(5));
-    const named = [...data, ...layout.shapes].filter((one) => one.showlegend && one.name);
+    const named = [...data, ...layout.shapes].filter((trace) => trace.showlegend && trace.name);
     const area = numbers.length * (PANEL + GAP) - GAP;
     const bottom = BELOW + NAME * (layout.showlegend ? named.length : 0);
     numbers.forEach((number, at) => {
@@ -30,7 +30,7 @@
     place.style.height = `${layout.margin.t + area + bottom}px`;
   }
 
-  // Words that are longer than their place, in letters of so many pixels, go on in a new line.
+  // Break text that is wider than `pixels` into lines; `size` is the font size.
   function wrap(text, pixels, size) {
     const most = Math.floor(pixels / (0.56 * size));
     return text.split(" ").reduce((wrapped, word) => {
@@ -43,15 +43,15 @@
     const { data, layout } = structuredClone(figures[place.dataset.study]);
     place.closest("figure").classList.add("live");
     const size = narrow() ? 10 : 12;
-    // Pixels across the panel of an axis.
-    const room = (axis) => {
+    // Width in pixels of the panel of an axis.
+    const panelWidth = (axis) => {
       const [left, right] = narrow() ? [0, 1] : layout[axis.replace("x", "xaxis")].domain;
       return (place.clientWidth - 104) * (right - left);
     };
     let lines = 1;
-    for (const one of layout.annotations) {
-      if (/domain/.test(one.yref)) one.text = wrap(one.text, room(one.xref.split(" ")[0]), size);
-      lines = Math.max(lines, one.text.split("<br>").length);
+    for (const note of layout.annotations) {
+      if (/domain/.test(note.yref)) note.text = wrap(note.text, panelWidth(note.xref.split(" ")[0]), size);
+      lines = Math.max(lines, note.text.split("<br>").length);
     }
     Object.assign(layout, {
       margin: { l: 64, r: 40, t: 15 + 15 * lines, b: 60 },
@@ -65,10 +65,10 @@
     for (const name of Object.keys(layout)) {
       if (/^[xy]axis/.test(name)) {
         const axis = layout[name];
-        const pixels = name[0] === "y" ? high : room(name.replace("axis", ""));
+        const pixels = name[0] === "y" ? high : panelWidth(name.replace("axis", ""));
         Object.assign(axis, { gridcolor: "#e6e9ed", linecolor: "#57606a", mirror: true });
         axis.automargin = true;
-        // On a phone names of several lines stand upright, as one: lines would run into each other.
+        // On a phone, tick labels of several lines would overlap: they become one vertical line each.
         if (narrow() && axis.ticktext?.some((text) => text.includes("<br>"))) {
           axis.ticktext = axis.ticktext.map((text) => text.replaceAll("<br>", " "));
           axis.tickangle = 90;
@@ -83,11 +83,11 @@
     const script = document.createElement("script");
     script.textContent = document.getElementById("plotly").textContent;
     document.head.append(script);
-    const watch = new IntersectionObserver((seen) => {
-      for (const one of seen) {
-        if (one.isIntersecting) {
-          watch.unobserve(one.target);
-          draw(one.target.querySelector(".plot"));
+    const watch = new IntersectionObserver((entries) => {
+      for (const entry of entries) {
+        if (entry.isIntersecting) {
+          watch.unobserve(entry.target);
+          draw(entry.target.querySelector(".plot"));
         }
       }
     }, { rootMargin: "400px" });
