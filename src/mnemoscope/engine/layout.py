@@ -29,9 +29,9 @@ BYTES_PER_BLOCK: dict[Platform, int] = {"cpu": 2**26, "gpu": 2**30}
 # Scalars handled between two progress reports, and so the delay of Ctrl-C. Work of up to this size
 # is one compiled call.
 WORK_PER_SEGMENT: dict[Platform, int] = {"cpu": 2**28, "gpu": 2**33}
-# Samples that GPU kernels put in the order of their labels at a time, without an MLP and with one, where each of them
-# has a vector in memory.
-ORDERED, ORDERED_MLP = 2**17, 2**15
+# Samples that GPU kernels sort by label at a time: the first number where that is all of them, else the second. With an
+# MLP each of them has a vector in memory.
+ORDERED, ORDERED_MLP = (2**17, 2**20), (2**15, 2**17)
 # One array of a chunk may take 1/CHUNK_SHARE of a budget: a few of them are alive at once.
 CHUNK_SHARE = 16
 
@@ -52,7 +52,7 @@ class Layout(NamedTuple):
     segment: int
     # Samples that are put in the order of their labels at a time, and the most such batches in a segment: a power of
     # two.
-    ordered: int = ORDERED
+    ordered: int = ORDERED[0]
     orders: int = 1
 
 
@@ -72,8 +72,9 @@ def choose_layout(
     widest = size * max(spec.length * spec.dim, spec.width, spec.vocab)
     most = SAMPLES_PER_CHUNK[platform]
     by_token = int(np.clip(tokens // spec.length, 1, most))
-    ordered = ORDERED_MLP if spec.width else ORDERED
+    few, many = ORDERED_MLP if spec.width else ORDERED
     longest = min(spec.samples, max(by_token, WORK_PER_SEGMENT[platform] // spec.length))
+    ordered = few if longest <= few else many
     dense = Layout(
         platform=platform,
         tables="dense",

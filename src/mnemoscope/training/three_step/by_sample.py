@@ -20,6 +20,7 @@ from mnemoscope.models.retrieval import Frozen, attention_scores, hidden, pool, 
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.three_step.cuda import mlp, passes
+from mnemoscope.training.three_step.cuda.products import product_over_rows
 from mnemoscope.training.three_step.streaming import Samples, Source, Span, fold, over_samples
 
 
@@ -67,7 +68,10 @@ def first_gradient(
     empty = jnp.zeros((program.vocab, program.width or program.dim), frozen.Z.dtype)
     run = partial(_add_hidden, program, layout, frozen, source)
     total = over_samples(run, empty, samples, layout, work(program), layout.by_sample)
-    return frozen.U.T @ (total - total.mean(axis=0)) / samples.total
+    total = total - total.mean(axis=0)
+    if mlp.serves(program, layout, frozen):
+        return product_over_rows(frozen.U, total) / samples.total
+    return frozen.U.T @ total / samples.total
 
 
 # --- step 2: attention at (V1, 0) -------------------------------------------------------------

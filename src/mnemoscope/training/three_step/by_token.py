@@ -25,7 +25,12 @@ from mnemoscope.models.retrieval import Frozen
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.three_step.cuda import passes
-from mnemoscope.training.three_step.cuda.products import EXACT, product_with_counts, product_with_transpose
+from mnemoscope.training.three_step.cuda.products import (
+    EXACT,
+    product_over_rows,
+    product_with_counts,
+    product_with_transpose,
+)
 from mnemoscope.training.three_step.streaming import Count, Samples, Source, Span, fold, over_samples
 
 
@@ -43,7 +48,8 @@ def cells(program: Retrieval, batch: Batch) -> UInt32[Array, "B L"]:
 
 def inverse(permutation: Array) -> Array:
     """Pi*^-1: the token behind each label."""
-    return jnp.argsort(permutation)
+    places = lax.iota(jnp.int32, permutation.shape[0])
+    return jnp.zeros_like(places).at[permutation].set(places, unique_indices=True)
 
 
 def kernels_serve(layout: Layout, dtype: Any = jnp.float32) -> bool:
@@ -108,14 +114,16 @@ def first_gradient(
         N L C = (K - column means) Z  [+ (n - N/V) z_trig^T  where the trigger is in the values].
     """
     n = counts.labels.astype(frozen.Z.dtype)
-    if kernels_serve(layout, frozen.Z.dtype) and few_counts(program, layout, samples):
+    kernels = kernels_serve(layout, frozen.Z.dtype)
+    if kernels and few_counts(program, layout, samples):
         C = _centred_product(program, frozen, counts, samples)
     else:
         K = counts.pairs.astype(frozen.Z.dtype)
         C = (K - K.mean(axis=0)) @ frozen.Z
     if program.trigger == "additive":
         C = C + jnp.outer(n - n.mean(), frozen.trigger)
-    return frozen.U.T @ C / (samples.total * program.length)
+    total = product_over_rows(frozen.U, C) if kernels else frozen.U.T @ C
+    return total / (samples.total * program.length)
 
 
 def few_counts(program: Retrieval, layout: Layout, samples: Samples) -> bool:
@@ -134,7 +142,7 @@ def _centred_product(program: Retrieval, frozen: Frozen, counts: Counts, samples
     n[y] informative tokens are taken from K[y, Pi*^-1(y)] and added again, and the mean of K over the whole table,
     rounded to a whole number, changes column means alone.
     """
-    token = inverse(frozen.permutation).astype(jnp.int32)
+    token = inverse(frozen.permutation)
     common = jnp.round(samples.total * program.length / program.vocab**2).astype(jnp.int32)
     informative = lax.broadcasted_iota(jnp.int32, counts.pairs.shape, 1) == token[:, None]
     noise = counts.pairs - jnp.where(informative, counts.labels[:, None], 0) - common
@@ -181,17 +189,18 @@ def attention_direction(
     CUDA kernels add up beta and tau as they stand. Elsewhere the r_ij in them come from the counts, and the second
     pass over the samples is for q_v = sum over {ij: x_ij = v} of rbar_i.
     """
-    kernels = kernels_serve(layout, V1.dtype)
     UV1 = (frozen.U - frozen.U.mean(axis=0)) @ V1
     Z = frozen.Z - frozen.Z.mean(axis=0)
-    R = product_with_transpose(UV1, Z) if kernels else UV1 @ Z.T
     # Under "keys" the informative value is z_{x_l} alone. Under "additive" it is z_{x_l} + z_trig.
     R_trig = UV1 @ frozen.trigger if program.trigger == "additive" else jnp.zeros_like(UV1[:, 0])
-    if kernels:
-        run = partial(_spread_values, program, layout, source, R, R_trig)
+    if kernels_serve(layout, V1.dtype):
+        R, scale = product_with_transpose(UV1, Z)
+        run = partial(_spread_values, program, layout, source, R, scale * R_trig)
         zeros = (jnp.zeros_like(R_trig), jnp.zeros_like(R_trig[0]))
-        beta, tau = over_samples(run, zeros, samples, layout, program.length, layout.by_token)
+        sums = over_samples(run, zeros, samples, layout, program.length, layout.by_token)
+        beta, tau = (part / scale for part in sums)
     else:
+        R = UV1 @ Z.T
         q = spread_means(program, layout, source, R, R_trig, samples)
         beta, tau = _from_counts(program, frozen, counts, R, R_trig, q)
     return (frozen.Z.T @ beta + tau * frozen.trigger) / (samples.total * program.length)

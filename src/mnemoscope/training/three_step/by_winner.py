@@ -21,7 +21,7 @@ from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.three_step.by_token import few_counts, inverse, kernels_serve
 from mnemoscope.training.three_step.cuda import passes
-from mnemoscope.training.three_step.cuda.products import product_with_counts
+from mnemoscope.training.three_step.cuda.products import product_over_rows, product_with_counts
 from mnemoscope.training.three_step.streaming import Samples, Source, Span, fold, over_samples
 
 
@@ -49,13 +49,13 @@ def last_gradient(
     As eta -> 0 the predictions p_i stay uniform. At finite eta they are softmax(U V1 h_i), which
     is again one row per winning token, weighted by how often it wins.
     """
-    scores, V = Scores.of(frozen, alpha), program.vocab
+    scores, V, kernels = Scores.of(frozen, alpha), program.vocab, kernels_serve(layout, V1.dtype)
     noise, informative = features = token_features(program, frozen)
     if layout.tables == "dense":
         empty = Winners(jnp.zeros((V, V), jnp.int32), jnp.zeros(V, jnp.int32))
         run = partial(_count, program, layout, source, scores)
         K, n = over_samples(run, empty, samples, layout, program.length, layout.by_token)
-        if kernels_serve(layout, noise.dtype) and few_counts(program, layout, samples):
+        if kernels and few_counts(program, layout, samples):
             D = product_with_counts(K, noise)
         else:
             D = K.astype(noise.dtype) @ noise
@@ -67,7 +67,9 @@ def last_gradient(
         add = partial(_add, program, layout, source, features, scores)
         sums = over_samples(add, zeros, samples, layout, program.length + noise.shape[1], layout.by_sample)
     if program.eta == "limit":
-        return frozen.U.T @ (sums.features - sums.features.mean(axis=0)) / samples.total
+        D = sums.features - sums.features.mean(axis=0)
+        total = product_over_rows(frozen.U, D) if kernels else frozen.U.T @ D
+        return total / samples.total
     expected = _expected(frozen, layout, V1, noise, sums.noise)
     expected = expected + _expected(frozen, layout, V1, informative, sums.informative)
     return frozen.U.T @ (sums.features - expected) / samples.total

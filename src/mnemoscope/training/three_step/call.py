@@ -76,7 +76,9 @@ def call_for(spec: Retrieval, precision: Precision, memory: MemoryBudget, place:
     if spec.then != "none" or spec.from_file:
         return None
     program = bucket(spec)
-    layout = choose_layout(program, precision, memory.platform, memory.planned)._replace(orders=exact.orders)
+    layout = choose_layout(program, precision, memory.platform, memory.planned)._replace(
+        ordered=exact.ordered, orders=exact.orders
+    )
     needed = sum(needed_bytes(program, layout, precision).values())
     if any(most is not None and needed > most for most in (memory.free, memory.budget)):
         program, layout = spec.program(), exact

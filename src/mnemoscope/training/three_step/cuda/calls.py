@@ -7,7 +7,6 @@ for Python as long as it has something to do.
 """
 
 import ctypes
-import os
 import struct
 from collections.abc import Callable
 from functools import cache
@@ -17,6 +16,7 @@ import jax
 
 EXECUTE = 3
 METADATA = 1
+RECORDABLE = 1
 INTERNAL_ERROR = 13
 
 # struct_size, extension, api, context, stage; then for arguments, results and attributes each: struct_size, extension,
@@ -111,8 +111,8 @@ def _tell_version(extension: int, api: int) -> None:
         return
     (metadata,) = _words(extension + _METADATA_AT, 1)
     ctypes.memmove(metadata + _TOLD_VERSION_AT, api + _VERSION_AT, 8)
-    if os.environ.get("MN_TRAITS"):
-        ctypes.c_uint32.from_address(metadata + _TRAITS_AT).value = int(os.environ["MN_TRAITS"])
+    # Only kernels, copies and fills are put on the stream, so XLA may record a call once and replay it.
+    ctypes.c_uint32.from_address(metadata + _TRAITS_AT).value = RECORDABLE
 
 
 def _error(api: int, message: str) -> int:

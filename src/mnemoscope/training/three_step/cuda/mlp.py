@@ -15,7 +15,7 @@ from mnemoscope.spec import Retrieval
 from mnemoscope.training.three_step.cuda.calls import Buffer, Frame, register
 from mnemoscope.training.three_step.cuda.passes import Ordered, carry_over, like, trial_count, usable
 from mnemoscope.training.three_step.cuda.products import power_of_two, split
-from mnemoscope.training.three_step.cuda.toolkit import RESERVED, Module
+from mnemoscope.training.three_step.cuda.toolkit import Module
 
 # The activations that mlp.cu has, by their number there.
 PHI = ("relu", "gelu", "tanh", "linear", "hermite2", "hermite3")
@@ -155,7 +155,7 @@ def _launch_sliced(
     """Launch a kernel that has as many columns of Z in shared memory as fit; where none do, Z stays where it is."""
     module = _module(padded, frame.attributes["phi"])
     V, d = frame.inputs[3].shape[-2:]
-    room = module.shared_bytes + RESERVED - BESIDE
+    room = module.all_shared_bytes - BESIDE
     columns = next((columns for columns in SLICES if bytes_of(V, columns) <= room), None)
     shared = bytes_of(V, columns) if columns else 0
     trials, slices = trial_count(frame.inputs[0].shape, 1), padded // (columns or 32)

@@ -93,6 +93,27 @@ extern "C" __global__ void count_pairs(const u32* key, const u32* order, const u
     }
 }
 
+// The same where a label has few tokens: every token is added where it belongs. A thread has one counter.
+extern "C" __global__ void count_pairs_global(const u32* key, const u32* order, const u32* start, int* pairs, int* labels,
+                                              int V, int L, int size) {
+    const int trial = blockIdx.y;
+    const Stream stream(key, trial, V, L);
+    start += (size_t)trial * (V + 1);
+    order += (size_t)trial * size;
+    pairs += (size_t)trial * V * V;
+    const u32 thread = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x, total = start[V];
+    for (u32 y = thread; y < V; y += threads) labels[(size_t)trial * V + y] += start[y + 1] - start[y];
+    for (size_t w = thread; w < (size_t)total * stream.half; w += threads) {
+        const u32 s = w / stream.half, c = w - (size_t)s * stream.half;
+        u32 y = 0, a, b;
+        for (u32 step = 1u << 31 - __clz(V); step; step /= 2)  // the last label that starts at s or before
+            if (y + step < V && start[y + step] <= s) y += step;
+        stream.tokens(order[s], c, a, b);
+        atomicAdd(&pairs[(size_t)y * V + a], 1);
+        if (stream.paired(c)) atomicAdd(&pairs[(size_t)y * V + b], 1);
+    }
+}
+
 // beta_v = sum of r_ij - rbar_i over the tokens v of all samples, r_ij = R[y_i, x_ij] (plus R_trig[y_i] at the informative
 // position), and tau, the same over informative positions. LANES threads have one sample; rows of R and the block's own
 // sums stand in shared memory where they fit. Tokens of up to PAIRS counters to a thread, which fit in 16 bits there, are

@@ -179,6 +179,11 @@ def _count(frame: Frame) -> None:
     trials, V = trial_count(frame.inputs[0].shape, 1), frame.inputs[3].shape[-1]
     module = _module()
     carry_over(module, frame, {3: 0, 4: 1})
+    if _sparse(frame.inputs[1].shape[-1], frame.attributes["length"], V):
+        grid = (4 * _blocks(module, trials), trials, 1)
+        numbers = (V, frame.attributes["length"], frame.inputs[1].shape[-1])
+        module.launch("count_pairs_global", grid, 256, 0, frame.stream, (*reads, *writes), *numbers)
+        return
     tile = min(V, module.shared_bytes // 4)
     shares = max(1, min(64, module.multiprocessors * BLOCKS // (V * trials)))
     numbers = (V, frame.attributes["length"], frame.inputs[1].shape[-1], tile)
@@ -191,7 +196,7 @@ def _spread(frame: Frame) -> None:
     trials, V, L = trial_count(frame.inputs[0].shape, 1), frame.inputs[5].shape[-1], frame.attributes["length"]
     module = _module()
     carry_over(module, frame, {5: 0, 6: 1})
-    fits = module.shared_bytes >= 8 * V
+    fits = module.shared_bytes >= 8 * V and not _sparse(frame.inputs[1].shape[-1], L, V)
     counters = -(-((L + 2) // 2) // LANES)
     kept = next((pairs for pairs in KEPT if counters <= pairs), KEPT[0])
     name = f"spread_{kept}" if fits else "spread_global"
@@ -210,6 +215,11 @@ def _winners(frame: Frame) -> None:
     numbers = (V, frame.attributes["length"], frame.attributes["locked"], int(fits))
     grid = (_blocks(module, trials), trials, 1)
     module.launch("count_winners", grid, 256, 4 * V if fits else 0, frame.stream, (*reads, *writes), *numbers)
+
+
+def _sparse(samples: int, length: int, vocab: int) -> bool:
+    """Whether a label's row of a table has more entries than its samples have tokens: then it is not worth copying."""
+    return samples * length < vocab * vocab
 
 
 def _blocks(module: Module, trials: int) -> int:

@@ -36,10 +36,23 @@ def product_with_counts(counts: Int32[Array, "n k"], x: Float32[Array, "k h"]) -
     return (high + low) / scale
 
 
-def product_with_transpose(x: Float32[Array, "n k"], y: Float32[Array, "m k"]) -> Float32[Array, "n m"]:
-    """x @ y.T = high high + high low + low high; what is left out is 2^-22 of it."""
+def product_over_rows(x: Float[Array, "V d"], y: Float[Array, "V h"]) -> Float[Array, "d h"]:
+    """x.T @ y in full precision, over parts of the long axis side by side: the result alone would not fill a GPU."""
+    V = x.shape[0]
+    parts = max(1, min(16, V // 64))
+    x, y = (jnp.pad(part, ((0, -V % parts), (0, 0))).reshape(parts, -1, part.shape[1]) for part in (x, y))
+    return jnp.einsum("pvd,pvh->pdh", x, y).sum(axis=0)
+
+
+def product_with_transpose(
+    x: Float32[Array, "n k"], y: Float32[Array, "m k"]
+) -> tuple[Float32[Array, "n m"], Float32[Array, ""]]:
+    """x @ y.T times a power of two, and that power.
+
+    The product is high high + high low + low high; what is left out is 2^-22 of it.
+    """
     scale_x, scale_y = (power_of_two(jnp.max(jnp.abs(part))) for part in (x, y))
     (x_high, x_low), (y_high, y_low) = split(scale_x * x), split(scale_y * y)
     left = jnp.concatenate([x_low, x_high, x_high], axis=1)
     right = jnp.concatenate([y_high, y_low, y_high], axis=1)
-    return _multiply(left, right, (((1,), (1,)), ((), ()))) / (scale_x * scale_y)
+    return _multiply(left, right, (((1,), (1,)), ((), ()))), scale_x * scale_y

@@ -13,7 +13,7 @@ from typing import Any
 
 # cuDeviceGetAttribute and cuFuncSetAttribute, as cuda.h numbers them.
 MULTIPROCESSORS, MOST_SHARED_BYTES, MAJOR, MINOR = 16, 97, 75, 76
-FUNCTION_SHARED_BYTES = 8
+FUNCTION_SHARED_BYTES, FUNCTION_OWN_SHARED_BYTES = 8, 1
 # Of a block's shared memory, what the kernels' own variables may take.
 RESERVED = 2048
 
@@ -30,10 +30,10 @@ class Module:
         self._driver = _load(["libcuda.so.1"])
         device = ctypes.c_int()
         self._check("cuCtxGetDevice", ctypes.byref(device))
-        self.multiprocessors, self.shared_bytes, major, minor = (
+        self.multiprocessors, self.all_shared_bytes, major, minor = (
             self._attribute(number, device) for number in (MULTIPROCESSORS, MOST_SHARED_BYTES, MAJOR, MINOR)
         )
-        self.shared_bytes -= RESERVED
+        self.shared_bytes = self.all_shared_bytes - RESERVED
         folder = Path(__file__).parent
         source = "\n".join((folder / part).read_text() for part in ("draws.cuh", name))
         image = compile_source(source, f"sm_{major}{minor}", defined)
@@ -85,8 +85,10 @@ class Module:
         if name not in self._functions:
             function = ctypes.c_void_p()
             self._check("cuModuleGetFunction", ctypes.byref(function), self._module, name.encode())
+            own = ctypes.c_int()
+            self._check("cuFuncGetAttribute", ctypes.byref(own), FUNCTION_OWN_SHARED_BYTES, function)
             # More than 48 KB of shared memory has to be asked for.
-            self._check("cuFuncSetAttribute", function, FUNCTION_SHARED_BYTES, self.shared_bytes)
+            self._check("cuFuncSetAttribute", function, FUNCTION_SHARED_BYTES, self.all_shared_bytes - own.value)
             self._functions[name] = function
         return self._functions[name]
 
