@@ -16,6 +16,7 @@ and its tables fit, and a form by sample (`by_sample`) elsewhere. `reference` co
 by plain automatic differentiation.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import jax
@@ -53,6 +54,12 @@ class Rates(NamedTuple):
         return cls(eta, gamma)
 
 
+@lru_cache(maxsize=64)
+def _program_and_rates(spec: Retrieval) -> tuple[Retrieval, Rates]:
+    """What a call is compiled for, and its rates; making them again for every call takes longer than a short call."""
+    return spec.program(), Rates.of(spec)
+
+
 def train_three_steps(
     spec: Retrieval, layout: Layout, frozen: Frozen, source: Source, progress: Progress | None = None
 ) -> ThreeSteps:
@@ -60,7 +67,7 @@ def train_three_steps(
 
     Short work is one compiled call; long work is a call for every segment of every pass.
     """
-    program, rates = spec.program(), Rates.of(spec)
+    program, rates = _program_and_rates(spec)
     if not train_in_one_call(spec, layout):
         return three_steps(program, layout, frozen, source, Segments(spec.samples, progress), rates)
     learned = _in_one_call(program, layout, frozen, source, Count.of(spec.samples), rates)
