@@ -13,9 +13,9 @@ from mnemoscope.models.activations import named
 from mnemoscope.models.retrieval import Frozen
 from mnemoscope.spec import Retrieval
 from mnemoscope.training.three_step.cuda.calls import Buffer, Frame, register
-from mnemoscope.training.three_step.cuda.passes import Ordered, carry_over, like, trial_count, usable
+from mnemoscope.training.three_step.cuda.passes import Ordered, carry_over, like, say_why_not, trial_count, usable
 from mnemoscope.training.three_step.cuda.products import power_of_two, split
-from mnemoscope.training.three_step.cuda.toolkit import Module
+from mnemoscope.training.three_step.cuda.toolkit import CudaError, Module
 
 # The activations that mlp.cu has, by their number there.
 PHI = ("relu", "gelu", "tanh", "linear", "hermite2", "hermite3")
@@ -32,9 +32,7 @@ def serves(program: Retrieval, layout: Layout, frozen: Frozen) -> bool:
     fits = program.dim % 4 == 0 and program.dim <= MOST_DIM and program.width % 2 == 0
     if not fits or program.activation not in PHI or not usable():
         return False
-    _register()
-    padded = _padded(program.dim)
-    return _shared_bytes(padded) <= _module(padded, PHI.index(program.activation)).shared_bytes
+    return _loads(_padded(program.dim), PHI.index(program.activation))
 
 
 def add_hidden(
@@ -120,6 +118,17 @@ def _tiles(padded: int) -> int:
 def _shared_bytes(padded: int) -> int:
     rows, pitch = WARPS * 16 * _tiles(padded), padded + 8
     return 4 * (rows * pitch + 2 * HELD * pitch + rows)
+
+
+@cache
+def _loads(padded: int, phi: int) -> bool:
+    """Whether the kernels can be compiled for this size and have the shared memory that they need."""
+    try:
+        _register()
+        return _shared_bytes(padded) <= _module(padded, phi).shared_bytes
+    except CudaError as error:
+        say_why_not(error)
+        return False
 
 
 @cache

@@ -46,10 +46,15 @@ def usable() -> bool:
         with ThreadPoolExecutor(1) as apart:
             apart.submit(_check).result()
     except Exception as error:  # whatever is missing or too old, XLA's own path goes on
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        log.warning("CUDA kernels cannot be used (%s): going on without them, more slowly", reason[:160])
+        say_why_not(error)
         return False
     return True
+
+
+def say_why_not(error: Exception) -> None:
+    """One line on what keeps kernels from being used."""
+    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    log.warning("CUDA kernels cannot be used (%s): continuing without them, more slowly", reason[:160])
 
 
 def by_label(

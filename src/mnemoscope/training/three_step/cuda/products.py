@@ -10,15 +10,16 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Float16, Float32, Int32
 
-# What float16 holds is at most 65504; scaled numbers stay well below. Integers are exact up to this.
-LARGEST, EXACT = 2.0**14, 2**11
+# Scaled numbers are below 2^LARGEST, where float16 ends at 65504. It holds integers up to EXACT.
+LARGEST, EXACT = 14, 2**11
 
 _multiply = partial(lax.dot_general, precision=lax.Precision.DEFAULT, preferred_element_type=jnp.float32)
 
 
 def power_of_two(largest: Float[Array, ""]) -> Float[Array, ""]:
-    """What to multiply numbers with that are at most `largest`, so that they are at most LARGEST."""
-    return jnp.exp2(jnp.floor(jnp.log2(LARGEST / jnp.where(largest > 0, largest, 1))))
+    """What to multiply numbers with that are at most `largest`, so that they are below 2^LARGEST."""
+    _, exponent = jnp.frexp(jnp.where(largest > 0, largest, 1))  # largest < 2^exponent
+    return jnp.ldexp(jnp.ones_like(largest), LARGEST - exponent)  # exp2 would round
 
 
 def split(x: Float32[Array, "*n"]) -> tuple[Float16[Array, "*n"], Float16[Array, "*n"]]:
