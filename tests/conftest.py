@@ -6,6 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+# One thread for each product of matrices: pytest's processes are as many as the cores already, and
+# threads that wait for each other take the others' time. Before anything imports NumPy.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
 from hypothesis import HealthCheck, settings
 from jax._src.lru_cache import LRUCache

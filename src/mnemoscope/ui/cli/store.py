@@ -18,9 +18,7 @@ from mnemoscope.ui.cli.options import STORE, Yes, count
 from mnemoscope.ui.cli.output import deliver, echo, number, table
 
 store = cyclopts.App(
-    name="store",
-    help="List, export, verify, repair and prune stored trials.",
-    help_flags=["--help", "-h"],
+    name="store", help="List, export, verify, repair and prune stored trials.", help_flags=["--help", "-h"]
 )
 Where = Annotated[
     list[str] | None,
