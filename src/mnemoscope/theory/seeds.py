@@ -216,7 +216,7 @@ def _quantile(share: float, mean: np.ndarray, variance: np.ndarray, weight: np.n
         return float(weight @ betainc(mean * total, (1 - mean) * total, x)[law_of]) - share
 
     # What a quick search has found, the slow one need not look at again.
-    known: float = brentq(beyond, 0.0, 1.0, xtol=NEAR)
-    low, high = known - NEAR, known + NEAR
+    found, _ = brentq(beyond, 0.0, 1.0, xtol=NEAR, full_output=True)
+    low, high = found - NEAR, found + NEAR
     low, high = low if low > 0 and beyond(low) < 0 else 0.0, high if high < 1 and beyond(high) >= 0 else 1.0
     return _bisect(lambda x: x <= low or (x < high and beyond(x) < 0), 0.0, 1.0)
