@@ -6,6 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+# One thread for each product of matrices: pytest's processes are as many as the cores already, and
+# threads that wait for each other take the others' time. Before anything imports NumPy.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
 from hypothesis import HealthCheck, settings
 from jax._src.lru_cache import LRUCache
@@ -69,6 +73,30 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Running"]:
         yield made
 
 
+# The files that take longest, the longest first.
+LONGEST = (
+    "training/test_three_step.py",
+    "training/test_golden.py",
+    "experiments/test_plan.py",
+    "training/test_simulation.py",
+    "theory/test_predict.py",
+    "training/test_paper_b.py",
+    "training/test_batch.py",
+    "theory/test_matched_filter.py",
+    "chaos/test_kills.py",
+    "theory/test_mlp.py",
+    "ui/test_explorer.py",
+    "studies/test_rules.py",
+    "ui/test_explorer_page.py",
+    "chaos/test_explorer.py",
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest file first: begun last, it would keep one worker busy while the other waits."""
-    items.sort(key=lambda item: item.path.name != "test_three_step.py")
+    """Long files first: begun last, one would keep one worker busy while the others wait.
+
+    The tests of a file share compiled programs and fixtures, and so a worker.
+    """
+    tests = Path(__file__).parent
+    order = {tests / name: at for at, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path, len(order)))

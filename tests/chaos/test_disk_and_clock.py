@@ -12,7 +12,7 @@ import pytest
 from fake_workers import FakeWorkers
 from patience import SECONDS
 
-from chaos.test_kills import Place, table
+from chaos.test_kills import Place, Quiet, table
 from mnemoscope import Retrieval, Trial
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.store.trials import Store
@@ -20,10 +20,9 @@ from mnemoscope.store.trials import Store
 pytestmark = pytest.mark.chaos
 
 
-def test_a_full_disk(tmp_path: Path, full: bool):
+def test_a_full_disk(tmp_path: Path, full: bool, undisturbed: Quiet):
     """No file may grow beyond a size; with more room the command goes on where it was."""
-    quiet = Place(tmp_path / "quiet", "phase")
-    expected = quiet.finish()
+    quiet, expected = undisturbed("phase")
     draw = random.Random(3)
     place = Place(tmp_path / "full", "phase")
     for _ in range(6 if full else 1):

@@ -11,7 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -118,12 +118,14 @@ def table(place: Place) -> dict[Key, Any]:
     return {key: row[0] for key, row in place.kept().items()}
 
 
+Quiet = Callable[[str], tuple[Place, Any]]
+
+
 @pytest.mark.parametrize("name", COMMANDS)
-def test_kills(name: str, tmp_path: Path, full: bool):
+def test_kills(name: str, tmp_path: Path, full: bool, undisturbed: Quiet):
     if not full and name not in ("phase", "facts"):
         pytest.skip("in the full form")
-    quiet = Place(tmp_path / "quiet", name)
-    expected = quiet.finish()
+    quiet, expected = undisturbed(name)
     total = len(quiet.kept())
     draw = random.Random(name)
     kills = {"reproduce": 5}.get(name, 9) if full else 1
@@ -154,10 +156,9 @@ def test_kills(name: str, tmp_path: Path, full: bool):
         assert verify(store) == (total, [])
 
 
-def test_a_driver_that_was_stopped_for_longer_than_its_claim(tmp_path: Path):
+def test_a_driver_that_was_stopped_for_longer_than_its_claim(tmp_path: Path, undisturbed: Quiet):
     """Another takes over what it had claimed; awake again, it writes nothing twice."""
-    quiet = Place(tmp_path / "quiet", "phase")
-    expected = quiet.finish()
+    quiet, expected = undisturbed("phase")
     place = Place(tmp_path / "stopped", "phase")
     with place.started() as process:
         wait_until(lambda: place.kept(), "the first trials")

@@ -1,4 +1,4 @@
-"""The promises at the size that the documents state them: `uv run pytest -m long -n 0 -s`.
+"""The promises at the size that the documents state them: `uv run pytest -m longest -n 0 -s`.
 
 How fast something is gets printed, and judged with MNEMOSCOPE_IDLE=1.
 """
@@ -25,7 +25,7 @@ from mnemoscope.store.trials import Store
 from mnemoscope.ui.bench.explorer import time_explorer
 
 DRIVER = TESTS / "sweep_driver.py"
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.longest
 
 
 def test_ten_kills_of_a_sweep_of_500(tmp_path: Path):

@@ -97,10 +97,11 @@ def compare(trials: int, folder: Path) -> None:
     print(f"{len(one)} trials, {len(specs)} settings: alone, in batches and by two workers equal")
 
 
+@pytest.mark.long
 def test_the_same_trial_alone_in_a_batch_and_by_workers(tmp_path: Path):
     compare(40, tmp_path)
 
 
-@pytest.mark.long
+@pytest.mark.longest
 def test_two_hundred_trials_alone_in_batches_and_by_workers(tmp_path: Path):
     compare(200, tmp_path)

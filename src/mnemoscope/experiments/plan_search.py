@@ -6,6 +6,7 @@ number of parameters fixes d and m. A budget holds V facts if and only if a job 
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from mnemoscope.spec import Retrieval
@@ -144,5 +145,7 @@ def _accuracy(spec: Retrieval, target: float) -> float:
     return given if given < target else min(given, _predicted(spec))
 
 
+@lru_cache(maxsize=8192)
 def _predicted(spec: Retrieval) -> float:
+    """Kept, as a job and a budget meet the same settings again and again."""
     return solve(spec)[1].accuracy

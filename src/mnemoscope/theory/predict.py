@@ -6,7 +6,8 @@
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,20 +42,34 @@ RECALLED = 0.9
 class Prediction:
     """What theory predicts for one setting.
 
-    95 % of seeds lie between `low` and `high`. `terms` gives each noise's standard deviation over
+    95 % of seeds lie between `low` and `high`, which are computed when they are first asked for:
+    they take most of the time. `terms` gives each noise's standard deviation over
     the signal. `valid` is False outside the domain in which the law was checked against simulation
     (`theory/domain.py`); `notes` says why. The numbers are then None, or less reliable.
     """
 
     spec: Retrieval
     accuracy: float | None
-    low: float | None
-    high: float | None
     attention_accuracy: float | None
     regime: str
     terms: dict[str, float]
     valid: bool
     notes: tuple[str, ...]
+    solved: tuple[Attention, Recall] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def _interval(self) -> tuple[float, float] | tuple[None, None]:
+        return (None, None) if self.solved is None else interval(self.spec, *self.solved)
+
+    @property
+    def low(self) -> float | None:
+        """The accuracy that 2.5 % of seeds stay below."""
+        return self._interval[0]
+
+    @property
+    def high(self) -> float | None:
+        """The accuracy that 2.5 % of seeds are above."""
+        return self._interval[1]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -74,9 +89,8 @@ def predict(spec: Retrieval) -> Prediction:
     """Accuracy, attention accuracy, and what limits them, from the spec alone."""
     unknown = not_derived(spec)
     if unknown:
-        return Prediction(spec, None, None, None, None, "none", {}, False, (unknown,))
+        return Prediction(spec, None, None, "none", {}, False, (unknown,))
     attention, recall = solve(spec)
-    low, high = interval(spec, attention, recall)
     # A covariance may be negative; its root keeps the sign.
     terms = {name: math.copysign(math.sqrt(abs(value)), float(value)) for name, value in attention.terms.items()}
     terms |= {name: float(value) for name, value in map_noise(spec).items()}
@@ -84,13 +98,12 @@ def predict(spec: Retrieval) -> Prediction:
     return Prediction(
         spec=spec,
         accuracy=recall.accuracy,
-        low=low,
-        high=high,
         attention_accuracy=recall.attention_accuracy,
         regime=_regime(spec, attention, recall),
         terms=terms,
         valid=not notes,
         notes=notes,
+        solved=(attention, recall),
     )
 
 

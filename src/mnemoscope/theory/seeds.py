@@ -13,6 +13,7 @@ seeds"). Nothing is fitted.
 from collections.abc import Callable
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import betainc, ndtr
 
 from mnemoscope.spec import Retrieval
@@ -35,6 +36,8 @@ MORE = 0.1
 # Nodes over a token's score, and in the integral of a bivariate normal law.
 SCORES, ARCS = 7, 8
 HALVINGS = 40
+# How near to a quantile a quick search comes.
+NEAR = 4e-12
 
 
 def interval(spec: Retrieval, attention: Attention, recall: Recall) -> tuple[float, float]:
@@ -170,13 +173,17 @@ class Logits:
         part = self.along / np.maximum(self.loose, 1e-300)
         seen = self.leaked + part * self.noise
         left = self.along * (1 - part) + self.private + self.count_private
+        # Two tokens are a pair in either order: half of the table is enough.
+        one, two = np.triu_indices(len(self.weight))
+        below = np.empty((len(self.weight),) * 2)
         total = 0.0
         for at, chance in enumerate(self.chance):
-            below = 0.0
+            pairs = 0.0
             for c, weight in enumerate(self.others_weight):
                 h, root = level[at, :, c], np.sqrt(wide[at, :, c])
-                rho = np.minimum(common[at, c] / (root[:, None] * root), 0.999)
-                below = below + weight * bivariate_normal(h[:, None], h, rho)
+                rho = np.minimum(common[at, c] / (root[one] * root[two]), 0.999)
+                pairs = pairs + weight * bivariate_normal(h[one], h[two], rho)
+            below[one, two] = below[two, one] = pairs
             off = np.sqrt(left[at] + (right[at] ** 2 / self.dim)[:, None])
             other = ndtr((right[at][:, None] - seen[at]) / np.maximum(off, 1e-150))
             both = below ** (self.vocab - 2) * other * other.T
@@ -189,6 +196,8 @@ def bivariate_normal(h: np.ndarray, k: np.ndarray, rho: np.ndarray) -> np.ndarra
 
     Its derivative in rho is the density at (h, k) (Plackett), integrated here over arcsin rho.
     """
+    if not np.any(rho):
+        return ndtr(h) * ndtr(k)
     nodes, weights = legendre_nodes(ARCS)
     end = np.arcsin(rho)
     angle = end * (1 + nodes.reshape(-1, *(1,) * np.ndim(end))) / 2
@@ -202,4 +211,12 @@ def _quantile(share: float, mean: np.ndarray, variance: np.ndarray, weight: np.n
     laws, law_of = np.unique(mean + 1j * variance, return_inverse=True)
     mean = np.clip(laws.real, 1e-12, 1 - 1e-12)
     total = np.maximum(mean * (1 - mean) / np.maximum(laws.imag, 1e-300) - 1, 1e-3)
-    return _bisect(lambda x: float(weight @ betainc(mean * total, (1 - mean) * total, x)[law_of]) < share, 0.0, 1.0)
+
+    def beyond(x: float) -> float:
+        return float(weight @ betainc(mean * total, (1 - mean) * total, x)[law_of]) - share
+
+    # What a quick search has found, the slow one need not look at again.
+    found, _ = brentq(beyond, 0.0, 1.0, xtol=NEAR, full_output=True)
+    low, high = found - NEAR, found + NEAR
+    low, high = low if low > 0 and beyond(low) < 0 else 0.0, high if high < 1 and beyond(high) >= 0 else 1.0
+    return _bisect(lambda x: x <= low or (x < high and beyond(x) < 0), 0.0, 1.0)
