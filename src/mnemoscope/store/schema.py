@@ -154,11 +154,12 @@ def _migrated(connection: Connection, path: Path, writing: bool) -> Connection:
 def _read_format(connection: sqlite3.Connection, path: Path) -> int | None:
     """The format of a store, None if it has no tables yet. Checks the pages, too."""
     try:
-        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        # Pages first: another process may make the tables between the two, and pages without names are damage.
         pages, free, size = (
             int(connection.execute(f"PRAGMA {name}").fetchone()[0])
             for name in ("page_count", "freelist_count", "page_size")
         )
+        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         if not names and pages - free <= 1:
             return None
         if pages * size <= CHECKED_BYTES:
