@@ -75,20 +75,24 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Running"]:
 
 # The files that take longest, the longest first.
 LONGEST = (
-    "training/test_three_step.py",
     "training/test_golden.py",
-    "experiments/test_plan.py",
+    "training/test_three_step.py",
     "training/test_simulation.py",
-    "theory/test_predict.py",
     "training/test_paper_b.py",
     "training/test_batch.py",
+    "experiments/test_plan.py",
     "theory/test_matched_filter.py",
     "chaos/test_kills.py",
-    "theory/test_mlp.py",
-    "ui/test_explorer.py",
     "studies/test_rules.py",
+    "models/test_matrices.py",
+    "studies/test_studies_b.py",
     "ui/test_explorer_page.py",
+    "ui/test_exit_status.py",
+    "experiments/test_capacity.py",
+    "ui/test_explorer.py",
+    "ui/test_explorer_measure.py",
     "chaos/test_explorer.py",
+    "chaos/test_plan_cases.py",
 )
 
 

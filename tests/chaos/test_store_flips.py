@@ -39,7 +39,7 @@ SWEEPS = {
 LOOKS = {"list": "store list", "verify": "store verify", "export": "store export {out}", "repair": "store repair"}
 FLIPS = (1, 5, 20, 50)
 
-pytestmark = [pytest.mark.chaos, pytest.mark.long]
+pytestmark = pytest.mark.chaos
 
 
 @pytest.fixture(scope="module")

@@ -101,6 +101,7 @@ def test_laws_come_back():
     assert hebbian_capacity(512, 0.99, 2) / hebbian_capacity(256, 0.99, 2) == pytest.approx(2, 0.1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("dim", "criterion", "known"), [(128, 1.0, 334), (128, 0.99, 433), (256, 1.0, 1148), (256, 0.99, 1729)]
 )

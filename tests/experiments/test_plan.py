@@ -24,6 +24,7 @@ from mnemoscope.ui.figures.trade_off import make_figure
 JOBS = ((128, 8, 0.9), (200, 32, 0.7), (256, 16, 0.8), (400, 16, 0.95), (512, 8, 0.5))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("facts", "length", "target"), JOBS)
 def test_the_recommendation_reaches_the_target_when_simulated(facts: int, length: int, target: float):
     made = plan_job(facts, length, target)

@@ -150,6 +150,7 @@ def test_a_search_does_not_go_over_overflow_pages(tmp_path: Path, monkeypatch: p
     assert len(salvage(path).trials) >= 39
 
 
+@pytest.mark.long
 def test_any_one_flip_costs_one_record_or_hides_one_setting(tmp_path: Path):
     driver = TESTS / "flip_driver.py"
     done = subprocess.run(

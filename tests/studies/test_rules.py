@@ -226,6 +226,7 @@ def test_scatter_falls_with_seeds_until_the_search_is_content():
     assert content.error == pytest.approx(REPORTED * spread / math.sqrt(8))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("module", [a_gradient_noise, a_width, news_linear])
 def test_power_is_enough_at_full_size_and_no_rival_passes(module: Any):
     power = module.STUDY.power("full")

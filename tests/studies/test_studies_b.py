@@ -342,6 +342,7 @@ def test_own_logits_vary_as_the_paper_has_it(outputs: int):
 POWERED = (b_linear_memory, b_mlp_memory, b_facts, b_plateau, b_bits, b_hebbian, b_low_rank, b_shared_answers)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("study", [module.STUDY for module in POWERED], ids=lambda study: study.id)
 def test_power_is_enough_at_full_size(study: Study):
     assert study.power is not None

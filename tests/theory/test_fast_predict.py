@@ -71,6 +71,7 @@ def test_terms_over_arrays_are_those_of_each_setting(kind: dict[str, object]):
 GRAINS = ((COARSE, 0.02, 0.15), (FINER, 0.01, 0.08))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_accuracy_is_near_that_of_predict(kind: dict[str, object]):
     """Over 1,600 other settings the worst were 0.14 and 0.06 when the nodes were chosen.

@@ -27,6 +27,7 @@ def off_by(spec: Retrieval, seeds: int) -> tuple[float, float]:
     return abs(matched_filter_accuracy(spec) - float(np.mean(shares))), error
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("V", "d", "L", "N", "law", "seeds"),
     [
@@ -47,6 +48,7 @@ def test_the_law_is_what_is_simulated(V: int, d: int, L: int, N: int, law: str, 
     assert off <= STATED + 3 * error
 
 
+@pytest.mark.long
 def test_drawn_settings_are_in_the_domain_and_simulate_as_predicted():
     some = drawn_settings.for_matched(12)
     assert some == drawn_settings.for_matched(12)

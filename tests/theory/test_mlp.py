@@ -94,6 +94,7 @@ ONCE_MISSED: list[tuple[dict[str, Any], int]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("setting", "seeds"), ONCE_MISSED, ids=lambda value: str(value)[:60])
 def test_what_theory_once_missed(setting: dict[str, Any], seeds: int):
     spec = Retrieval.read({**setting, "test_samples": 1024})

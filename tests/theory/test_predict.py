@@ -128,6 +128,7 @@ def test_the_noises_add_up_to_the_scores():
     assert math.sqrt(parts["total"]) / unit == pytest.approx(end.std, rel=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("activation", "length"), [("hermite2", 4), ("hermite3", 16), ("relu", 16)])
 def test_the_mlp_agrees_with_simulation(activation: str, length: int):
     specs = [

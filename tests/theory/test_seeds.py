@@ -43,6 +43,7 @@ def coverage() -> dict[str, Compared]:
     return {row.spec.id: row for row in compare_spread(CASES, SEEDS, "cpu", lambda done: None)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spec", CASES, ids=lambda spec: drawn_settings.spread_law(spec))
 def test_the_interval_holds_most_seeds(spec: Retrieval, coverage: dict[str, Compared]):
     """At least 0.9 of them, but for three standard errors of a share of so many seeds."""

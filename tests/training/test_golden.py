@@ -39,11 +39,8 @@ def differences(got: Any, kept: Any, rounding: float, path: str = "") -> Iterato
         yield f"{path}: {got!r}, and was {kept!r}"
 
 
-# Without compilation the product of all settings takes a minute.
-PARTS = [pytest.param(group, marks=pytest.mark.long) if group == "product" else group for group in trials.GROUPS]
-
-
-@pytest.mark.parametrize("group", PARTS)
+@pytest.mark.long
+@pytest.mark.parametrize("group", trials.GROUPS)
 def test_trials_are_what_they_were(group: str):
     kept = [entry for entry in GOLDEN["trials"] if entry["group"] == group]
     # As they are after a file: what a record calls a tuple is a list there.

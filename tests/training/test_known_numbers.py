@@ -28,6 +28,7 @@ def accuracies(seeds: int = SEEDS, **values: Any) -> np.ndarray:
     return np.array([trial.accuracy for trial in done.trials])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("values", "known"), KNOWN)
 def test_known_accuracies(values: dict[str, Any], known: float):
     got = accuracies(**values)
@@ -57,6 +58,7 @@ def test_orthonormal_embeddings_recall_everything():
     assert np.all(got == 1.0)
 
 
+@pytest.mark.long
 def test_width_pays_only_through_the_higher_hermite_parts():
     """One step with attention locked at V=1024, d=32, m=4096, N=34000.
 
