@@ -69,6 +69,7 @@ def test_budgets_are_kept():
     assert "within these tokens" in unseen.notes[0]
 
 
+@pytest.mark.long
 def test_a_budget_buys_what_a_job_of_that_size_needs():
     bought = plan_budget(16, 0.9, parameters=2e4, tokens=2e5)
     assert bought.recommended is not None
@@ -91,6 +92,7 @@ def test_a_budget_buys_what_a_job_of_that_size_needs():
     assert nothing.recommended is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("parameters", "tokens", "length"), [(1e8, 6e10, 2048), (7e9, 2e12, 4096), (1e6, 1e9, 768)])
 def test_long_sequences_hold_what_a_job_finds_in_them(
     parameters: float, tokens: float, length: int, capsys: pytest.CaptureFixture[str]
@@ -174,6 +176,7 @@ def test_wrong_requests_are_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert said in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_jobs_at_the_edges_have_a_plan_or_a_reason():
     for facts, length in ((2, 1), (20, 1024), (64, 4096), (3, 2**20)):
         made = plan_job(facts, length, 0.9)

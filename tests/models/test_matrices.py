@@ -125,6 +125,7 @@ def test_rows_of_the_file_are_the_embeddings():
     assert jnp.array_equal(one.trigger, by_law.trigger)
 
 
+@pytest.mark.long
 def test_gaussian_rows_recall_like_gaussian_embeddings():
     """Rows that were drawn by the law behave as the law: paired seeds, so that a mean tells."""
     rows = read_scaled(drawn(4000, 48, seed=3))

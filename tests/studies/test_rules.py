@@ -234,6 +234,7 @@ def test_power_is_enough_at_full_size_and_no_rival_passes(module: Any):
     assert max(power.rivals.values()) <= 0.05
 
 
+@pytest.mark.long
 def test_power_is_told_without_a_run(capsys: pytest.CaptureFixture[str]):
     words = ["reproduce", "a-gradient-noise", "b-fig5", "--power", "--full"]
     assert main([*words, "--json"]) == 0

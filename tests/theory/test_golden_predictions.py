@@ -24,6 +24,7 @@ def same(value: Any) -> Any:
     return None if value is None else pytest.approx(value, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.long
 def test_predictions():
     for row in GOLDEN["predictions"]:
         spec = Retrieval.read(row["spec"])

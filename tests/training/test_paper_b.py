@@ -150,6 +150,7 @@ def test_parameters_are_those_of_the_arrays():
     assert told["facts_per_parameter"] == pytest.approx(12 / 768)
 
 
+@pytest.mark.long
 def test_room_that_is_not_asked_for_changes_nothing():
     """Odd sizes, alone and inside a program with room for more of everything."""
     spec = SMALL.replace(subjects=9, relations=5, answers=3, heads=3, width=5)
@@ -234,6 +235,7 @@ def test_the_facts_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
         assert line in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [0, 4096])
 def test_weights_written_down_recall_every_fact(width: int):
     """The theorems' construction, by attention alone and by an MLP."""
@@ -261,6 +263,7 @@ def test_scalings_grow_together():
     assert grown(SMALL, "own", 12).answers == 12
 
 
+@pytest.mark.long
 def test_capacity_in_facts(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     words = [
         "facts",

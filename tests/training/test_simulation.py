@@ -181,6 +181,7 @@ def test_a_budget_too_small_is_said():
         simulate(SPEC, 0, budget=10**4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("values", "budget"),
     [

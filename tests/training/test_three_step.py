@@ -154,6 +154,7 @@ def test_the_limit_is_reached_continuously(width: int, trigger: str):
     assert distances[2] < 1e-3
 
 
+@pytest.mark.long
 def test_chunks_and_segments_change_rounding_alone():
     cases = {
         "tables": dict(vocab=19, dim=6, length=4, samples=500),

@@ -42,6 +42,7 @@ def test_a_measurement_is_kept_where_commands_keep_theirs(server: Running):
     assert json.loads(server.ask(f"/measured.json?{query(SMALL)}&embedding=sphere")[2]) == {"points": []}
 
 
+@pytest.mark.long
 def test_a_second_measurement_waits_and_any_can_be_cancelled(server: Running):
     first = next_number(server)
     long = {"vocab": 512, "dim": 64, "length": 256, "samples": 200_000}

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 import jax
 
+from mnemoscope.engine.files import cache_home
 from mnemoscope.spec import SpecError
 from mnemoscope.spec.validators import Device
 
@@ -94,8 +95,7 @@ def set_up_jax() -> None:
     os.environ.setdefault("XLA_FLAGS", NO_AUTOTUNING)
     if getattr(jax.config, "jax_compilation_cache_dir") is not None:  # noqa: B009
         return  # set by the user, in the environment or in Python
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    folder = Path(home) / "mnemoscope" / "compiled"
+    folder = cache_home() / "compiled"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
