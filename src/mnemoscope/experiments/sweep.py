@@ -9,7 +9,7 @@ and waits for it.
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
 
 from mnemoscope.engine.device import find_device
 from mnemoscope.engine.interrupts import Interrupted, interrupts_held, stop_if_asked
@@ -146,8 +146,7 @@ class OneByOne(ThisProcess):
         self.together, self.report = 1, report
 
     def _run(self, batch: list[AnyJob]) -> list[Trial]:
-        ((spec, seed),) = batch
-        assert isinstance(spec, Retrieval)
+        ((spec, seed),) = cast(list[tuple[Retrieval, int]], batch)
         heard = None if self.hear is None else shares(spec, seed, self.hear)
 
         def report(seed: int, share: float) -> None:
