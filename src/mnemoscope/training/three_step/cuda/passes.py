@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 Carry = TypeVar("Carry")
 
-# A kernel is given at least so many blocks for every multiprocessor, where there is enough to do.
+# Blocks that a kernel has for each multiprocessor, where there is enough to do.
 BLOCKS = 8
 # Threads to a sample in the kernels `spread_*`, and how many counters each of them keeps.
 LANES, KEPT = 8, (3, 5, 9, 17, 33)
@@ -43,8 +43,8 @@ def usable() -> bool:
     try:
         _register()
         # In a thread of its own: this may be asked for while a program is traced, which would take the check in.
-        with ThreadPoolExecutor(1) as apart:
-            apart.submit(_check).result()
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(_check).result()
     except Exception as error:  # whatever is missing or too old, XLA's own path goes on
         say_why_not(error)
         return False
@@ -65,11 +65,11 @@ def by_label(
     How often is known when the program is compiled, so that the GPU need not ask the host whether to go on.
     """
 
-    def one(number: Array | int, carry: Carry) -> Carry:
+    def add_part(number: Array | int, carry: Carry) -> Carry:
         first = span.first + jnp.uint32(number) * jnp.uint32(layout.ordered)
         return add(order_by_label(source, first, span.stop, length, layout.ordered), carry)
 
-    return one(0, carry) if layout.orders == 1 else lax.fori_loop(0, layout.orders, one, carry)
+    return add_part(0, carry) if layout.orders == 1 else lax.fori_loop(0, layout.orders, add_part, carry)
 
 
 class Ordered(NamedTuple):
@@ -240,11 +240,11 @@ def carry_over(module: Module, frame: Frame, aliases: dict[int, int]) -> None:
             module.copy(target.address, source.address, 4 * int(np.prod(target.shape)), frame.stream)
 
 
-# --- a first look ----------------------------------------------------------------------------
+# --- the check before first use --------------------------------------------------------------
 
 
 def _check() -> None:
-    """Count a few samples and compare: a driver that does what it should not is found here, and not in results."""
+    """Count a few samples and compare, so that a driver or a version that misbehaves is found here, not in results."""
     V, L, samples = 8, 5, 1000
     key = jnp.asarray([7, 11], jnp.uint32)
     permutation = jnp.roll(lax.iota(jnp.uint32, V), 3)
