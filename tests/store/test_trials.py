@@ -20,7 +20,7 @@ from mnemoscope.spec import Facts, Memory
 from mnemoscope.store import sqlite
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.query import condition, list_settings, open_array, open_frame
-from mnemoscope.store.schema import default_path
+from mnemoscope.store.schema import _read_format, default_path
 from mnemoscope.store.tables import FORMAT
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli import main
@@ -30,6 +30,31 @@ from mnemoscope.ui.cli import main
 def store(tmp_path: Path):
     with Store(tmp_path / "trials.db") as opened:
         yield opened
+
+
+def test_tables_that_another_process_makes_while_a_store_is_opened(tmp_path: Path):
+    path = tmp_path / "trials.db"
+
+    class Rows(list[Any]):
+        def fetchone(self) -> Any:
+            return self[0]
+
+    class Meanwhile(sqlite3.Connection):
+        """A connection after whose first answer another one makes the tables."""
+
+        asked = 0
+
+        def execute(self, sql: str, *_: Any) -> Any:
+            rows = Rows(super().execute(sql).fetchall())
+            self.asked += 1
+            if self.asked == 1:
+                with Store(path):
+                    pass
+            return rows
+
+    connection = Meanwhile(path)
+    assert _read_format(connection, path) == FORMAT
+    connection.close()
 
 
 def test_a_trial_comes_back_whole(store: Store):
