@@ -3,7 +3,10 @@
 import ctypes
 import logging
 import math
+import re
 import struct
+from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -141,6 +144,66 @@ def test_a_call_frame_is_read_by_its_offsets():
     names, scalars = (ctypes.c_void_p * 1)(ctypes.addressof(name)), (ctypes.c_void_p * 1)(ctypes.addressof(scalar))
     assert calls._attributes(1, 0, ctypes.addressof(names), ctypes.addressof(scalars)) == {"length": 64}
     assert calls._FRAME.size == 168
+
+
+class Launches(toolkit.Module):
+    """A module that notes what is launched."""
+
+    multiprocessors, all_shared_bytes, shared_bytes = 132, 232_448, 230_400
+
+    def __init__(self) -> None:
+        self.kernels: list[tuple[str, int, int]] = []
+
+    def launch(self, name: str, *arguments: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        _, _, shared, _, addresses, *numbers = arguments
+        assert shared <= self.all_shared_bytes
+        self.kernels.append((name, len(addresses), len(numbers)))
+
+    def zero(self, *_: int) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Nothing to fill."""
+
+    def copy(self, *_: int) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Nothing to copy."""
+
+
+def declared(name: str) -> tuple[int, int]:
+    """How many arrays and how many numbers a kernel takes, as its source says."""
+    folder = Path(toolkit.__file__).parent
+    source = "".join((folder / file).read_text() for file in ("passes.cu", "mlp.cu")).replace("\\", "")
+    # Kernels that come in several sizes are made by macros.
+    written = re.sub(r"^spread_\w+$", "name", re.sub(r"^(pool|add_pulls)_\w+$", r"\1_##name", name))
+    (parameters,) = re.findall(rf"(?<![\w#]){re.escape(written)}\(\s*((?:const )?u32\* [^)]*)\)\s*{{", source)
+    kinds = ["*" in parameter for parameter in parameters.split(",")]
+    return sum(kinds), len(kinds) - sum(kinds)
+
+
+@pytest.mark.parametrize("vocab", [300, 1024, 3000, 9000])
+@pytest.mark.parametrize("batch", [(), (4,)])
+def test_kernels_are_launched_with_what_they_take(vocab: int, batch: tuple[int, ...], monkeypatch: pytest.MonkeyPatch):
+    launches = Launches()
+    monkeypatch.setattr(passes, "_module", lambda: launches)
+    monkeypatch.setattr(mlp, "_module", lambda *_: launches)
+    V, n, d, D, m = vocab, 32_768, 40, 64, 100
+
+    def call(launch: Any, inputs: list[tuple[int, ...]], outputs: list[tuple[int, ...]]) -> None:
+        read, write = (
+            [calls.Buffer(8 * at, (*batch, *shape)) for at, shape in enumerate(side)] for side in (inputs, outputs)
+        )
+        launch(calls.Frame(read, write, {"length": 64, "additive": 1, "phi": 2, "locked": 0}, 0))
+
+    ordered = [(2,), (n,), (V + 1,)]
+    tiled = [(n,), (V + 1,), (n,), (), (2, n, D), (2, 128, D), (2,), (V, m)]
+    call(passes._order, [(2,), (V,), (), ()], [(n,), (V + 1,), (n,), (V,)])
+    call(passes._count, [*ordered, (V, V), (V,)], [(V, V), (V,)])
+    call(passes._spread, [*ordered, (V, V), (V,), (V,), ()], [(V,), ()])
+    call(passes._winners, [(2,), *[(V,)] * 4, (), (), (), (V, V), (V,)], [(V, V), (V,)])
+    call(mlp._launch_pool, [*ordered, (V, d), (d,), (2,)], [(2, n, D)])
+    call(mlp._launch_add_hidden, tiled, [(V, m)])
+    call(mlp._launch_pull_back, tiled, [(n, D), (n,)])
+    call(mlp._launch_add_pulls, [*ordered, (V, d), (d,), (n, D), (n,), (V,), ()], [(V,), ()])
+    assert len(launches.kernels) == 10
+    for name, arrays, numbers in launches.kernels:
+        assert (arrays, numbers) == declared(name), name
 
 
 SPECS = [

@@ -43,7 +43,6 @@ def add_hidden(
         "mnemoscope_add_hidden", like(total), vmap_method="broadcast_all", input_output_aliases={7: 0}
     )
     pooled, scale = _pool(program, frozen, ordered)
-    scale = jnp.stack([scale, jnp.ones_like(scale)])
     return call(*ordered[1:], pooled, _weights(frozen), scale, total, **_numbers(program))
 
 
@@ -57,7 +56,7 @@ def pull_back(
     """beta and tau of `by_sample.attention_direction`, with what these samples add."""
     pooled, scale = _pool(program, frozen, ordered)
     errors = M - M.mean(axis=0)
-    scale = jnp.stack([scale, power_of_two(jnp.max(jnp.abs(errors)) * _steepest(program, frozen))])
+    scale = scale.at[1].set(power_of_two(jnp.max(jnp.abs(errors)) * _steepest(program, frozen)))
     rows = ordered.order.shape[0]
     shapes = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((rows, _padded(program.dim)), (rows,))]
     call = jax.ffi.ffi_call("mnemoscope_pull_back", shapes, vmap_method="broadcast_all")
@@ -72,14 +71,14 @@ def pull_back(
     return beta, tau
 
 
-def _pool(program: Retrieval, frozen: Frozen, ordered: Ordered) -> tuple[Float16[Array, "2 n D"], Float32[Array, ""]]:
-    """xbar of the samples in their order, as float16 pairs, and the power of two that they are multiplied with."""
+def _pool(program: Retrieval, frozen: Frozen, ordered: Ordered) -> tuple[Float16[Array, "2 n D"], Float32[Array, "2"]]:
+    """xbar of the samples in their order, as float16 pairs, and the kernels' `scale`: theirs, and 1 for errors."""
     # A bound on the entries of pooled vectors.
-    scale = power_of_two(jnp.max(jnp.abs(frozen.Z)) + jnp.max(jnp.abs(frozen.trigger)))
+    own = power_of_two(jnp.max(jnp.abs(frozen.Z)) + jnp.max(jnp.abs(frozen.trigger)))
+    scale = jnp.stack([own, jnp.ones_like(own)])
     shape = jax.ShapeDtypeStruct((2, ordered.order.shape[0], _padded(program.dim)), jnp.float16)
     call = jax.ffi.ffi_call("mnemoscope_pool", shape, vmap_method="broadcast_all")
-    both = jnp.stack([scale, jnp.ones_like(scale)])
-    return call(*ordered[:3], frozen.Z, frozen.trigger, both, **_numbers(program)), scale
+    return call(*ordered[:3], frozen.Z, frozen.trigger, scale, **_numbers(program)), scale
 
 
 def _steepest(program: Retrieval, frozen: Frozen) -> Float[Array, ""]:
@@ -148,18 +147,17 @@ def _register() -> None:
 
 
 def _launch_pool(frame: Frame) -> None:
-    padded = frame.outputs[0].shape[-1]
-    _launch_sliced("pool", frame, padded, frame.outputs, lambda V, columns: 4 * V * columns)
+    _launch_sliced("pool", frame, frame.outputs[0].shape[-1], frame.inputs, lambda V, columns: 4 * V * columns)
 
 
 def _launch_add_pulls(frame: Frame) -> None:
     padded = frame.inputs[5].shape[-1]
     carry_over(_module(padded, frame.attributes["phi"]), frame, {7: 0, 8: 1})
-    _launch_sliced("add_pulls", frame, padded, frame.outputs, lambda V, columns: 4 * V * (columns + 2))
+    _launch_sliced("add_pulls", frame, padded, frame.inputs[:7], lambda V, columns: 4 * V * (columns + 2))
 
 
 def _launch_sliced(
-    name: str, frame: Frame, padded: int, outputs: list[Buffer], bytes_of: Callable[[int, int], int]
+    name: str, frame: Frame, padded: int, read: list[Buffer], bytes_of: Callable[[int, int], int]
 ) -> None:
     """Launch a kernel that has as many columns of Z in shared memory as fit; where none do, Z stays where it is."""
     module = _module(padded, frame.attributes["phi"])
@@ -170,10 +168,8 @@ def _launch_sliced(
     trials, slices = trial_count(frame.inputs[0].shape, 1), padded // (columns or 32)
     side_by_side = 2 if 2 * (shared + BESIDE) <= room else 1
     grid = (max(1, -(-module.multiprocessors * side_by_side // (trials * slices))), trials, slices)
-    read = frame.inputs[: len(frame.inputs) - (len(outputs) if name == "add_pulls" else 0)]
-    addresses = [buffer.address for buffer in (*read, *outputs)]
-    rows = frame.inputs[1].shape[-1]
-    numbers = (V, frame.attributes["length"], d, frame.attributes["additive"], rows)
+    addresses = [buffer.address for buffer in (*read, *frame.outputs)]
+    numbers = (V, frame.attributes["length"], d, frame.attributes["additive"], frame.inputs[1].shape[-1])
     module.launch(f"{name}_{columns or 'global'}", grid, 1024, shared, frame.stream, addresses, *numbers)
 
 

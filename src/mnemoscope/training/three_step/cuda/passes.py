@@ -179,47 +179,41 @@ def _order(frame: Frame) -> None:
 
 
 def _count(frame: Frame) -> None:
-    reads = (buffer.address for buffer in frame.inputs[:3])
-    writes = (buffer.address for buffer in frame.outputs)
+    addresses = [buffer.address for buffer in (*frame.inputs[:3], *frame.outputs)]
     trials, V = trial_count(frame.inputs[0].shape, 1), frame.inputs[3].shape[-1]
-    module = _module()
+    L, size, module = frame.attributes["length"], frame.inputs[1].shape[-1], _module()
     carry_over(module, frame, {3: 0, 4: 1})
-    if _sparse(frame.inputs[1].shape[-1], frame.attributes["length"], V):
+    if _sparse(size, L, V):
         grid = (4 * _blocks(module, trials), trials, 1)
-        numbers = (V, frame.attributes["length"], frame.inputs[1].shape[-1])
-        module.launch("count_pairs_global", grid, 256, 0, frame.stream, (*reads, *writes), *numbers)
+        module.launch("count_pairs_global", grid, 256, 0, frame.stream, addresses, V, L, size)
         return
     tile = min(V, module.shared_bytes // 4)
     shares = max(1, min(64, module.multiprocessors * BLOCKS // (V * trials)))
-    numbers = (V, frame.attributes["length"], frame.inputs[1].shape[-1], tile)
-    grid = (V, trials, shares)
-    module.launch("count_pairs", grid, 256, 4 * tile, frame.stream, (*reads, *writes), *numbers)
+    module.launch("count_pairs", (V, trials, shares), 256, 4 * tile, frame.stream, addresses, V, L, size, tile)
 
 
 def _spread(frame: Frame) -> None:
-    reads = (buffer.address for buffer in frame.inputs[:5])
-    trials, V, L = trial_count(frame.inputs[0].shape, 1), frame.inputs[5].shape[-1], frame.attributes["length"]
-    module = _module()
+    addresses = [buffer.address for buffer in (*frame.inputs[:5], *frame.outputs)]
+    trials, V = trial_count(frame.inputs[0].shape, 1), frame.inputs[5].shape[-1]
+    L, size, module = frame.attributes["length"], frame.inputs[1].shape[-1], _module()
     carry_over(module, frame, {5: 0, 6: 1})
-    fits = module.shared_bytes >= 8 * V and not _sparse(frame.inputs[1].shape[-1], L, V)
+    fits = module.shared_bytes >= 8 * V and not _sparse(size, L, V)
     counters = -(-((L + 2) // 2) // LANES)
     kept = next((pairs for pairs in KEPT if counters <= pairs), KEPT[0])
     name = f"spread_{kept}" if fits else "spread_global"
     grid = (min(V, _blocks(module, trials)), trials, 1)
-    addresses = (*reads, *(buffer.address for buffer in frame.outputs))
-    module.launch(name, grid, 256, 8 * V if fits else 0, frame.stream, addresses, V, L, frame.inputs[1].shape[-1])
+    module.launch(name, grid, 256, 8 * V if fits else 0, frame.stream, addresses, V, L, size)
 
 
 def _winners(frame: Frame) -> None:
-    reads = (buffer.address for buffer in frame.inputs[:8])
-    writes = (buffer.address for buffer in frame.outputs)
+    addresses = [buffer.address for buffer in (*frame.inputs[:8], *frame.outputs)]
     trials, V = trial_count(frame.inputs[0].shape, 1), frame.inputs[1].shape[-1]
     module = _module()
     carry_over(module, frame, {8: 0, 9: 1})
     fits = module.shared_bytes >= 4 * V
     numbers = (V, frame.attributes["length"], frame.attributes["locked"], int(fits))
     grid = (_blocks(module, trials), trials, 1)
-    module.launch("count_winners", grid, 256, 4 * V if fits else 0, frame.stream, (*reads, *writes), *numbers)
+    module.launch("count_winners", grid, 256, 4 * V if fits else 0, frame.stream, addresses, *numbers)
 
 
 def _sparse(samples: int, length: int, vocab: int) -> bool:
