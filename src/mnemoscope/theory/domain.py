@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class Domain:
     """The row of one law."""
 
     law: str
-    measure: Measure
+    measure: Measure | Literal["trained"]
     about: Mapping[str, tuple[str, ...]]
     limits: tuple[Limit, ...] = ()
     validated: str = ""
@@ -145,6 +145,8 @@ _ATTENTION = partial(_ACCURACY, limits=USUAL, validated="mnemoscope validate acc
 _FRAME = partial(_ACCURACY, validated="mnemoscope validate spread", held=FRAME_RUN)
 _MLP = partial(_ACCURACY, validated="mnemoscope validate mlp", held=MLP_RUN)
 _MATCHED = partial(Domain, measure="first_gradient")
+# The end of training, in place of three steps.
+TRAINED: Literal["trained"] = "trained"
 TRIGGER_FITS = Limit(
     "d - V", low=1, why="no room for the trigger beside the tokens: their overlaps with it are left out of (B9)"
 )
@@ -225,6 +227,8 @@ DOMAINS = (
         about={"model": BARE, "trigger": ("keys",), "embedding": ("orthonormal",)},
         doubt="orthonormal embeddings are not derived: (D4) is for gaussian and sphere",
     ),
+    # (T10).
+    Domain("end of training", TRAINED, about={}, limits=(TOKENS, DIMENSIONS), validated="mnemoscope validate trained"),
 )
 
 
@@ -238,7 +242,7 @@ def choices_of(sizes: Sizes) -> dict[str, str]:
     return {"model": (MLP if sizes.hidden else BARE)[0], **{name: getattr(sizes, name) for name in names}}
 
 
-def domain_of(sizes: Sizes, measure: Measure = "accuracy") -> Domain | None:
+def domain_of(sizes: Sizes, measure: Measure | Literal["trained"] = "accuracy") -> Domain | None:
     """The row of the law behind a prediction; None where nothing is derived."""
     # Attention accuracy comes from the same derivation as accuracy.
     kind = "accuracy" if measure == "attention_accuracy" else measure
@@ -252,7 +256,7 @@ def inside(cells: SpecGrid, measure: Measure = "accuracy") -> np.ndarray:
     return np.zeros(np.shape(cells.vocab), bool) if row is None else row.holds(cells)
 
 
-def doubts(spec: Sizes, measure: Measure = "accuracy") -> list[str]:
+def doubts(spec: Sizes, measure: Measure | Literal["trained"] = "accuracy") -> list[str]:
     """Why the number for a setting is unreliable; empty inside the law's domain."""
     row = domain_of(spec, measure)
     if row is not None:

@@ -8,6 +8,7 @@
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -85,8 +86,14 @@ class Prediction:
         }
 
 
-def predict(spec: Retrieval) -> Prediction:
-    """Accuracy, attention accuracy, and what limits them, from the spec alone."""
+def predict(spec: Retrieval, *, trained: bool = False) -> Prediction:
+    """Accuracy, attention accuracy, and what limits them, from the spec alone.
+
+    After the three steps; with `trained`, once training has come to its end (`theory/trained`).
+    """
+    if trained:
+        # Imported late: it builds on this module.
+        return import_module("mnemoscope.theory.trained.predict").predict_trained(spec)
     unknown = not_derived(spec)
     if unknown:
         return Prediction(spec, None, None, "none", {}, False, (unknown,))

@@ -1,0 +1,150 @@
+r"""`predict --trained`: what the model does once training has come to its end.
+
+    accuracy = coverage * attention * storage                                                      (T10)
+
+Coverage is the share of tokens that were ever informative, 1 - (1 - 1/V)^N (T11). Storage is the share of those that
+the values can hold: N = V * coverage items among V labels in m inputs of d outputs (`overload.py`). Attention is that
+of the trained model (`attention.py`).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.theory.domain import TRAINED, doubts
+from mnemoscope.theory.predict import RECALLED, Prediction
+from mnemoscope.theory.registry import not_derived
+from mnemoscope.theory.trained.attention import attended_share
+from mnemoscope.theory.trained.capacity import critical_items, effective_inputs, load
+from mnemoscope.theory.trained.overload import stored_share
+from mnemoscope.theory.trained.steps import steps_needed
+
+Binding = Literal["unseen", "attention", "storage", "steps"]
+
+BINDINGS: dict[str, str] = {
+    "unseen": "many tokens were never the informative one",
+    "attention": "attention does not find the informative token, however long it is trained",
+    "storage": "more facts than the weights can hold",
+    "steps": "training has to go on for longer",
+}
+# 95 % of a normal law lie within so many standard deviations.
+NORMAL_95 = 1.96
+
+
+@dataclass(frozen=True)
+class TrainedPrediction(Prediction):
+    """What theory predicts for the end of training.
+
+    `terms` has the shares that make up accuracy and the load N/N_c; `capacity` is N_c, the facts that the weights can
+    hold. `binding` is what takes most away, also where little is taken.
+    """
+
+    binding: Binding | None = None
+    capacity: float | None = None
+    steps: int | None = None
+    ends: tuple[float, float] | tuple[None, None] = (None, None)
+
+    @property
+    def low(self) -> float | None:
+        """The accuracy that 2.5 % of seeds stay below."""
+        return self.ends[0]
+
+    @property
+    def high(self) -> float | None:
+        """The accuracy that 2.5 % of seeds are above."""
+        return self.ends[1]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return super().as_dict() | {
+            "trained": True,
+            "binding": self.binding,
+            "capacity": self.capacity,
+            "steps_needed": self.steps,
+        }
+
+
+def check_trained(spec: Retrieval) -> None:
+    """Refuse options that only the three steps have."""
+    for name in ("eta", "gamma"):
+        if getattr(spec, name) != "limit":
+            raise SpecError(
+                name,
+                f"expected 'limit' for a trained model (a step's size matters to three steps), got {getattr(spec, name):g}",
+            )
+    if spec.attention == "locked":
+        raise SpecError("attention", "expected learned for a trained model (training moves attention), got 'locked'")
+
+
+def coverage(spec: Retrieval) -> float:
+    """(T11): the share of tokens that were ever informative."""
+    return -math.expm1(spec.samples * math.log1p(-1 / spec.vocab))
+
+
+def predict_trained(spec: Retrieval) -> TrainedPrediction:
+    """The end of training, from the spec alone; `then` and `steps` say how far training goes, if they are given."""
+    check_trained(spec)
+    unknown = not_derived(spec.replace(then="none", steps=0, lr=None))
+    if unknown:
+        return TrainedPrediction(spec, None, None, "none", {}, False, (unknown,))
+    seen, stored, attended = coverage(spec), stored_of(spec), attended_share(spec)
+    accuracy = seen * attended * stored
+    steps = steps_needed(spec)
+    notes = list(doubts(spec, TRAINED))
+    lost: dict[Binding, float] = {"unseen": 1 - seen, "attention": 1 - attended, "storage": 1 - stored}
+    if spec.then != "none" and steps is not None and steps > spec.steps:
+        notes.append(f"training stops after {spec.steps:,} steps; the end takes about {steps:,}")
+        lost["steps"] = 1.0
+    binding = max(lost, key=lambda name: lost[name])
+    return TrainedPrediction(
+        spec=spec,
+        accuracy=accuracy,
+        attention_accuracy=attended,
+        regime="recall" if accuracy >= RECALLED else binding,
+        terms={"unseen": 1 - seen, "attention": 1 - attended, "storage": 1 - stored, "load": _load(spec)},
+        valid=not notes,
+        notes=tuple(notes),
+        binding=binding,
+        capacity=critical_items(spec.dim, inputs_of(spec), spec.embedding, spec.vocab),
+        steps=steps,
+        ends=_interval(spec, seen, attended),
+    )
+
+
+def accuracy_of(spec: Retrieval) -> float:
+    """The accuracy alone, for searches and maps."""
+    return coverage(spec) * attended_share(spec) * stored_of(spec)
+
+
+def inputs_of(spec: Retrieval) -> int:
+    """The inputs of the values that are linearly independent."""
+    return effective_inputs(spec.dim, spec.width, spec.activation)
+
+
+def stored_of(spec: Retrieval, *, items: float | None = None, top: int = 1, shift: float = 0.0) -> float:
+    """The share of the seen tokens whose label the values name when attention is right."""
+    items = spec.vocab * coverage(spec) if items is None else items
+    return stored_share(
+        items, spec.vocab, spec.dim, inputs_of(spec), spec.embedding, spec.samples / spec.vocab, top, shift
+    )
+
+
+def _load(spec: Retrieval) -> float:
+    return load(spec.vocab * coverage(spec), spec.vocab, spec.dim, inputs_of(spec), spec.embedding)
+
+
+def _interval(spec: Retrieval, seen: float, attended: float) -> tuple[float, float]:
+    """95 % of seeds: the number of seen tokens, the load at which items are lost, and which items those are."""
+    V, rate = spec.vocab, spec.samples / spec.vocab
+    # The number of tokens never drawn has variance V e^-r (1 - (1 + r) e^-r), as in an occupancy problem.
+    unseen = math.exp(-rate)
+    spread = math.sqrt(V * max(0.0, unseen * (1 - (1 + rate) * unseen)))
+    ends = []
+    for side in (-1.0, 1.0):
+        items = min(float(V), max(1.0, V * seen + side * NORMAL_95 * spread))
+        stored = stored_of(spec, items=items, shift=-side * NORMAL_95)
+        scatter = NORMAL_95 * math.sqrt(max(0.0, stored * (1 - stored)) / items)
+        ends.append(min(1.0, max(0.0, items / V * attended * min(1.0, max(0.0, stored + side * scatter)))))
+    low, high = sorted(ends)
+    return low, high
