@@ -12,7 +12,7 @@ from mnemoscope.experiments.searches import SearchInProgress, run_searches
 from mnemoscope.experiments.tools import GivenTools, open_tools
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.validators import Measure
-from mnemoscope.theory.critical import SEARCH, critical_value
+from mnemoscope.theory.critical import SEARCH, TRAINED_SEARCH, critical_value, has_trained_law
 
 Along = Literal["vocab", "dim", "length", "samples", "width"]
 # Accuracy rises along these axes and falls along the others.
@@ -70,8 +70,10 @@ class Critical(Estimated):
 
 @lru_cache(maxsize=4096)  # asked for the range, for how long it takes, and for the search
 def guess_from_theory(spec: Retrieval, axis: Along, target: float, measure: Measure) -> float | None:
-    """Theory's critical value, where it has one."""
-    value = critical_value(spec, axis, target, measure) if axis in SEARCH else None
+    """Theory's critical value, where it has one: that of the end of training for a setting that trains on."""
+    trained = has_trained_law(spec) and measure != "first_gradient"
+    known = TRAINED_SEARCH if trained else SEARCH
+    value = critical_value(spec, axis, target, measure, trained=trained) if axis in known else None
     return None if value is None else float(value)
 
 

@@ -29,6 +29,7 @@ from mnemoscope.experiments.estimate.power_law import (
 )
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.validators import Measure
+from mnemoscope.theory.critical import has_trained_law
 from mnemoscope.theory.laws import laws_for
 from mnemoscope.theory.predict import predict
 
@@ -217,10 +218,8 @@ def _leading(criticals: Sequence[Critical], along: Along, measure: Measure) -> t
     """The noise that binds at most points by theory, and its powers at leading order."""
     if measure == "first_gradient":
         return "first gradient", FIRST_GRADIENT if along == "samples" else None
-    regimes = Counter(
-        predict(critical.spec.replace(**{along: max(1, round(0.8 * (critical.estimate or 1)))})).regime
-        for critical in criticals
-    )
+    below = [one.spec.replace(**{along: max(1, round(0.8 * (one.estimate or 1)))}) for one in criticals]
+    regimes = Counter(predict(spec, trained=has_trained_law(spec)).regime for spec in below)
     name, count = regimes.most_common(1)[0]
     spec = criticals[0].spec
     known = {law.name: law for law in laws_for(spec.trigger, 1 if spec.width else None)}

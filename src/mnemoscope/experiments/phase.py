@@ -21,6 +21,7 @@ from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.experiments.tools import GivenTools, Tools, open_tools
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.theory.critical import has_trained_law
 from mnemoscope.theory.predict import predict
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def predicted_diagram(
 ) -> PhaseDiagram:
     """Theory's diagram alone: it runs and stores nothing."""
     x, y = ordered("x", x), ordered("y", y)
-    predictions = [[predict(spec) for spec in row] for row in _specs(base, x, y)]
+    predictions = [[predict(spec, trained=has_trained_law(spec)) for spec in row] for row in _specs(base, x, y)]
     predicted = np.array([[math.nan if p.accuracy is None else p.accuracy for p in r] for r in predictions])
     return PhaseDiagram(
         x=x,

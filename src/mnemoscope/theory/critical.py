@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Callable
+from importlib import import_module
+from itertools import pairwise
 from typing import Literal
 
 from mnemoscope.spec import Retrieval, SpecError
@@ -11,38 +13,82 @@ from mnemoscope.theory.predict import solve
 from mnemoscope.theory.registry import embedding_law, not_derived
 
 Axis = Literal["samples", "dim", "length"]
+TrainedAxis = Literal["samples", "dim", "vocab"]
 # The range of the search for a critical value, and its relative precision.
 SEARCH: dict[Axis, tuple[int, int]] = {"samples": (1, 2**31), "dim": (2, 2**20), "length": (1, 2**20)}
+# At the end of training there is no law of the length yet.
+TRAINED_SEARCH: dict[TrainedAxis, tuple[int, int]] = {"samples": (1, 2**31), "dim": (2, 2**20), "vocab": (2, 2**31 - 1)}
+# Along these a setting becomes harder.
+FALLING = ("length", "vocab")
 FINE = 0.01
+# Samples a token after which a trained model has seen them all, and steps of a search up to there.
+SEEN_ALL, SCAN = 40, 60
 # Ratio of successive numbers in a search for peaks.
 PEAK_STEP = 1.25
 
 
-def critical_value(spec: Retrieval, axis: Axis, target: float = 0.5, measure: Measure = "accuracy") -> int | None:
+def critical_value(
+    spec: Retrieval,
+    axis: Axis | TrainedAxis,
+    target: float = 0.5,
+    measure: Measure = "accuracy",
+    *,
+    trained: bool = False,
+) -> int | None:
     """Where the predicted measure crosses `target` along an axis, to 1 %.
 
-    The smallest N or d that reaches it, or the largest L that still does; None where none does. For
-    the first gradient, None also where the answer is outside the domain of (D4).
+    The smallest N or d that reaches it, or the largest L or V that still does; None where none does. For
+    the first gradient, None also where the answer is outside the domain of (D4). After the three steps the axis is
+    samples, dim or length; at the end of training, with `trained`, samples, dim or vocab.
     """
     if not 0 < target < 1:
         raise SpecError("target", f"expected a number between 0 and 1, got {target:g}")
-    if not_derived(spec):
+    search: dict[str, tuple[int, int]] = {**(TRAINED_SEARCH if trained else SEARCH)}
+    if axis not in search:
+        raise SpecError("axis", f"expected one of {', '.join(search)}, got {axis!r}")
+    predicted = _at_the_end(spec, measure) if trained else lambda spec: _predicted(spec, measure)
+    if not_derived(spec.replace(then="none", steps=0, lr=None) if trained else spec):
         return None
-    low, high = SEARCH[axis]
-    if axis == "dim":
-        low = max(low, embedding_law(spec.embedding).least_dim(spec.vocab))
+    low, high = search[axis]
+    tied = embedding_law(spec.embedding).least_dim(spec.vocab) > 1
+    if axis == "dim" and tied:
+        low = max(low, spec.vocab)
+    if axis == "vocab":
+        # A learner that has seen N samples names at most N of V facts, and one more by chance.
+        high = min(spec.dim if tied else high, int(spec.samples / target) + 2)
 
     def reaches(value: int) -> bool:
         try:
-            return _predicted(spec.replace(**{axis: value}), measure) >= target
-        except SpecError:  # larger than a spec allows, which only happens at the far end
+            return predicted(spec.replace(**{axis: value})) >= target
+        except SpecError:  # larger than a spec allows, which only happens at the easy end, or with the longest L
             return axis != "length"
 
-    # Longer sequences are harder; more samples and dimensions are easier.
-    crossing = last_that(reaches, low, high) if axis == "length" else first_that(reaches, low, high)
+    # Longer sequences and larger vocabularies are harder; more samples and dimensions are easier.
+    if axis in FALLING:
+        crossing = last_that(reaches, low, high)
+    elif trained and axis == "samples":
+        crossing = _first_before_overload(reaches, low, min(high, SEEN_ALL * spec.vocab))
+    else:
+        crossing = first_that(reaches, low, high)
     if crossing is None or measure != "first_gradient":
         return crossing
     return None if matched_filter_doubt(spec.replace(**{axis: crossing})) else crossing
+
+
+def has_trained_law(spec: Retrieval) -> bool:
+    """Whether the law of the end of training is a setting's own: it trains on after three steps at their limits."""
+    return spec.then != "none" and (spec.eta, spec.gamma) == ("limit", "limit")
+
+
+def _first_before_overload(reaches: Callable[[int], bool], low: int, high: int) -> int | None:
+    """The smallest N for which `reaches`, which may become false again once more was seen than the weights hold."""
+    steps = dict.fromkeys(round(low * (high / low) ** (step / SCAN)) for step in range(SCAN + 1))
+    if reaches(low):
+        return low
+    for below, above in pairwise(steps):
+        if reaches(above):
+            return first_that(reaches, below, above)
+    return None
 
 
 def first_that(reaches: Callable[[int], bool], low: int, high: int, fine: float = FINE) -> int | None:
@@ -112,3 +158,13 @@ def _predicted(spec: Retrieval, measure: Measure) -> float:
         return matched_filter_accuracy(spec)
     _, recall = solve(spec)
     return recall.accuracy if measure == "accuracy" else recall.attention_accuracy
+
+
+def _at_the_end(spec: Retrieval, measure: Measure) -> Callable[[Retrieval], float]:
+    """The measure of a trained model; an error where training to the end has no law."""
+    if measure == "first_gradient":
+        raise SpecError("measure", "expected accuracy or attention_accuracy for a trained model, got first_gradient")
+    # Imported late: these laws build on this room's.
+    import_module("mnemoscope.theory.trained.predict").check_trained(spec)
+    laws = import_module("mnemoscope.theory.trained.fast")
+    return laws.trained_accuracy if measure == "accuracy" else laws.attended_share
