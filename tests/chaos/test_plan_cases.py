@@ -5,11 +5,12 @@ more than the budget is said to hold; and what a job is said to take holds the j
 """
 
 import random
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from mnemoscope.experiments.plan import Option, plan_budget, plan_job
+from mnemoscope.experiments.plan_laws import Training
 from mnemoscope.experiments.plan_search import MOST_FACTS
 
 pytestmark = pytest.mark.chaos
@@ -20,7 +21,8 @@ def fits(option: Option, limits: dict[str, Any]) -> bool:
     return all(limit is None or getattr(option, name) <= limit for name, limit in limits.items())
 
 
-def test_job_against_budget(full: bool):
+@pytest.mark.parametrize("training", get_args(Training))
+def test_job_against_budget(training: Training, full: bool):
     draw = random.Random(11)
     held = jobs = nothing = 0
     for number in range(200 if full else 4):
@@ -33,7 +35,7 @@ def test_job_against_budget(full: bool):
         if number % 4 == 3:  # one of the two alone
             limits[draw.choice(["parameters", "tokens"])] = None
         case = (number, length, target, limits)
-        plan = plan_budget(length, target, **limits)
+        plan = plan_budget(length, target, **limits, training=training)
         bought = plan.recommended
         # Without a limit on tokens a few facts less are recommended, and the most stay beside.
         ways = [] if bought is None else [bought, *plan.alternatives]
@@ -43,20 +45,20 @@ def test_job_against_budget(full: bool):
         else:
             assert fits(bought, limits), case
             assert (bought.prediction.accuracy or 0) >= target, case
-            job = plan_job(most, length, target, **limits).recommended
+            job = plan_job(most, length, target, **limits, training=training).recommended
             assert job is not None, case
             assert fits(job, limits), case
             held += 1
         facts = min(MOST_FACTS, max(2, round(max(most, 8) * 2 ** draw.uniform(-4, 2))))
-        job = plan_job(facts, length, target, **limits).recommended
+        job = plan_job(facts, length, target, **limits, training=training).recommended
         if job is not None:
             assert facts <= most, case
             # And what it is said to take holds it.
             own: dict[str, Any] = {"parameters": float(job.parameters), "tokens": float(job.tokens)}
-            back = plan_budget(length, target, **own).recommended
+            back = plan_budget(length, target, **own, training=training).recommended
             assert back is not None, (case, facts)
             assert back.spec.vocab >= facts, (case, facts)
             jobs += 1
-    print(f"{held + nothing} budgets, {held} of which hold facts; {jobs} jobs that fit")
+    print(f"{training}: {held + nothing} budgets, {held} of which hold facts; {jobs} jobs that fit")
     assert held
     assert jobs

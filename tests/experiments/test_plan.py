@@ -13,8 +13,9 @@ from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.bound import coverage_samples
 from mnemoscope.theory.critical import first_that, last_that
-from mnemoscope.theory.domain import domain_of
+from mnemoscope.theory.domain import TRAINED, domain_of, doubts
 from mnemoscope.theory.predict import predict
+from mnemoscope.theory.trained.predict import accuracy_of
 from mnemoscope.training.three_step.batch import simulate_many
 from mnemoscope.training.three_step.simulation import simulate
 from mnemoscope.ui.cli import main
@@ -27,7 +28,7 @@ JOBS = ((128, 8, 0.9), (200, 32, 0.7), (256, 16, 0.8), (400, 16, 0.95), (512, 8,
 @pytest.mark.long
 @pytest.mark.parametrize(("facts", "length", "target"), JOBS)
 def test_the_recommendation_reaches_the_target_when_simulated(facts: int, length: int, target: float):
-    made = plan_job(facts, length, target)
+    made = plan_job(facts, length, target, training="three-steps")
     assert made.recommended is not None
     spec = made.recommended.spec
     trials = simulate_many([(spec, seed) for seed in range(8)])
@@ -37,7 +38,7 @@ def test_the_recommendation_reaches_the_target_when_simulated(facts: int, length
 
 
 def test_the_recommendation_costs_least():
-    made = plan_job(300, 16, 0.9)
+    made = plan_job(300, 16, 0.9, training="three-steps")
     assert made.recommended is not None
     assert all(one.cost >= made.recommended.cost for one in made.alternatives)
     bare = [one for one in (made.recommended, *made.alternatives) if not one.spec.width]
@@ -51,44 +52,46 @@ def test_the_recommendation_costs_least():
 
 
 def test_budgets_are_kept():
-    free = plan_job(300, 16, 0.9)
+    free = plan_job(300, 16, 0.9, training="three-steps")
     assert free.recommended is not None
     few = free.recommended.parameters * 0.8
-    tight = plan_job(300, 16, 0.9, parameters=few)
+    tight = plan_job(300, 16, 0.9, parameters=few, training="three-steps")
     assert tight.recommended is not None
     assert tight.recommended.parameters <= few
-    short = plan_job(300, 16, 0.9, tokens=free.recommended.tokens * 0.5)
+    short = plan_job(300, 16, 0.9, tokens=free.recommended.tokens * 0.5, training="three-steps")
     assert short.recommended is not None
     assert short.recommended.tokens <= free.recommended.tokens * 0.5
-    none = plan_job(300, 16, 0.9, parameters=100)
+    none = plan_job(300, 16, 0.9, parameters=100, training="three-steps")
     assert none.recommended is None
     assert none.alternatives
     assert "within the budget" in none.notes[0]
-    unseen = plan_job(300, 16, 0.9, tokens=1600)  # a hundred sequences for 300 facts
+    unseen = plan_job(300, 16, 0.9, tokens=1600, training="three-steps")  # a hundred sequences for 300 facts
     assert unseen.recommended is None
     assert "within these tokens" in unseen.notes[0]
 
 
 @pytest.mark.long
 def test_a_budget_buys_what_a_job_of_that_size_needs():
-    bought = plan_budget(16, 0.9, parameters=2e4, tokens=2e5)
+    bought = plan_budget(16, 0.9, parameters=2e4, tokens=2e5, training="three-steps")
     assert bought.recommended is not None
     spec = bought.recommended.spec
     assert bought.recommended.parameters <= 2e4
     assert bought.recommended.tokens <= 2e5
     assert (predict(spec).accuracy or 0) >= 0.9
     assert (predict(spec.replace(vocab=round(spec.vocab * 1.05))).accuracy or 0) < 0.9
-    back = plan_job(spec.vocab, 16, 0.9, parameters=2e4, tokens=2e5)
+    back = plan_job(spec.vocab, 16, 0.9, parameters=2e4, tokens=2e5, training="three-steps")
     assert back.recommended is not None
-    more = plan_budget(16, 0.9, parameters=4e4, tokens=4e5)
+    more = plan_budget(16, 0.9, parameters=4e4, tokens=4e5, training="three-steps")
     assert more.recommended is not None
     assert more.recommended.spec.vocab > spec.vocab
-    only = plan_budget(16, 0.9, tokens=2e5)  # parameters without end: what was never seen remains
+    only = plan_budget(
+        16, 0.9, tokens=2e5, training="three-steps"
+    )  # parameters without end: what was never seen remains
     assert only.recommended is not None
     assert only.recommended.binding == "unseen"
     with pytest.raises(SpecError, match="a budget of parameters or tokens"):
-        plan_budget(16, 0.9)
-    nothing = plan_budget(64, 0.99, parameters=2, tokens=100)
+        plan_budget(16, 0.9, training="three-steps")
+    nothing = plan_budget(64, 0.99, parameters=2, tokens=100, training="three-steps")
     assert nothing.recommended is None
 
 
@@ -99,6 +102,7 @@ def test_long_sequences_hold_what_a_job_finds_in_them(
 ):
     """Two facts in a sequence of thousands draw attention away; that many more do not."""
     words = ["plan", "--parameters", f"{parameters:g}", "--tokens", f"{tokens:g}", "--length", f"{length}"]
+    words += ["--training", "three-steps"]
     assert main([*words, "--json"]) == 0
     bought = json.loads(capsys.readouterr().out)["recommended"]
     assert bought["facts"] > 10_000
@@ -109,7 +113,7 @@ def test_long_sequences_hold_what_a_job_finds_in_them(
 
 
 def test_every_plan_says_where_it_comes_from(tmp_path: Path):
-    near, far = plan_job(300, 16, 0.9), plan_job(10_000, 64, 0.95)
+    near, far = plan_job(300, 16, 0.9, training="three-steps"), plan_job(10_000, 64, 0.95, training="three-steps")
     assert near.recommended is not None
     assert far.recommended is not None
     assert near.recommended.basis == "theory"
@@ -119,7 +123,7 @@ def test_every_plan_says_where_it_comes_from(tmp_path: Path):
     assert far.recommended.basis == "extrapolated"
     with Store(tmp_path / "s.db") as store:
         store.add([simulate(near.recommended.spec, seed) for seed in range(2)])
-        known = plan_job(300, 16, 0.9, store=store)
+        known = plan_job(300, 16, 0.9, store=store, training="three-steps")
     assert known.recommended is not None
     assert known.recommended.basis == "measured"
     told = known.as_dict()
@@ -143,7 +147,7 @@ def test_searches_find_ends():
 
 def test_the_command_tells_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     picture = tmp_path / "trade.svg"
-    words = ["plan", "--facts", "300", "--length", "16", "--target", "0.9"]
+    words = ["plan", "--facts", "300", "--length", "16", "--target", "0.9", "--training", "three-steps"]
     assert main([*words, "--json", "--out", str(picture)]) == 0
     told = json.loads(capsys.readouterr().out)
     assert {"recommended", "alternatives", "basis", "notes"} <= set(told)
@@ -158,7 +162,7 @@ def test_the_command_tells_and_draws(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "facts among 16 tokens" in capsys.readouterr().out
     assert main([*words, "--parameters", "10"]) == 0
     assert "nothing within the budget" in capsys.readouterr().out
-    assert make_figure(plan_job(300, 16, 0.9)).axes
+    assert make_figure(plan_job(300, 16, 0.9, training="three-steps")).axes
 
 
 def test_wrong_requests_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -179,15 +183,15 @@ def test_wrong_requests_are_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.long
 def test_jobs_at_the_edges_have_a_plan_or_a_reason():
     for facts, length in ((2, 1), (20, 1024), (64, 4096), (3, 2**20)):
-        made = plan_job(facts, length, 0.9)
+        made = plan_job(facts, length, 0.9, training="three-steps")
         assert made.recommended is not None or made.notes
-    assert plan_budget(16, 0.001, tokens=10).recommended is None
-    rich = plan_budget(64, 0.95, parameters=1e9)
+    assert plan_budget(16, 0.001, tokens=10, training="three-steps").recommended is None
+    rich = plan_budget(64, 0.95, parameters=1e9, training="three-steps")
     assert any("not looked at" in note for note in rich.notes)
 
 
 def test_no_plan_is_below_what_any_learner_needs():
-    made = plan_job(1000, 64, 0.95, parameters=1e14)
+    made = plan_job(1000, 64, 0.95, parameters=1e14, training="three-steps")
     assert made.recommended is not None
     for one in (made.recommended, *made.alternatives):
         assert one.spec.samples >= 0.98 * coverage_samples(one.spec, 0.95)
@@ -197,12 +201,79 @@ def test_no_plan_is_below_what_any_learner_needs():
 
 
 def test_a_way_that_was_measured_too_low_is_left_out(tmp_path: Path):
-    first = plan_job(300, 16, 0.9)
+    first = plan_job(300, 16, 0.9, training="three-steps")
     assert first.recommended is not None
     spec = first.recommended.spec
     end = Step("V2", 0.5, 1.0, 0.5)
     with Store(tmp_path / "s.db") as store:
         store.add([Trial(spec, seed, "ok", history=(end,)) for seed in range(3)])
-        again = plan_job(300, 16, 0.9, store=store)
+        again = plan_job(300, 16, 0.9, store=store, training="three-steps")
     assert again.recommended is not None
     assert again.recommended.spec != spec
+
+
+def test_a_trained_model_needs_less_than_half_the_parameters():
+    """At most 0.45 of what three steps need, whichever model either takes, and also without an MLP on both sides."""
+    trained, short = plan_job(10_000, 64, 0.95), plan_job(10_000, 64, 0.95, training="three-steps")
+    assert trained.recommended is not None
+    assert short.recommended is not None
+    ways, short_ways = ([plan.recommended, *plan.alternatives] for plan in (trained, short))
+    assert trained.recommended.parameters <= 0.45 * min(one.parameters for one in short_ways)
+    bare, short_bare = (min(one.parameters for one in some if not one.spec.width) for some in (ways, short_ways))
+    assert bare <= 0.45 * short_bare
+    data = trained.as_dict()
+    assert (data["training"], short.as_dict()["training"]) == ("trained", "three-steps")
+    for one in (data["recommended"], *data["alternatives"]):
+        assert one["facts_per_parameter"] == pytest.approx(10_000 / one["parameters"])
+        assert one["capacity"] > 10_000
+        assert one["samples"] >= coverage_samples(Retrieval(vocab=10_000, dim=2, length=64, samples=1), 0.95)
+        assert one["first_gradient_bound"] is None
+    assert short.recommended.as_dict()["steps"] == 3
+
+
+def test_the_least_samples_of_a_trained_model_reach_the_target():
+    for facts, length, target in ((300, 16, 0.9), (1000, 64, 0.5), (64, 4, 0.99)):
+        made = plan_job(facts, length, target)
+        assert made.recommended is not None
+        for one in (made.recommended, *made.alternatives):
+            assert accuracy_of(one.spec) >= target
+            assert accuracy_of(one.spec.replace(samples=int(one.spec.samples * 0.97))) < target
+
+
+def test_the_basis_of_a_trained_plan_is_that_of_its_domain():
+    row = domain_of(Retrieval(vocab=300, dim=64, length=16, samples=1000), TRAINED)
+    assert row is not None
+    for facts in (300, 10_000):
+        made = plan_job(facts, 16, 0.9)
+        for one in (made.recommended, *made.alternatives):
+            assert one is not None
+            held = bool(row.held) and row.was_run(one.spec) and not doubts(one.spec, TRAINED)
+            assert one.basis == ("theory" if held else "extrapolated")
+    # A model that theory is valid for is preferred to a smaller one that it is not.
+    few = plan_job(128, 8, 0.9)
+    assert few.recommended is not None
+    assert not doubts(few.recommended.spec, TRAINED)
+
+
+def test_trials_of_three_steps_say_nothing_of_a_trained_plan(tmp_path: Path):
+    first = plan_job(300, 16, 0.9)
+    assert first.recommended is not None
+    end = Step("V2", 0.1, 1.0, 0.1)
+    with Store(tmp_path / "s.db") as store:
+        store.add([Trial(first.recommended.spec, seed, "ok", history=(end,)) for seed in range(3)])
+        assert plan_job(300, 16, 0.9, store=store) == first
+
+
+def test_the_command_plans_a_trained_model(capsys: pytest.CaptureFixture[str]):
+    words = ["plan", "--facts", "300", "--length", "16", "--target", "0.9"]
+    assert main([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["training"] == "trained"
+    assert {"facts_per_parameter", "steps", "capacity", "attention_at_start"} <= set(told["recommended"])
+    assert main(words) == 0
+    text = capsys.readouterr().out
+    for said in ("trained to the end", "capacity   the weights hold about", "steps ", "after three steps"):
+        assert said in text
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
+    assert main([*words, "--training", "four-steps"]) == 2
+    assert "--training: expected one of trained, three-steps" in capsys.readouterr().err

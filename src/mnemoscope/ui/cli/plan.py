@@ -7,14 +7,15 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.padding import Padding
 
-from mnemoscope.experiments.plan import Option, Plan, plan_budget, plan_job
+from mnemoscope.experiments.plan import MEANINGS, Option, Plan, plan_budget, plan_job
+from mnemoscope.experiments.plan_laws import Training
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.schema import default_path
 from mnemoscope.store.trials import Store
-from mnemoscope.theory.predict import REGIMES
-from mnemoscope.ui.cli.options import Json, count
+from mnemoscope.ui.cli.options import Json, choice, count
 from mnemoscope.ui.cli.options import number as number_option
 from mnemoscope.ui.cli.output import deliver, echo, number, table
+from mnemoscope.ui.cli.predict import rounded
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.trade_off import draw_trade_off
 
@@ -26,6 +27,7 @@ def plan(
     target: Annotated[float, number_option(0.001, 0.9999, "the accuracy to reach")] = 0.95,
     parameters: Annotated[float | None, number_option(1, 1e15, "at most this many, such as 1e6")] = None,
     tokens: Annotated[float | None, number_option(1, 1e15, "at most this many training tokens")] = None,
+    training: Annotated[Training, choice(Training, "trained to the end, or by three gradient steps alone")] = "trained",
     out: Annotated[Path | None, Parameter(help="draw the trade-off into this .png, .svg or .pdf file")] = None,
     store: Annotated[
         Path | None, Parameter(help="the store to look measurements up in [default: the user's own]")
@@ -35,7 +37,8 @@ def plan(
     """Say what d, m and N a job needs, or how much a budget can recall.
 
     Theory answers at once. A measurement in the store takes precedence and is marked as such; an option measured below
-    the target is left out. Examples:
+    the target is left out. The model is trained until its loss stops moving; `--training three-steps` plans for three
+    gradient steps alone. Examples:
 
     `mnemoscope plan --facts 10000 --length 64 --target 0.95`
 
@@ -46,7 +49,7 @@ def plan(
         raise SpecError("out", "expected --facts, since a budget leaves no trade-off to draw")
     place = store or default_path()
     with Store(place, writing=False) if store or place.exists() else nullcontext() as trials:
-        budget = {"parameters": parameters, "tokens": tokens, "store": trials}
+        budget = {"parameters": parameters, "tokens": tokens, "store": trials, "training": training}
         answer = plan_job(facts, length, target, **budget) if facts else plan_budget(length, target, **budget)
     if answer.recommended is None and not answer.alternatives:
         out = None  # nothing does the job, so there is nothing to draw
@@ -60,13 +63,23 @@ def show(plan: Plan, aim: float) -> None:
         data = best.as_dict()
         from_gradient = data["first_gradient_bound"]
         gradient = "" if from_gradient is None else f"; from the first gradient alone N = {from_gradient:,.0f}"
+        how = "trained to the end" if best.trained else "three steps"
         echo(
-            f"[bold]{data['facts']:,} facts among {data['length']:,} tokens, accuracy {aim:g}[/bold]",
+            f"[bold]{data['facts']:,} facts among {data['length']:,} tokens, accuracy {aim:g}, {how}[/bold]",
             f"take       {_sizes(best.spec)}",
-            f"that is    {best.parameters:,} parameters, {data['bits_per_parameter']:.2f} bits in each; "
-            f"{best.tokens:,} training tokens",
+            f"that is    {best.parameters:,} parameters; {best.tokens:,} training tokens",
+            f"in each    {data['facts_per_parameter']:.3f} facts, {data['bits_per_parameter']:.2f} bits",
+        )
+        if best.trained:
+            echo(
+                f"capacity   the weights hold about {rounded(best.capacity or 0):,} facts",
+                f"attention  right in {number(best.attention_at_start, 2)} of sequences after three steps, "
+                f"in {number(best.prediction.attention_accuracy, 2)} at the end",
+                f"steps      {_steps(best)}",
+            )
+        echo(
             f"accuracy   {_accuracy(best)}",
-            f"binding    {best.binding}: {REGIMES[best.binding]}",
+            f"binding    {best.binding}: {MEANINGS[best.binding]}",
             f"bounds     any learner needs N = {data['coverage_bound']:,.0f}{gradient}",
         )
     for note in plan.notes:
@@ -83,11 +96,12 @@ def show(plan: Plan, aim: float) -> None:
         "N": [short(option.spec.samples) for option in options],
         "params": [short(option.parameters) for option in options],
         "tokens": [short(option.tokens) for option in options],
+        "steps": [short(option.steps) for option in options if option.trained and option.steps is not None],
         "bits each": [f"{option.as_dict()['bits_per_parameter']:.2f}" for option in options],
         "basis": [option.basis for option in options] if len(bases) > 1 else [],
         "binding": [option.binding for option in options],
     }
-    shown = {name: cells for name, cells in columns.items() if cells}
+    shown = {name: cells for name, cells in columns.items() if len(cells) == len(options)}
     title = "Alternatives" + (f" ({bases.pop()})" if len(bases) == 1 else "")
     echo(table([*shown], zip(*shown.values(), strict=True), left=("basis", "binding"), title=title))
 
@@ -99,6 +113,13 @@ def short(value: float) -> str:
             return f"{value:.3g}{unit}"
         value /= 1000
     return f"{value:,.3g}T"
+
+
+def _steps(option: Option) -> str:
+    """How long training takes; every step shows all samples once."""
+    if option.steps is None:
+        return "not derived; each shows every sample once"
+    return f"about {option.steps:,}; each shows every sample once, {short(option.steps * option.tokens)} tokens in all"
 
 
 def _sizes(spec: Retrieval) -> str:
