@@ -17,7 +17,9 @@ matched filter all consult it. To cover another law, add a row or split one:
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -34,8 +36,22 @@ QUANTITIES: dict[str, tuple[tuple[str, ...], Callable[[Any], Number]]] = {
     "L/V": (("length", "vocab"), lambda sizes: sizes.length / sizes.vocab),
     "N/V": (("samples", "vocab"), lambda sizes: sizes.samples / sizes.vocab),
     "m/d": (("width", "dim"), lambda sizes: sizes.width / sizes.dim),
+    "N/N_c": (("vocab", "dim", "samples", "width"), lambda sizes: _load(sizes)),
 }
 """Quantities that limits refer to: the sizes each depends on, and its formula."""
+
+
+def _load(sizes: Any) -> Number:
+    """The facts seen, over those that the trained weights can hold."""
+    # Imported late: the theory of the end of training builds on this table.
+    load_of = import_module("mnemoscope.theory.trained.predict").load_of
+    choices = {name: getattr(sizes, name) for name in ("embedding", "activation")}
+    names = ("vocab", "dim", "samples", "width")
+
+    def each(*values: float) -> float:
+        return load_of(SimpleNamespace(**choices, **dict(zip(names, values, strict=True))))
+
+    return np.vectorize(each, otypes=[float])(*(getattr(sizes, name) for name in names))
 
 
 @dataclass(frozen=True)
@@ -140,6 +156,14 @@ SPHERE_SHARE = Limit(
     "L/V", high=0.2, why="L/V = {value} on the sphere: attention came out up to 0.23 lower than in simulation"
 )
 
+TRAINED_RUN = {"V": (64, 220), "d": (12, 64), "L": (4, 48), "N/V": (0.7, 25)}
+STORED = Limit(
+    "N/N_c",
+    high=1.0,
+    why="{value} times the facts that the weights can hold: attention, too, then chooses among them, and accuracy lies "
+    "between that of values trained alone, which is given, and the interval's upper end",
+)
+
 _ACCURACY = partial(Domain, measure="accuracy")
 _ATTENTION = partial(_ACCURACY, limits=USUAL, validated="mnemoscope validate accuracy", held=RUN)
 _FRAME = partial(_ACCURACY, validated="mnemoscope validate spread", held=FRAME_RUN)
@@ -228,7 +252,26 @@ DOMAINS = (
         doubt="orthonormal embeddings are not derived: (D4) is for gaussian and sphere",
     ),
     # (T10).
-    Domain("end of training", TRAINED, about={}, limits=(TOKENS, DIMENSIONS), validated="mnemoscope validate trained"),
+    Domain(
+        "end of training, attention-only",
+        TRAINED,
+        about={"model": BARE, "trigger": ("keys",)},
+        limits=(TOKENS, DIMENSIONS, STORED),
+        validated="mnemoscope validate trained",
+        held=TRAINED_RUN,
+    ),
+    Domain(
+        "end of training, additive",
+        TRAINED,
+        about={"model": BARE, "trigger": ("additive",)},
+        doubt="a trigger in the values: its training was not held against simulation",
+    ),
+    Domain(
+        "end of training, attention-MLP",
+        TRAINED,
+        about={"model": MLP},
+        doubt="an MLP: N_c was held against exact solutions, but not the whole model's training",
+    ),
 )
 
 

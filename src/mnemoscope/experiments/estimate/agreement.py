@@ -41,6 +41,10 @@ def judge(kind: str, pairs: Sequence[Compared]) -> Agreement:
         "matched": _of_matched,
         "spread": _of_spread,
         "mlp": _of_mlp,
+        "capacity": _of_capacity,
+        "overload": _of_overload,
+        "steps": _of_steps,
+        "trained": _of_trained,
     }
     return makers[kind](pairs) if kind in makers else _of_accuracy(pairs)
 
@@ -167,6 +171,56 @@ def _of_critical(pairs: Sequence[Compared]) -> Agreement:
         "predicted / observed: largest": ("at most 1.33", largest <= 1.33),
         "observed / what any learner needs: least": ("at least 1", float(over.min()) >= 1),
     }
+    return Agreement(figures, aims)
+
+
+def _of_capacity(pairs: Sequence[Compared]) -> Agreement:
+    miss = np.array([abs(pair.predicted / pair.observed - 1) for pair in pairs])
+    figures = {
+        "settings": float(len(pairs)),
+        "mean relative miss": float(miss.mean()),
+        "worst relative miss": float(miss.max()),
+        "largest relative standard error": max(pair.error / pair.observed for pair in pairs),
+    }
+    return Agreement(figures, _at_most(figures, {"worst relative miss": 0.05}))
+
+
+def _of_overload(pairs: Sequence[Compared]) -> Agreement:
+    figures = {"settings": float(len(pairs)), **_error_figures(pairs)}
+    figures["mean standard error"] = float(np.mean([pair.error for pair in pairs]))
+    return Agreement(figures, _at_most(figures, {"mean error": 0.03}))
+
+
+def _of_steps(pairs: Sequence[Compared]) -> Agreement:
+    ratio = np.array([pair.observed / pair.predicted for pair in pairs])
+    least, largest = float(ratio.min()), float(ratio.max())
+    figures = {
+        "settings": float(len(pairs)),
+        "observed / predicted: least": least,
+        "observed / predicted: median": float(np.median(ratio)),
+        "observed / predicted: largest": largest,
+    }
+    aims = {
+        "observed / predicted: least": ("at least 0.667", least >= 1 / 1.5),
+        "observed / predicted: largest": ("at most 1.5", largest <= 1.5),
+    }
+    return Agreement(figures, aims)
+
+
+def _of_trained(pairs: Sequence[Compared]) -> Agreement:
+    """Settings in the domain; those outside are figures without an aim."""
+    inside = [pair for pair in pairs if not pair.note.endswith(OUTSIDE)]
+    outside = [pair for pair in pairs if pair.note.endswith(OUTSIDE)]
+    figures, aims = {"settings": float(len(pairs)), "settings in the domain": float(len(inside))}, {}
+    if inside:
+        figures |= _error_figures(inside)
+        figures["mean standard error"] = float(np.nanmean([pair.error for pair in inside]))
+        aims = _at_most(figures, {"mean error": 0.03, "worst error": 0.1})
+        figures |= _error_by_group("mean error,", lambda pair: pair.note, inside)
+        figures |= _error_by_group("mean error of", lambda pair: pair.spec.embedding, inside)
+    if outside:
+        figures |= {f"{name} outside ({len(outside)})": value for name, value in _error_figures(outside).items()}
+        figures |= _error_by_group("mean error,", lambda pair: pair.note, outside)
     return Agreement(figures, aims)
 
 

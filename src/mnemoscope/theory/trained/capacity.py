@@ -113,7 +113,9 @@ def critical_items(dim: int, inputs: int, law: str, labels: float | None = None)
     low, high = math.log(2), math.log(MOST_ITEMS)
     if excess(low) > 0:
         return math.exp(low) / load(2.0, 2.0, dim, inputs, law)
-    return math.exp(brentq(excess, low, high, xtol=1e-6)) if excess(high) > 0 else math.inf
+    if excess(high) <= 0:
+        return math.inf
+    return math.exp(float(brentq(excess, low, high, xtol=1e-6)))  # pyright: ignore[reportArgumentType]
 
 
 def width_of_crossing(items: float, labels: float, dim: int, law: str) -> float:
@@ -137,7 +139,7 @@ def half_point(dim: int, inputs: int, law: str) -> float:
         items = math.exp(log_items)
         return separable_probability(items, items, dim, inputs, law) - 0.5
 
-    return math.exp(brentq(excess, math.log(2.0), math.log(2 * top), xtol=1e-6))
+    return math.exp(float(brentq(excess, math.log(2.0), math.log(2 * top), xtol=1e-6)))  # pyright: ignore[reportArgumentType]
 
 
 def _squared_excess(t: float) -> float:
@@ -154,7 +156,7 @@ def closed_share(labels: float, dim: float) -> float:
     def reach(log_across: float) -> float:
         square = math.exp(2 * log_across)
         wanted = (dim - 1) / (labels - 1) * square / (1 + square)
-        t = brentq(lambda t: _squared_excess(t) - wanted, -30, 30)
+        t = float(brentq(lambda t: _squared_excess(t) - wanted, -30, 30))  # pyright: ignore[reportArgumentType]
         return t * math.sqrt((1 + square) / dim)
 
     r = float(minimize_scalar(reach, bounds=(-5, 5), method="bounded").fun)  # pyright: ignore[reportAttributeAccessIssue]
