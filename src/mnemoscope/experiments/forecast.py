@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from mnemoscope.engine.kinds import USUAL_SHARE, kind_of
 from mnemoscope.engine.pace import duration
+from mnemoscope.engine.rates import RATES
 from mnemoscope.engine.record import AnyJob, Job
 from mnemoscope.experiments.capacity import Question
 from mnemoscope.experiments.cost import (
@@ -144,6 +145,17 @@ def of_filtering(specs: Sequence[Retrieval], seeds: Sequence[int], platform: str
         for spec, many in zip(specs, seeds, strict=True)
     ]
     return Forecast.sure(scaled(sum(each), platform), counted(sum(seeds), "gradient") + " to filter")
+
+
+# Newton steps that the solver with certificates usually takes.
+NEWTON_STEPS = 20
+
+
+def of_solving(specs: Sequence[Retrieval], seeds: int, platform: str) -> Forecast:
+    """The solver with certificates on these memories; a step builds and solves a system of all weights."""
+    product = RATES["cpu"].product
+    each = [max(16, spec.vocab) * ((spec.width or spec.dim) * spec.dim) ** 2 * product for spec in specs]
+    return Forecast.sure(scaled(seeds * NEWTON_STEPS * sum(each), "cpu"), counted(seeds * len(specs), "matrix problem"))
 
 
 def counted(number: int, noun: str) -> str:

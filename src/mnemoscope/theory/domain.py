@@ -17,9 +17,7 @@ matched filter all consult it. To cover another law, add a row or split one:
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
 from operator import attrgetter
-from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +26,7 @@ from mnemoscope.spec import LETTERS, Retrieval, SpecError
 from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.registry import missing, underived
 from mnemoscope.theory.spec_grid import Number, Sizes, SpecGrid
+from mnemoscope.theory.trained.capacity import effective_inputs, load, seen_share
 
 QUANTITIES: dict[str, tuple[tuple[str, ...], Callable[[Any], Number]]] = {
     **{letter: ((name,), attrgetter(name)) for name, letter in LETTERS.items()},
@@ -43,15 +42,12 @@ QUANTITIES: dict[str, tuple[tuple[str, ...], Callable[[Any], Number]]] = {
 
 def _load(sizes: Any) -> Number:
     """The facts seen, over those that the trained weights can hold."""
-    # Imported late: the theory of the end of training builds on this table.
-    load_of = import_module("mnemoscope.theory.trained.predict").load_of
-    choices = {name: getattr(sizes, name) for name in ("embedding", "activation")}
-    names = ("vocab", "dim", "samples", "width")
 
-    def each(*values: float) -> float:
-        return load_of(SimpleNamespace(**choices, **dict(zip(names, values, strict=True))))
+    def each(V: float, d: float, N: float, m: float) -> float:
+        inputs = effective_inputs(int(d), int(m), sizes.activation)
+        return load(V * seen_share(N, V), V, int(d), inputs, sizes.embedding)
 
-    return np.vectorize(each, otypes=[float])(*(getattr(sizes, name) for name in names))
+    return np.vectorize(each, otypes=[float])(sizes.vocab, sizes.dim, sizes.samples, sizes.width)
 
 
 @dataclass(frozen=True)

@@ -281,7 +281,7 @@ def for_capacity(count: int) -> list[Retrieval]:
 
 
 def for_overload(count: int) -> list[Retrieval]:
-    """Memories beyond capacity: d in 10..32, bare or with an MLP of m = 2 d, loads N/N_c in 1.1..5, at most 400 items."""
+    """Memories beyond capacity: d in 10..32, bare or with an MLP of m = 2 d, N/N_c in 1.1..5, at most 400 items."""
     draw = np.random.default_rng(SEED + 20)
     taken: list[Retrieval] = []
     while len(taken) < count:
@@ -348,7 +348,7 @@ def for_trained(count: int) -> list[Retrieval]:
         V, L = _log_uniform(draw, 64, 220), _log_uniform(draw, 4, 48)
         N = round(V * math.exp(draw.uniform(math.log(0.7), math.log(25))))
         ends = (1.02, 3.0) if turn % 5 == 4 else (0.3, 0.98)
-        load = math.exp(draw.uniform(*map(math.log, ends)))
+        load = math.exp(draw.uniform(math.log(ends[0]), math.log(ends[1])))
         spec = Retrieval.read(
             {
                 "vocab": V,

@@ -16,6 +16,7 @@ from mnemoscope.engine import random
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.estimate.agreement import OUTSIDE, Compared
 from mnemoscope.experiments.exact_storage import Storage, store
+from mnemoscope.experiments.workers.batches import run_batch
 from mnemoscope.models.retrieval import draw_frozen, token_features
 from mnemoscope.spec import Memory, Retrieval
 from mnemoscope.spec.validators import Device
@@ -90,8 +91,15 @@ def compare_steps(specs: Sequence[Retrieval], seeds: int, device: Device, progre
     A training that ran out of steps makes the setting's number infinite, since its steps are unknown.
     """
     for spec in specs:
-        memory = Memory(
-            items=spec.vocab, dim=spec.dim, method="trained", embedding=spec.embedding, lr=spec.lr, max_steps=spec.steps
+        memory = Memory.read(
+            {
+                "items": spec.vocab,
+                "dim": spec.dim,
+                "method": "trained",
+                "embedding": spec.embedding,
+                "lr": spec.learning_rate,
+                "max_steps": spec.steps,
+            }
         )
         trials = run_batch([(memory, seed) for seed in range(seeds)], device)
         steps = [trial.metrics["steps"] if trial.status == "ok" else math.inf for trial in trials]

@@ -95,6 +95,11 @@ def effective_inputs(dim: int, width: int, activation: str) -> int:
     return width if degree is None else min(width, int(comb(dim + degree - 1, degree, exact=True)))
 
 
+def seen_share(samples: float, vocab: float) -> float:
+    """The share of tokens that were ever informative: 1 - (1 - 1/V)^N."""
+    return -math.expm1(samples * math.log1p(-1 / vocab))
+
+
 def load(items: float, labels: float, dim: int, inputs: int, law: str) -> float:
     """N/N_c: the directions that the items take over those there are."""
     cone = taken(labels, dim, law)

@@ -20,7 +20,7 @@ from mnemoscope.theory.domain import TRAINED, doubts
 from mnemoscope.theory.predict import RECALLED, Prediction
 from mnemoscope.theory.registry import not_derived
 from mnemoscope.theory.trained.attention import FOUND, attended_share
-from mnemoscope.theory.trained.capacity import critical_items, effective_inputs, load
+from mnemoscope.theory.trained.capacity import critical_items, effective_inputs, load, seen_share
 from mnemoscope.theory.trained.overload import stored_share
 from mnemoscope.theory.trained.steps import steps_needed
 
@@ -123,7 +123,7 @@ def accuracy_of(spec: Retrieval) -> float:
 
 def coverage(spec: Retrieval) -> float:
     """(T11): the share of tokens that were ever informative."""
-    return -math.expm1(spec.samples * math.log1p(-1 / spec.vocab))
+    return seen_share(spec.samples, spec.vocab)
 
 
 def inputs_of(spec: Retrieval) -> int:

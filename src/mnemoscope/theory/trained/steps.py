@@ -20,7 +20,7 @@ from functools import lru_cache
 from scipy.optimize import brentq
 
 from mnemoscope.spec import Retrieval
-from mnemoscope.theory.trained.capacity import effective_inputs, taken
+from mnemoscope.theory.trained.capacity import effective_inputs, seen_share, taken
 from mnemoscope.theory.trained.cones import orthogonal_squares
 
 # c of (T14).
@@ -64,7 +64,7 @@ def steps_to_store(
 
 def steps_needed(spec: Retrieval) -> int | None:
     """The steps after the three that AdamW takes at the spec's rate; None above capacity."""
-    seen = -math.expm1(spec.samples * math.log1p(-1 / spec.vocab))
+    seen = seen_share(spec.samples, spec.vocab)
     rate = spec.learning_rate if spec.then == "adamw" else ADAMW_RATE
     inputs = effective_inputs(spec.dim, spec.width, spec.activation)
     return steps_to_store(spec.vocab * seen, spec.dim, spec.embedding, rate, spec.vocab, inputs)
