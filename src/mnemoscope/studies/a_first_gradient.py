@@ -4,7 +4,8 @@ Paper A states a multiplicative lower bound for whoever sees the first gradient;
 """
 
 from mnemoscope.studies.base import Earlier, Study
-from mnemoscope.studies.law_studies import ClaimedLaw, Grid
+from mnemoscope.studies.exponents import Grid
+from mnemoscope.studies.law_studies import ClaimedLaw
 
 # The share of tokens that the matched filter names from the first gradient alone. The law holds where d^2 / V is large;
 # its (1 + V/d)^2 becomes (V/d)^2 where V/d is large as well.
