@@ -108,19 +108,10 @@ def read_trial(row: tuple[Any, ...]) -> Trial:
     canonical, seed, status, metrics, seconds, message, precision, device, versions, code, history = row
     spec, parts = read_setting(canonical), json.loads(history)
     steps = spec.history == "steps"
-    return Trial(
-        spec=spec,
-        seed=seed,
-        status=status,
-        history=tuple(_read_step(part) for part in parts) if steps else tuple(parts),
-        metrics={} if steps else json.loads(metrics),
-        seconds=seconds,
-        message=message,
-        precision=precision,
-        device=device,
-        versions=json.loads(versions),
-        code=json.loads(code),
-    )
+    kept = tuple(_read_step(part) for part in parts) if steps else tuple(parts)
+    numbers = {} if steps else json.loads(metrics)
+    made = (json.loads(versions), json.loads(code))
+    return Trial(spec, seed, status, kept, numbers, seconds, message, precision, device, *made)
 
 
 def _read_step(values: dict[str, Any]) -> Step:

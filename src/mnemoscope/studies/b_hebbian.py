@@ -104,12 +104,8 @@ def power(size: Size) -> Power:
     def drawn(constant: float) -> Draw:
         return simulate_limits(size, places, {"points": [items_at(d, constant) for d in DIMS[size]]}, seeds, SCATTER)
 
-    return rehearse(
-        judge_all,
-        drawn(HEBBIAN_ALL),
-        {f"d² = {c:g} N ln N": drawn(c) for c in (4.0, 6.5, 9.5)},
-        note=f"seeds scatter by {SCATTER:.0%} about (H3)",
-    )
+    rivals = {f"d² = {c:g} N ln N": drawn(c) for c in (4.0, 6.5, 9.5)}
+    return rehearse(judge_all, drawn(HEBBIAN_ALL), rivals, note=f"seeds scatter by {SCATTER:.0%} about (H3)")
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

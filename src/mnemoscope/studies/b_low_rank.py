@@ -81,12 +81,9 @@ def power(size: Size) -> Power:
     def other(of_rank: float, of_dim: float) -> Draw:
         return drawn(lambda d, m: items_by_law(1e5 * (m / 128) ** of_rank * (d / 1024) ** of_dim, 8.0))
 
-    return rehearse(
-        judge_all,
-        drawn(lambda d, m: items_by_law(float(m * d), 8.0)),
-        {name: other(*powers) for name, powers in RIVALS.items()},
-        note=f"seeds scatter by {SCATTER:.0%} and places by {PLACE_SCATTER:.0%} about m d = 8 N ln N",
-    )
+    claim = drawn(lambda d, m: items_by_law(float(m * d), 8.0))
+    note = f"seeds scatter by {SCATTER:.0%} and places by {PLACE_SCATTER:.0%} about m d = 8 N ln N"
+    return rehearse(judge_all, claim, {name: other(*powers) for name, powers in RIVALS.items()}, note=note)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

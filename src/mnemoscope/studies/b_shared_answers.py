@@ -80,12 +80,9 @@ def power(size: Size) -> Power:
 
         return base_by_base(size, base)
 
-    return rehearse(
-        judge_all,
-        drawn(1.0),
-        {"as d^0.5": drawn(0.5), "as d^1.5": drawn(1.5), "as d², as with own answers": drawn(2.0)},
-        note=f"seeds scatter by {SCATTER:.0%} in N and 20 % in the variance",
-    )
+    rivals = {"as d^0.5": drawn(0.5), "as d^1.5": drawn(1.5), "as d², as with own answers": drawn(2.0)}
+    note = f"seeds scatter by {SCATTER:.0%} in N and 20 % in the variance"
+    return rehearse(judge_all, drawn(1.0), rivals, note=note)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

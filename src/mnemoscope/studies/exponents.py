@@ -122,8 +122,8 @@ def search_criticals(
     most_seeds: int = 32,
 ) -> list[Numbers]:
     """The critical value of each setting, searched without theory; `fields` are kept to identify the setting."""
-    search = search_on(bench, tolerance, most_seeds)
-    criticals = critical_many(specs, axis, ranges=ranges, use_theory=False, **search)
+    search: SearchOptions = {**search_on(bench, tolerance, most_seeds), "use_theory": False}
+    criticals = critical_many(specs, axis, ranges=ranges, **search)
     return [
         {
             **{name: getattr(critical.spec, name) for name in fields},

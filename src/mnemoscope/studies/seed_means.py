@@ -8,7 +8,6 @@ from scipy.special import stdtrit
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.intervals import mean_interval
-from mnemoscope.experiments.sweep import sweep
 from mnemoscope.spec import Spec
 from mnemoscope.studies.base import Bench, Numbers
 
@@ -17,8 +16,7 @@ def run_settings(bench: Bench, specs: Sequence[Spec], seeds: int, what: str = "t
     """Run every setting with this many seeds; return its trials that did not crash, in order of seeds."""
     numbers = range(bench.seed, bench.seed + seeds)
     jobs = [(spec, seed) for spec in specs for seed in numbers]
-    sweep(jobs, bench.store, bench.workers, bench.tools.report(what))
-    trials = {job: trial for job, trial in bench.store.get(jobs).items() if trial.status == "ok"}
+    trials = {job: trial for job, trial in bench.tools.run(jobs, what).items() if trial.status == "ok"}
     return [[trials[spec, seed] for seed in numbers if (spec, seed) in trials] for spec in specs]
 
 

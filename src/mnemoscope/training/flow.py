@@ -143,19 +143,10 @@ class FlowKind:
                     for step in sorted({*range(0, spec.steps, every), spec.steps - 1})
                 ]
                 finite = np.isfinite(curve[-1]["loss"])
-                last = {name: curve[-1][name] if finite else None for name in SEEN}
-                records.append(
-                    Trial(
-                        spec,
-                        seed,
-                        "ok" if finite else "diverged",
-                        metrics={**last, "steps": spec.steps},
-                        history=tuple(curve),
-                        seconds=time.perf_counter() - began,
-                        message="" if finite else "the loss overflowed",
-                        device=place.device_kind,
-                    )
-                )
+                status, message = ("ok", "") if finite else ("diverged", "the loss overflowed")
+                metrics = {**{name: curve[-1][name] if finite else None for name in SEEN}, "steps": spec.steps}
+                how = {"seconds": time.perf_counter() - began, "message": message, "device": place.device_kind}
+                records.append(Trial(spec, seed, status, tuple(curve), metrics, **how))
         return records
 
 
