@@ -12,7 +12,7 @@ from typing import Any
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study, all_agree
 from mnemoscope.studies.panels import draw_bars
-from mnemoscope.studies.seed_means import run_settings, spread
+from mnemoscope.studies.seed_means import pool_rows, run_settings, spread
 from mnemoscope.theory.predict import predict
 
 REGIONS: dict[Size, dict[str, Retrieval]] = {
@@ -61,18 +61,6 @@ def measure(size: Size, bench: Bench) -> Numbers:
     return {"rows": rows}
 
 
-def pool(bases: Sequence[Numbers]) -> list[Numbers]:
-    """The rows with the seeds of all base seeds."""
-    return [
-        {
-            **rows[0],
-            "accuracy": {name: [value for row in rows for value in row["accuracy"][name]] for name in NAMES},
-            "attention": [value for row in rows for value in row["attention"]],
-        }
-        for rows in zip(*(numbers["rows"] for numbers in bases), strict=True)
-    ]
-
-
 def gain(row: Numbers, name: str) -> Numbers:
     """How much accuracy a remedy adds, paired by seed."""
     pairs = zip(row["accuracy"][name], row["accuracy"]["base"], strict=True)
@@ -82,7 +70,7 @@ def gain(row: Numbers, name: str) -> Numbers:
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
     """Which of the two remedies helps more in each region?"""
     parts, verdicts = [], []
-    for row in pool(bases):
+    for row in pool_rows(bases, "accuracy", "attention"):
         right, other = HELPS[row["region"]]
         pairs = zip(row["accuracy"][right], row["accuracy"][other], strict=True)
         ahead = spread([first - second for first, second in pairs])

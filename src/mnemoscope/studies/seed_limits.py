@@ -9,15 +9,14 @@ than MOVED, with its 95 % interval, the limit found is that of the steps, and no
 """
 
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from mnemoscope.experiments.capacity import Capacity, capacity_many
 from mnemoscope.experiments.estimate.estimate import Estimate
+from mnemoscope.experiments.estimate.limits import mean_of_logs
 from mnemoscope.spec import Memory
 from mnemoscope.studies.base import BASES, Bench, Numbers, Size
 from mnemoscope.studies.power import Draw
@@ -63,11 +62,8 @@ def mean_limit(each: Sequence[float | None], resolution: float) -> Estimate:
     logs = [math.log(limit) for limit in each if limit]
     if len(logs) < 2:
         return Estimate("unresolved")
-    middle = statistics.fmean(logs)
     # A limit lies anywhere in its bracket, uniformly in the logarithm: width^2 / 12.
-    variance = statistics.variance(logs) + math.log1p(resolution) ** 2 / 12
-    half = float(stdtrit(len(logs) - 1, 0.975)) * math.sqrt(variance / len(logs))
-    return Estimate("found", math.exp(middle), math.exp(middle - half), math.exp(middle + half))
+    return mean_of_logs(logs, math.log1p(resolution) ** 2 / 12)
 
 
 def pool_limits(bases: Sequence[Sequence[Point]], by: Sequence[str]) -> list[Point]:

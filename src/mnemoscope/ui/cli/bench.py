@@ -5,6 +5,7 @@ import importlib.metadata
 import os
 import platform
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import jax
@@ -123,7 +124,7 @@ def bench(
             exponents = growth_exponents(
                 specs[0], device, doublings, repeats, memory, lambda share: watch.advance(share * parts[-1].usual)
             )
-    rows = [case.as_dict() for case in cases]
+    rows = [asdict(case) for case in cases]
     result = {**heading, "bandwidth": bandwidth, "cases": rows, "growth": exponents, "rivals": RIVALS}
     return deliver(result, json, lambda _: show(result, cases))
 
