@@ -63,22 +63,10 @@ def setting_row(spec: Spec) -> tuple[Any, ...]:
 def trial_row(trial: Trial) -> tuple[Any, ...]:
     """The values of TRIAL, and their checksum."""
     history = [known(vars(step)) for step in trial.steps] or trial.curve
-    values = (
-        trial.spec.id,
-        trial.seed,
-        int(trial.versions["numerics"]),
-        trial.status,
-        _real(finite(trial.accuracy)),
-        as_json(trial.metrics),
-        _real(trial.seconds),
-        trial.message,
-        trial.precision,
-        trial.device,
-        as_json(trial.versions),
-        as_json(trial.code),
-        as_json(history),
-        time.time(),
-    )
+    key = (trial.spec.id, trial.seed, int(trial.versions["numerics"]))
+    outcome = (trial.status, _real(finite(trial.accuracy)), as_json(trial.metrics), _real(trial.seconds), trial.message)
+    made = (trial.precision, trial.device, as_json(trial.versions), as_json(trial.code))
+    values = (*key, *outcome, *made, as_json(history), time.time())
     return (*values, checksum(*values))
 
 

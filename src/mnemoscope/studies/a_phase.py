@@ -48,16 +48,13 @@ def measure(size: Size, bench: Bench) -> Numbers:
         seeds = sorted(set.intersection(*(set(trials) for trials in kept.values())))
         terms = predict(spec).terms
         largest = max(terms, key=lambda name: terms[name] if name != "overlap" else 0.0)
-        rows.append(
-            {
-                "region": region,
-                **{name: getattr(spec, name) for name in ("length", "width", "dim", "samples", "vocab")},
-                "largest": largest,
-                "gradient": terms["gradient_noise"] / terms[largest],
-                "accuracy": {name: [kept[name][seed].accuracy for seed in seeds] for name in NAMES},
-                "attention": [kept["base"][seed].attention_accuracy for seed in seeds],
-            }
-        )
+        row = {
+            "region": region,
+            **{name: getattr(spec, name) for name in ("length", "width", "dim", "samples", "vocab")},
+        }
+        row |= {"largest": largest, "gradient": terms["gradient_noise"] / terms[largest]}
+        row["accuracy"] = {name: [kept[name][seed].accuracy for seed in seeds] for name in NAMES}
+        rows.append({**row, "attention": [kept["base"][seed].attention_accuracy for seed in seeds]})
     return {"rows": rows}
 
 
