@@ -1,9 +1,8 @@
 r"""The three steps where a sample needs vectors of its own.
 
-With an MLP, hidden units are not linear in the tokens; at finite eta, predictions differ from
-sample to sample; at finite gamma, attention mixes tokens. A pass over the samples then computes
-pooled d-vectors, hidden units and predictions chunk by chunk, and keeps only running sums. The
-softmax over V labels is never held for more than a chunk.
+With an MLP, hidden units are not linear in the tokens; at finite eta, predictions differ from sample to sample; at
+finite gamma, attention mixes tokens. A pass over the samples then computes pooled d-vectors, hidden units and
+predictions chunk by chunk, and keeps only running sums. The softmax over V labels is never held for more than a chunk.
 
 Nothing here is V x V, so this form also serves vocabularies whose tables by pair of tokens do not
 fit in memory: r_ij = (U V1)[y_i] . z_{x_ij} is a product of two rows instead of a look-up.
