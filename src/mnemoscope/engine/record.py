@@ -135,12 +135,8 @@ class Trial(Generic[S]):
 _AT_THE_END = ("accuracy", "attention_accuracy", "recall", "map_accuracy")
 
 
-def crashed(
-    spec: Spec, seed: int, reason: BaseException | str, device: str = "cpu", precision: str = "float32"
-) -> Trial:
+def crashed(spec: Spec, seed: int, reason: str, device: str = "cpu", precision: str = "float32") -> Trial:
     """The record of a trial that crashed, as opposed to one that could not recall."""
-    if isinstance(reason, BaseException):
-        reason = f"{type(reason).__name__}: {reason}".splitlines()[0]
     return Trial(spec, seed, "crashed", message=reason, precision=precision, device=device)
 
 

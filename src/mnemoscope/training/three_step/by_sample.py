@@ -23,11 +23,6 @@ from mnemoscope.training.three_step.cuda.products import product_over_rows
 from mnemoscope.training.three_step.streaming import Samples, Source, Span, fold, over_samples
 
 
-def _by_label(total: Float[Array, "V h"], batch: Batch, features: Float[Array, "B h"]) -> Float[Array, "V h"]:
-    """total + sum_i e_{y_i} features_i^T."""
-    return total.at[batch.label].add(features)
-
-
 def work(program: Retrieval) -> int:
     """About how many scalars one sample moves; it paces the progress reports.
 
@@ -52,7 +47,7 @@ def _add_hidden(
 
     def body(total: Array, batch: Batch, live: Bool[Array, "B"]) -> Array:
         features = hidden(program, frozen, uniform_pool(program, frozen, batch))
-        return _by_label(total, batch, jnp.where(live[:, None], features, 0))
+        return total.at[batch.label].add(jnp.where(live[:, None], features, 0))
 
     return fold(body, total, source, span, length=program.length, chunk=layout.by_sample)
 
@@ -130,7 +125,7 @@ def _add_errors(
         features = hidden(program, frozen, pool(program, frozen, batch, a))
         features = jnp.where(live[:, None], features, 0)
         predicted = jax.nn.softmax(features @ M.T, axis=1)
-        return _by_label(total, batch, features) - predicted.T @ features
+        return total.at[batch.label].add(features) - predicted.T @ features
 
     return fold(body, total, source, span, length=program.length, chunk=layout.by_sample)
 
