@@ -13,7 +13,7 @@ from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Stud
 from mnemoscope.studies.panels import draw_estimates, draw_law
 from mnemoscope.studies.power import Draw, rehearse
 from mnemoscope.studies.rival_laws import say_powers
-from mnemoscope.studies.seed_limits import limit_point, pool_limits, search_limits, simulate_limits
+from mnemoscope.studies.seed_limits import pool_limits, search_limits, simulate_limits
 from mnemoscope.theory.associative import items_by_law
 from mnemoscope.ui.figures.canvas import plain_log_ticks, ticks_at
 
@@ -36,13 +36,8 @@ SCATTER, PLACE_SCATTER = 0.1, 0.05
 def measure(size: Size, bench: Bench) -> Numbers:
     """The number of items up to which 99 % are right, where W is F^T F with outer products written through F."""
     specs = [Memory(items=2, dim=d, rank=m) for d, m in PLACES[size]]
-    capacities = search_limits(bench, specs, 0.99, RESOLUTION, SEEDS[size])
-    return {
-        "points": [
-            limit_point(capacity.limits.each, RESOLUTION, dim=spec.dim, rank=spec.rank)
-            for spec, capacity in zip(specs, capacities, strict=True)
-        ]
-    }
+    points = search_limits(bench, specs, 0.99, RESOLUTION, SEEDS[size], lambda m: {"dim": m.dim, "rank": m.rank})
+    return {"points": points}
 
 
 def fit_powers(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]] | None:
