@@ -47,11 +47,10 @@ class Step:
 class Trial(Generic[S]):
     """One setting of any kind, one seed, one outcome.
 
-    `history` shows how the outcome came about: the steps of a kind that trains in a few steps, or
-    the curve of checks of a kind that trains until it stops; the spec's `history` says which.
-    `metrics` are the final numbers, by name. With steps they are those of the last step, and empty
-    unless the status is ok. An `unreached` trial has the accuracy that it reached. `code` is the git
-    state of the package's source, None for an installed package.
+    `history` shows how the outcome came about: the steps of a kind that trains in a few steps, or the curve of checks
+    of a kind that trains until it stops; the spec's `history` says which. `metrics` are the final numbers, by name.
+    With steps they are those of the last step, and empty unless the status is ok. An `unreached` trial has the accuracy
+    that it reached. `code` is the git state of the package's source, None for an installed package.
     """
 
     spec: S
@@ -136,12 +135,8 @@ class Trial(Generic[S]):
 _AT_THE_END = ("accuracy", "attention_accuracy", "recall", "map_accuracy")
 
 
-def crashed(
-    spec: Spec, seed: int, reason: BaseException | str, device: str = "cpu", precision: str = "float32"
-) -> Trial:
+def crashed(spec: Spec, seed: int, reason: str, device: str = "cpu", precision: str = "float32") -> Trial:
     """The record of a trial that crashed, as opposed to one that could not recall."""
-    if isinstance(reason, BaseException):
-        reason = f"{type(reason).__name__}: {reason}".splitlines()[0]
     return Trial(spec, seed, "crashed", message=reason, precision=precision, device=device)
 
 

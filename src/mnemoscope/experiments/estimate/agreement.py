@@ -153,25 +153,24 @@ def _of_spread(pairs: Sequence[Compared]) -> Agreement:
     return Agreement(figures, aims)
 
 
+def _summary(words: str, values: Sequence[float], names: str) -> dict[str, float]:
+    """Some of the least, the median and the largest of these values, by name."""
+    functions = {"least": np.min, "median": np.median, "largest": np.max}
+    return {f"{words}{name}": float(functions[name](values)) for name in names.split()}
+
+
 def _of_critical(pairs: Sequence[Compared]) -> Agreement:
-    ratio = np.array([pair.predicted / pair.observed for pair in pairs])
-    over = np.array([pair.observed / float(pair.note) for pair in pairs])
-    median, least, largest = float(np.median(ratio)), float(ratio.min()), float(ratio.max())
-    figures = {
-        "settings": float(len(ratio)),
-        "predicted / observed: median": median,
-        "predicted / observed: least": least,
-        "predicted / observed: largest": largest,
-        "observed / what any learner needs: least": float(over.min()),
-        "observed / what any learner needs: median": float(np.median(over)),
+    ratio = [pair.predicted / pair.observed for pair in pairs]
+    over = [pair.observed / float(pair.note) for pair in pairs]
+    figures = {"settings": float(len(ratio)), **_summary("predicted / observed: ", ratio, "median least largest")}
+    figures |= _summary("observed / what any learner needs: ", over, "least median")
+    limits = {
+        "predicted / observed: median": ("0.9 to 1.1", 0.9, 1.1),
+        "predicted / observed: least": ("at least 0.75", 0.75, math.inf),
+        "predicted / observed: largest": ("at most 1.33", -math.inf, 1.33),
+        "observed / what any learner needs: least": ("at least 1", 1, math.inf),
     }
-    aims = {
-        "predicted / observed: median": ("0.9 to 1.1", 0.9 <= median <= 1.1),
-        "predicted / observed: least": ("at least 0.75", least >= 0.75),
-        "predicted / observed: largest": ("at most 1.33", largest <= 1.33),
-        "observed / what any learner needs: least": ("at least 1", float(over.min()) >= 1),
-    }
-    return Agreement(figures, aims)
+    return Agreement(figures, {name: (aim, a <= figures[name] <= b) for name, (aim, a, b) in limits.items()})
 
 
 def _of_capacity(pairs: Sequence[Compared]) -> Agreement:
@@ -232,8 +231,6 @@ def _of_bound(pairs: Sequence[Compared]) -> Agreement:
         ratio = [p.observed / p.predicted for p in own if p.predicted > 0 and p.observed > 0]
         figures[f"{name}: settings"] = float(len(own))
         figures[f"{name}: never reach it"] = float(sum(math.isnan(p.observed) for p in own))
-        figures[f"{name}: observed / bound, least"] = float(np.min(ratio))
-        figures[f"{name}: observed / bound, median"] = float(np.median(ratio))
-        figures[f"{name}: observed / bound, largest"] = float(np.max(ratio))
+        figures |= _summary(f"{name}: observed / bound, ", ratio, "least median largest")
         aims[f"{name}: observed / bound, least"] = ("at least 1", float(np.min(ratio)) >= 1)
     return Agreement(figures, aims)

@@ -80,8 +80,7 @@ def train_three_steps(
 def three_steps(
     program: Retrieval, layout: Layout, frozen: Frozen, source: Source, samples: Samples, rates: Rates
 ) -> ThreeSteps:
-    """The steps themselves. N, the rates and the seed are arguments, so one compiled program serves
-    all of them."""
+    """The steps themselves. N, the rates and the seed are arguments, so one compiled program serves all of them."""
     if not program.frozen_embeddings or program.triggers != 1:
         raise SpecError(
             "",
