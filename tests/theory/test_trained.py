@@ -203,7 +203,7 @@ def test_searches_see_more_samples_and_dimensions_help():
 def test_options_of_three_steps_alone_are_refused(options: dict[str, object], field: str):
     with pytest.raises(SpecError, match="trained model") as refused:
         mn.predict(Retrieval.read({**SPEC.model_dump(), **options}), trained=True)
-    assert refused.value.option == field
+    assert refused.value.field == field
 
 
 def test_the_prediction_is_plain_data():

@@ -47,7 +47,8 @@ def _load(sizes: Any) -> Number:
         inputs = effective_inputs(int(d), int(m), sizes.activation)
         return load(V * seen_share(N, V), V, int(d), inputs, sizes.embedding)
 
-    return np.vectorize(each, otypes=[float])(sizes.vocab, sizes.dim, sizes.samples, sizes.width)
+    loads = np.vectorize(each, otypes=[float])(sizes.vocab, sizes.dim, sizes.samples, sizes.width)
+    return float(loads) if np.ndim(loads) == 0 else loads
 
 
 @dataclass(frozen=True)
