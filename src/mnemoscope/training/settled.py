@@ -18,7 +18,7 @@ rule and its numbers are our choice; docs/model.md has the measurements that the
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +35,7 @@ from mnemoscope.training.three_step.streaming import Source
 # A mean loss so small that every sample is right with room.
 SMALL = 0.005
 # A fall of the mean loss, from one window to the next, below which it has stopped falling.
-FALL = 0.005
+FALL = 0.0025
 # A window, and the rate's way to zero, take a fifth of the steps before them.
 WINDOW = REST = 5
 # The first window, and the least number of steps for AdamW times its rate: a weight moves by about the rate in a step,
@@ -46,11 +46,16 @@ MOST_STEPS = 2**31 - 1
 
 
 class Bounds(NamedTuple):
-    """The learning rate, the fewest steps before the loss can have stopped falling, and the most steps."""
+    """The learning rate, the fewest steps before the loss can have stopped falling, and the most steps.
+
+    `small` and `fall` are SMALL and FALL; at zero training takes all its steps.
+    """
 
     lr: Float[Array, "*n"]
     least: Int[Array, "*n"]
     most: Int[Array, "*n"]
+    small: Float[Array, "*n"]
+    fall: Float[Array, "*n"]
 
     @classmethod
     def of(cls, specs: Sequence[Retrieval]) -> "Bounds":
@@ -59,6 +64,8 @@ class Bounds(NamedTuple):
             jnp.asarray([spec.learning_rate for spec in specs], float),
             jnp.asarray([least_steps(spec) for spec in specs], jnp.int32),
             jnp.asarray([spec.steps for spec in specs], jnp.int32),
+            jnp.full(len(specs), SMALL, float),
+            jnp.full(len(specs), FALL, float),
         )
 
 
@@ -133,13 +140,13 @@ def advance(
 
 
 def _step(program: Retrieval, layout: Layout, optimiser: str, task: Task, training: Training, most: Array) -> Training:
-    parameters, moments = training.state
+    parameters, optimised = training.state
     loss, g = loss_and_gradient(program, layout, task.frozen, task.source, parameters, task.samples, most)
     left = (training.ends - training.taken).astype(loss.dtype)
     span = jnp.maximum(training.ends - training.rests, 1).astype(loss.dtype)
     rate = task.bounds.lr * jnp.minimum(left / span, 1)
-    updates, moments = OPTIMISERS[optimiser](rate).update(g, moments)
-    state = State(Parameters(*optax.apply_updates(parameters, updates)), moments)
+    updates, optimised = OPTIMISERS[optimiser](rate).update(g, optimised)
+    state = State(cast(Parameters, optax.apply_updates(parameters, updates)), optimised)
     return _watch(task.bounds, training._replace(state=state, taken=training.taken + 1, loss=loss))
 
 
@@ -151,9 +158,9 @@ def _watch(bounds: Bounds, training: Training) -> Training:
     full = taken >= jnp.maximum(first + (first + WINDOW - 1) // WINDOW, FIRST_WINDOW)
     mean = total / (taken - first).astype(total.dtype)
     # Also where it rises: a rate that is too large has to fall.
-    stopped = full & (taken >= bounds.least) & ~(training.mean_before - mean > FALL * training.mean_before)
+    stopped = full & (taken >= bounds.least) & ~(training.mean_before - mean > bounds.fall * training.mean_before)
     stopped = stopped & (first > 0) & (taken < training.rests)
-    right = training.loss < SMALL
+    right = training.loss < bounds.small
     ends = jnp.where(stopped, taken + (taken + REST - 1) // REST, training.ends)
     return training._replace(
         settled=training.settled | stopped | right,

@@ -24,7 +24,7 @@ import numpy as np
 
 from mnemoscope.engine import random
 from mnemoscope.engine.device import Place, Precision, numerics
-from mnemoscope.engine.early_stopping import round_up
+from mnemoscope.engine.early_stopping import LEAST_ON_GPU, round_up
 from mnemoscope.engine.interrupts import stop_if_asked
 from mnemoscope.engine.layout import Layout, needed_bytes
 from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
@@ -46,6 +46,8 @@ CHUNK_ON_CPU = 64
 # How long a call of `advance` should take, and so the delay of Ctrl-C.
 SECONDS_IN_A_CALL = 0.5
 FIRST_STEPS = 16
+# The fewest rows of a smaller batch.
+LEAST_ROWS = LEAST_ON_GPU
 # How often the main thread looks for news.
 LOOK_SECONDS = 0.1
 
@@ -208,7 +210,7 @@ def _until_settled(
         for at, row in enumerate(rows):
             report(row, float(small.taken[at]) / jobs[row][0].steps)
         left = [at for at in range(len(rows)) if going[at]]
-        fewer = min(len(going), round_up(max(1, len(left)), 8))
+        fewer = min(len(going), max(LEAST_ROWS, round_up(max(1, len(left)), 8)))
         if left and 2 * fewer > len(going):
             continue
         measured = jax.device_get(_measure(plan, tasks, trainings, test, fresh))
