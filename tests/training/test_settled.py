@@ -189,15 +189,12 @@ def test_progress_adds_up():
 @pytest.mark.parametrize("width", [0, 7])
 def test_the_loop_takes_the_steps_that_autodiff_takes(then: str, width: int):
     """Three steps of the compiled loop against `reference.loss`, in double precision."""
-    spec = Retrieval(
-        vocab=11, dim=6, length=4, samples=50, width=width, activation="gelu", then=then, steps=30, stop="settled"
-    )
+    sizes = dict(vocab=11, dim=6, length=4, samples=50, width=width, activation="gelu")
+    spec = Retrieval.read({**sizes, "then": then, "steps": 30, "stop": "settled"})
     with numerics("float64", CPU):
         frozen, source, batch = draw_pieces(spec, 1)
         rng = np.random.default_rng(3)
-        parameters = Parameters(
-            jnp.asarray(rng.normal(size=(6, width or 6))), jnp.asarray(rng.normal(size=(6, 6)))
-        )
+        parameters = Parameters(jnp.asarray(rng.normal(size=(6, width or 6))), jnp.asarray(rng.normal(size=(6, 6))))
         optimiser = full_batch.OPTIMISERS[then]
         bounds = Bounds.of([spec])
         task = Task(frozen, source, jnp.uint32(50), jax.tree.map(lambda part: part[0], bounds))
