@@ -153,12 +153,13 @@ SPHERE_SHARE = Limit(
     "L/V", high=0.2, why="L/V = {value} on the sphere: attention came out up to 0.23 lower than in simulation"
 )
 
-TRAINED_RUN = {"V": (64, 220), "d": (12, 64), "L": (4, 48), "N/V": (0.7, 25)}
+TRAINED_RUN = {"V": (64, 220), "d": (12, 64), "L": (4, 48), "N/V": (1.5, 25)}
+SHOWN = Limit("N/V", low=1.5, why="{value} samples a token: training stores part of them by their noise")
 STORED = Limit(
     "N/N_c",
-    high=1.0,
-    why="{value} times the facts that the weights can hold: attention, too, then chooses among them, and accuracy lies "
-    "between that of values trained alone, which is given, and the interval's upper end",
+    high=0.9,
+    why="{value} times the facts that the values can hold: near 1 and above, attention, too, chooses among them; accuracy "
+    "lies between that of values trained alone, which is given, and the interval's upper end",
 )
 
 _ACCURACY = partial(Domain, measure="accuracy")
@@ -253,7 +254,7 @@ DOMAINS = (
         "end of training, attention-only",
         TRAINED,
         about={"model": BARE, "trigger": ("keys",)},
-        limits=(TOKENS, DIMENSIONS, STORED),
+        limits=(TOKENS, DIMENSIONS, SHOWN, STORED),
         validated="mnemoscope validate trained",
         held=TRAINED_RUN,
     ),
