@@ -158,8 +158,8 @@ SHOWN = Limit("N/V", low=1.5, why="{value} samples a token: training stores part
 STORED = Limit(
     "N/N_c",
     high=0.9,
-    why="{value} times the facts that the values can hold: near 1 and above, attention, too, chooses among them; accuracy "
-    "lies between that of values trained alone, which is given, and the interval's upper end",
+    why="{value} times the facts that the values can hold: near 1 and above, attention, too, chooses among them; "
+    "accuracy lies between that of values trained alone, which is given, and the interval's upper end",
 )
 
 _ACCURACY = partial(Domain, measure="accuracy")
@@ -254,7 +254,7 @@ DOMAINS = (
         "end of training, attention-only",
         TRAINED,
         about={"model": BARE, "trigger": ("keys",)},
-        limits=(TOKENS, DIMENSIONS, SHOWN, STORED),
+        limits=(TOKENS, SHOWN, STORED),
         validated="mnemoscope validate trained",
         held=TRAINED_RUN,
     ),
