@@ -157,6 +157,8 @@ def closed_share(labels: float, dim: float) -> float:
     """f of (T5): the share of Gaussian labels inside the hull of the others."""
     if labels - 1 <= dim:
         return 0.0  # fewer points than dimensions surround nothing
+    if dim < 2:
+        return 1 - 2 / labels  # on a line all but the two ends
 
     def reach(log_across: float) -> float:
         square = math.exp(2 * log_across)
