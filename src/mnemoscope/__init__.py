@@ -57,29 +57,17 @@ __all__ = [
 
 # What needs the simulator is loaded when it is first asked for: theory alone starts in a moment.
 _SIMULATOR = {
-    "Capacities": "experiments.capacity",
-    "Capacity": "experiments.capacity",
-    "capacity": "experiments.capacity",
-    "capacity_many": "experiments.capacity",
-    "Critical": "experiments.critical",
-    "Dynamics": "experiments.dynamics",
-    "FactsRun": "experiments.facts",
-    "PhaseDiagram": "experiments.phase",
-    "Run": "experiments.run",
-    "Scaling": "experiments.fit",
-    "Step": "engine.record",
-    "Store": "store.trials",
-    "Trial": "engine.record",
-    "critical": "experiments.critical",
-    "critical_many": "experiments.critical",
-    "dynamics": "experiments.dynamics",
-    "fit": "experiments.fit",
-    "learn_facts": "experiments.facts",
-    "phase_diagram": "experiments.phase",
-    "predicted_diagram": "experiments.phase",
-    "run": "experiments.run",
-    "simulate": "training.three_step.simulation",
-    "simulate_many": "training.three_step.batch",
+    "engine.record": ("Step", "Trial"),
+    "experiments.capacity": ("Capacities", "Capacity", "capacity", "capacity_many"),
+    "experiments.critical": ("Critical", "critical", "critical_many"),
+    "experiments.dynamics": ("Dynamics", "dynamics"),
+    "experiments.facts": ("FactsRun", "learn_facts"),
+    "experiments.fit": ("Scaling", "fit"),
+    "experiments.phase": ("PhaseDiagram", "phase_diagram", "predicted_diagram"),
+    "experiments.run": ("Run", "run"),
+    "store.trials": ("Store",),
+    "training.three_step.batch": ("simulate_many",),
+    "training.three_step.simulation": ("simulate",),
 }
 
 
@@ -90,6 +78,7 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return version(__name__)
-    if name not in _SIMULATOR:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_SIMULATOR[name]}"), name)
+    for module, names in _SIMULATOR.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

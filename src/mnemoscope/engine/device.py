@@ -79,9 +79,8 @@ def forget_programs() -> None:
         jax.clear_caches()
 
 
-# XLA's GPU compiler times many kernels for every product. For programs that run a few seconds the
-# library's own choice is as fast, and compiles in a third of the time. JAX has no option of its own
-# that turns this off for every program.
+# XLA's GPU compiler times many kernels for every product. For programs that run a few seconds the library's own choice
+# is as fast, and compiles in a third of the time. JAX has no option of its own that turns this off for every program.
 NO_AUTOTUNING = "--xla_gpu_autotune_level=0 --xla_gpu_enable_triton_gemm=false"
 
 

@@ -112,17 +112,11 @@ def train_until_target(
             (spec, seed), curve = jobs[number], curves[number]
             last = {name: value for name, value in curve[-1].items() if name != "step"}
             accuracy = None if status == "diverged" else min(1.0, float(final[row]))
-            outcomes[number] = Trial(
-                spec,
-                seed,
-                status,
-                metrics={**last, "accuracy": accuracy, "steps": taken, "parameters": spec.parameters},
-                history=tuple(curve[:: -(-len(curve) // KEPT_CHECKS)]),
-                seconds=(time.perf_counter() - began) / len(jobs),
-                message=message,
-                precision=plan.precision,
-                device=plan.place.device_kind,
-            )
+            metrics = {**last, "accuracy": accuracy, "steps": taken, "parameters": spec.parameters}
+            kept = tuple(curve[:: -(-len(curve) // KEPT_CHECKS)])
+            seconds = (time.perf_counter() - began) / len(jobs)
+            how = (seconds, message, plan.precision, plan.place.device_kind)
+            outcomes[number] = Trial(spec, seed, status, kept, metrics, *how)
         # A check may have waited for a compilation, so the fastest tells what one costs.
         check_seconds = min(check_seconds, time.perf_counter() - clock)
         left = [row for row, number in enumerate(number_of_row) if number not in outcomes]

@@ -1,7 +1,6 @@
 """The free memory of this machine, and an early refusal of what will not fit.
 
-Factorising a matrix that does not fit may kill the whole process: LAPACK does not report that memory
-has run out.
+Factorising a matrix that does not fit may kill the whole process: LAPACK does not report that memory has run out.
 """
 
 import contextlib

@@ -1,8 +1,7 @@
 """Ctrl-C, handled between two calls of compiled programs.
 
-Python may raise KeyboardInterrupt inside JAX, which is not safe: a segmentation fault may kill the
-process and lose finished trials. So while trials run, an interrupt is only recorded, and raised
-between two calls.
+Python may raise KeyboardInterrupt inside JAX, which is not safe: a segmentation fault may kill the process and lose
+finished trials. So while trials run, an interrupt is only recorded, and raised between two calls.
 """
 
 import math

@@ -59,8 +59,7 @@ class MemoryBudget(NamedTuple):
 def plan_memory(spec: Retrieval, precision: Precision, memory: MemoryBudget) -> Layout:
     """Choose the layout of this trial, and refuse a setting that cannot fit.
 
-    With a budget the trial stays within it. Without one, it uses half of what is free, or more if it
-    needs more.
+    With a budget the trial stays within it. Without one, it uses half of what is free, or more if it needs more.
     """
     layout = choose_layout(spec, precision, memory.platform, memory.planned)
     needed = needed_bytes(spec, layout, precision)

@@ -4,10 +4,9 @@ A stream is a Threefry-2x32 key. Word (i, j) of a row of given width is one hash
 pair that belongs to (i, j). It depends on nothing else: not on the number of rows drawn, nor their
 order, batch or chunk, nor on the device. The first N rows of a longer draw are the shorter draw.
 
-Threefry is written out here (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
-1, 2, 3", 2011; 20 rounds) rather than called through `jax.random`: the draws then stay the same
-across JAX versions, both output words are used, and XLA fuses the rounds into whatever consumes
-the words.
+Threefry is written out here (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011; 20
+rounds) rather than called through `jax.random`: the draws then stay the same across JAX versions, both output words are
+used, and XLA fuses the rounds into whatever consumes the words.
 """
 
 import hashlib

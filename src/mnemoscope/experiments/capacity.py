@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Unpack
 
 from mnemoscope.engine.record import Trial
@@ -65,22 +66,9 @@ def find_limits(
     own limit is found to within `resolution`. Trials are kept in `store`, the user's own by default; workers and
     progress are given by name as well, or all three as `tools`.
     """
-    searches = [
-        SearchInProgress(
-            search_limits(
-                question.guess,
-                ends=question.ends,
-                resolution=resolution,
-                tolerance=tolerance,
-                seeds_at_first=seeds,
-                most_seeds=most_seeds,
-            ),
-            question.tries,
-            question.read,
-            first_seed,
-        )
-        for question in questions
-    ]
+    how = {"resolution": resolution, "tolerance": tolerance}
+    search = partial(search_limits, **how, seeds_at_first=seeds, most_seeds=most_seeds)
+    searches = [SearchInProgress(search(q.guess, ends=q.ends), q.tries, q.read, first_seed) for q in questions]
     with open_tools(**given) as opened:
         return run_searches(searches, along, opened)
 
@@ -156,19 +144,11 @@ def capacity_many(
     """The capacity of every memory, between `ends` if given. `items` and `target` of the specs do not matter."""
     settings = memory_questions(specs, criterion, ends)
     results = find_limits([question for _, question in settings], "items", **options)
-    return Capacities(
-        tuple(
-            Capacity(
-                result.end.answer,
-                spec,
-                criterion,
-                result.end,
-                question.usual,
-                tuple((items, record) for (items, _), records in result.trials.items() for record in records),
-            )
-            for (spec, question), result in zip(settings, results, strict=True)
-        )
-    )
+    points = []
+    for (spec, question), result in zip(settings, results, strict=True):
+        trials = tuple((items, record) for (items, _), records in result.trials.items() for record in records)
+        points.append(Capacity(result.end.answer, spec, criterion, result.end, question.usual, trials))
+    return Capacities(tuple(points))
 
 
 def memory_questions(
@@ -186,14 +166,8 @@ def memory_questions(
     settings = [spec.replace(target=criterion) if spec.method == "trained" else spec for spec in specs]
     questions = []
     for spec in settings:
-        guess = expected_items(
-            spec.dim,
-            spec.width or spec.rank,
-            spec.outputs,
-            trained=spec.method == "trained",
-            linear=not spec.width,
-            criterion=criterion,
-        )
+        how = {"trained": spec.method == "trained", "linear": not spec.width}
+        guess = expected_items(spec.dim, spec.width or spec.rank, spec.outputs, **how, criterion=criterion)
         if ends is None and guess > MOST:
             raise SpecError(
                 "dim",

@@ -11,7 +11,6 @@ from typing import Any
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.geometry import Geometry, look_at
 from mnemoscope.experiments.estimate.intervals import mean_interval
-from mnemoscope.experiments.sweep import sweep
 from mnemoscope.experiments.tools import Tools
 from mnemoscope.models.matrices import Matrices, keep, read_matrices
 from mnemoscope.spec import Retrieval, SpecError
@@ -77,8 +76,7 @@ def compare_ways(forms: dict[str, Matrices], random: Retrieval, *, seeds: Sequen
     specs = {name: random.replace(embedding=keep(matrices)) for name, matrices in forms.items()}
     specs["random"] = random
     jobs = [(spec, seed) for spec in specs.values() for seed in seeds]
-    sweep(jobs, tools.store, tools.workers, tools.report("trials"))
-    trials = tools.store.get(jobs)
+    trials = tools.run(jobs)
     variants = []
     for name, spec in specs.items():
         good = [trial for (owner, _), trial in trials.items() if owner == spec and trial.status == "ok"]

@@ -6,8 +6,8 @@ with r_x the item's input: its embedding, or the hidden units of the fixed MLP. 
 precision, until one of two certificates is found:
 
 - **separable**: every item's own logit is the largest, by a margin far above rounding. This W holds them all.
-- **not separable**: the gradient vanishes. It is sum_x sum_y p_xy (u_y - u_x) r_x^T with weights p_xy > 0, so any W' that
-  gave every item a margin of 1 would have <gradient, W'> <= -sum_x (1 - p_xx) and hence a norm of at least
+- **not separable**: the gradient vanishes. It is sum_x sum_y p_xy (u_y - u_x) r_x^T with weights p_xy > 0, so any W'
+  that gave every item a margin of 1 would have <gradient, W'> <= -sum_x (1 - p_xx) and hence a norm of at least
   sum_x (1 - p_xx) / |gradient|. That norm has to exceed `LARGEST_NORM` times the minimiser's own.
 
 Theory knows nothing of this module: `validate trained` compares the two.
@@ -33,7 +33,7 @@ class Storage:
 
 def store(U: np.ndarray, inputs: np.ndarray, own: np.ndarray) -> Storage:
     """Train a matrix on items with these inputs, a row each, and right labels, until a certificate is found."""
-    labels, dim = U.shape
+    dim = U.shape[1]
     items, width = inputs.shape
     rows = np.arange(items)
     # What is common to all labels moves no logit relative to another.
@@ -48,6 +48,7 @@ def store(U: np.ndarray, inputs: np.ndarray, own: np.ndarray) -> Storage:
         return float(np.sum(top + np.log(total)) - logits[rows, own].sum()), logits, p / total
 
     loss, logits, p = at(W)
+    accuracy, taken = 0.0, 0
     for taken in range(NEWTON_STEPS):
         right = logits[rows, own]
         others = logits.copy()

@@ -10,7 +10,6 @@ from mnemoscope.experiments.capacity import BEYOND, LimitOptions, Question, find
 from mnemoscope.experiments.estimate.estimate import Estimate, Estimated
 from mnemoscope.experiments.estimate.intervals import mean_interval
 from mnemoscope.experiments.estimate.limits import Limits
-from mnemoscope.experiments.sweep import sweep
 from mnemoscope.experiments.tools import GivenTools, open_tools
 from mnemoscope.spec import Facts, SpecError
 from mnemoscope.theory.associative import GUIDE_FACTS
@@ -62,8 +61,7 @@ def learn_facts(spec: Facts, seeds: Sequence[int] = range(4), **given: Unpack[Gi
     """Train on each seed, or read it from the store, the user's own by default."""
     jobs = [(spec, seed) for seed in seeds]
     with open_tools(**given) as opened:
-        sweep(jobs, opened.store, opened.workers, opened.report("trials"))
-        return FactsRun(spec, tuple(opened.store.get(jobs).values()))
+        return FactsRun(spec, tuple(opened.run(jobs).values()))
 
 
 @dataclass(frozen=True)
@@ -149,14 +147,8 @@ def facts_capacity_many(
     if scaling not in get_args(Scaling):
         raise SpecError("capacity", f"expected one of {', '.join(get_args(Scaling))}, got {scaling!r}")
     results = find_limits(facts_questions(specs, scaling, rates), "subjects", **options)
-    return [
-        FactsCapacity(
-            result.end.answer.map(lambda subjects: facts_at(subjects, scaling)),
-            spec,
-            scaling,
-            tuple(rates),
-            result.end,
-            result.records,
-        )
-        for spec, result in zip(specs, results, strict=True)
-    ]
+    capacities = []
+    for spec, result in zip(specs, results, strict=True):
+        answer = result.end.answer.map(lambda subjects: facts_at(subjects, scaling))
+        capacities.append(FactsCapacity(answer, spec, scaling, tuple(rates), result.end, result.records))
+    return capacities

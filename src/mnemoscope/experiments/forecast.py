@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from mnemoscope.engine.kinds import USUAL_SHARE, kind_of
 from mnemoscope.engine.pace import duration
+from mnemoscope.engine.rates import RATES
 from mnemoscope.engine.record import AnyJob, Job
 from mnemoscope.experiments.capacity import Question
 from mnemoscope.experiments.cost import (
@@ -146,6 +147,17 @@ def of_filtering(specs: Sequence[Retrieval], seeds: Sequence[int], platform: str
     return Forecast.sure(scaled(sum(each), platform), counted(sum(seeds), "gradient") + " to filter")
 
 
+# Newton steps that the solver with certificates usually takes.
+NEWTON_STEPS = 20
+
+
+def of_solving(specs: Sequence[Retrieval], seeds: int, platform: str) -> Forecast:
+    """The solver with certificates on these memories; a step builds and solves a system of all weights."""
+    product = RATES["cpu"].product
+    each = [max(16, spec.vocab) * ((spec.width or spec.dim) * spec.dim) ** 2 * product for spec in specs]
+    return Forecast.sure(scaled(seeds * NEWTON_STEPS * sum(each), "cpu"), counted(seeds * len(specs), "matrix problem"))
+
+
 def counted(number: int, noun: str) -> str:
     """`1 trial`, `12 trials`."""
     return f"{number:,} {noun}" + ("es" if noun.endswith("h") else "s") * (number != 1)
@@ -175,10 +187,14 @@ def of_crossings(
         places = [(low, most_seeds), (high, 4 * most_seeds + few * halvings)]
         most += _several(spec, axis, places)
     each = len(most) // max(1, len(specs))
+    steps = max((most_steps(spec) for spec in specs), default=0)
+    noun = "training" if steps else "trial"
+    what = f"{_searches(len(specs))} of at most {counted(each, noun)}" + " each" * (len(specs) > 1)
+    # Trainings that settle usually stop early.
     return Forecast(
-        estimate_seconds(usual, platform),
+        of_jobs(usual, platform).usual,
         estimate_seconds(most, platform),
-        f"{_searches(len(specs))} of at most {each:,} trials" + " each" * (len(specs) > 1),
+        what + (f" of up to {steps:,} steps" if steps else ""),
     )
 
 

@@ -10,7 +10,6 @@ from typing import Generic, TypeVar
 
 from mnemoscope.engine.record import AnyJob, Trial
 from mnemoscope.experiments.estimate.search import Place
-from mnemoscope.experiments.sweep import sweep
 from mnemoscope.experiments.tools import Tools
 from mnemoscope.spec import Spec
 
@@ -83,8 +82,7 @@ def run_searches(searches: Sequence[SearchInProgress[A, R]], along: str, tools: 
         what = f"{along} = {values.pop():,}" if len(values) == 1 else f"{len(values)} places"
         if len(searches) > 1:
             what = f"{len(searches) - len(under_way)} of {len(searches)} searches ended, this round, {what}"
-        sweep(jobs, tools.store, tools.workers, tools.report(what))
-        trials = tools.store.get(jobs)
+        trials = tools.run(jobs, what)
         for search in under_way:
             search.hear(trials)
         under_way = [search for search in under_way if search.result is None]

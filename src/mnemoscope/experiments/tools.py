@@ -1,11 +1,12 @@
 """The tools of an experiment: a store for its trials, workers to run them, and a progress callback."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypedDict
 
-from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers
+from mnemoscope.engine.record import AnyJob, Trial
+from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
 from mnemoscope.store.trials import Store
 
 # Called with the state of a sweep, and a name for its trials.
@@ -24,6 +25,11 @@ class Tools:
         """The progress callback of one sweep; `what` names its trials."""
         progress = self.progress
         return None if progress is None else lambda tally: progress(tally, what)
+
+    def run(self, jobs: Sequence[AnyJob], what: str = "trials") -> dict[AnyJob, Trial]:
+        """Run what has no result yet; return the trials of all these jobs, crashes included."""
+        sweep(jobs, self.store, self.workers, self.report(what))
+        return self.store.get(jobs)
 
 
 class GivenTools(TypedDict, total=False):

@@ -9,14 +9,12 @@ Two inputs of unit norm and overlap rho then have features whose overlap per uni
 
     E[phi(a) phi(a')] = c_0^2 + c_1^2 rho + c_2^2 rho^2 + c_3^2 rho^3 + ...
 
-Between different tokens rho is about 1/sqrt(d). So all tokens share the constant part c_0; the
-linear part c_1 interferes exactly as a d-dimensional memory without an MLP does, whatever the width;
-and only the parts k >= 2 separate more tokens than d dimensions can. `hermite_parts` gives the three
-shares.
+Between different tokens rho is about 1/sqrt(d). So all tokens share the constant part c_0; the linear part c_1
+interferes exactly as a d-dimensional memory without an MLP does, whatever the width; and only the parts k >= 2 separate
+more tokens than d dimensions can. `hermite_parts` gives the three shares.
 
-To add an activation, write its function here under `@activation` and add its name to `Activation` in
-`spec/names.py`; in your own module the decorator is enough. Until `theory/activation.py` has its
-formula, theory reports "not derived".
+To add an activation, write its function here under `@activation` and add its name to `Activation` in `spec/names.py`;
+in your own module the decorator is enough. Until `theory/activation.py` has its formula, theory reports "not derived".
 
 Worked example at a = 2: relu 2, gelu 1.954, tanh 0.964, linear 2, hermite2 3/sqrt(2) = 2.121,
 hermite3 2/sqrt(6) = 0.816.

@@ -1,10 +1,9 @@
 r"""Paper B's transformer with constructed weights: no training, and every fact right at sufficient size.
 
-Attention. Each head owns d_h tokens, subjects or relations. It scores them 1, the end token 1/2 and
-all others about 0, times a large BETA, so that it attends to its own token if the sequence has one
-and to the end token otherwise. Its values are exact: V_h e_v is a different unit vector for each of
-its tokens and 0 for the end token, and the rows of O_h may be any d_h vectors. So H d_h >= S + R (in
-whole heads) gives x = g_s + k_r for any codes g, k in R^d.
+Attention. Each head owns d_h tokens, subjects or relations. It scores them 1, the end token 1/2 and all others about 0,
+times a large BETA, so that it attends to its own token if the sequence has one and to the end token otherwise. Its
+values are exact: V_h e_v is a different unit vector for each of its tokens and 0 for the end token, and the rows of O_h
+may be any d_h vectors. So H d_h >= S + R (in whole heads) gives x = g_s + k_r for any codes g, k in R^d.
 
 Facts in attention alone (m = 0), with u_a the answers, by least squares over all answers:
 
@@ -13,8 +12,7 @@ Facts in attention alone (m = 0), with u_a the answers, by least squares over al
 
 The answer of (s, r) is then the only one that gets both. This takes d >= R + D up to logarithms.
 
-Facts in an MLP: orthogonal codes (as far as d allows), hidden units with W1 = w ~ N(0, I) and no
-bias, and
+Facts in an MLP: orthogonal codes (as far as d allows), hidden units with W1 = w ~ N(0, I) and no bias, and
 
     W2 = (C/m) sum_{s,r} ((w . g_s)(w . k_r) - g_s . k_r) u_a*(s,r) / |u_a*(s,r)|^2            (K3)
 

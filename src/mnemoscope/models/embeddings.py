@@ -1,10 +1,9 @@
 """Token geometry: where the vectors z_v, u_y, z_trig and z_EOS come from.
 
-A law turns a V x d matrix of standard normal numbers into V embeddings of norm about 1. The matrix
-may have more than d columns, filled with zeros, so that one program serves many d; a law leaves them
-zero. To add a law, write its function here under `@law` and add its name to `Embedding` in
-`spec/names.py`; in your own module the decorator is enough. Until it is also registered as in
-`theory/embedding_laws.py`, theory reports "not derived".
+A law turns a V x d matrix of standard normal numbers into V embeddings of norm about 1. The matrix may have more than d
+columns, filled with zeros, so that one program serves many d; a law leaves them zero. To add a law, write its function
+here under `@law` and add its name to `Embedding` in `spec/names.py`; in your own module the decorator is enough. Until
+it is also registered as in `theory/embedding_laws.py`, theory reports "not derived".
 
 With V = 3 and d = 2, the normal draw ((3, 4), (0, -2), (1, 1)) becomes
 
@@ -101,10 +100,9 @@ def draw_embeddings(
 ) -> Embeddings:
     """Draw all four under one law; U, the trigger and the query are independent of Z.
 
-    The dimension is `columns`, or `dim` with zeros in the columns past it. Under `orthonormal`,
-    which is never padded, the trigger joins the frame of Z if there is room for it (d > V), so that
-    nothing overlaps; at d = V it is uniform on the sphere. Only the query's norm matters, so it is
-    always drawn on its own.
+    The dimension is `columns`, or `dim` with zeros in the columns past it. Under `orthonormal`, which is never padded,
+    the trigger joins the frame of Z if there is room for it (d > V), so that nothing overlaps; at d = V it is uniform
+    on the sphere. Only the query's norm matters, so it is always drawn on its own.
     """
     d = columns if dim is None else dim
     make = law_of(law)

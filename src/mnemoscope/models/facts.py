@@ -55,8 +55,7 @@ def draw_frozen(program: Facts, keys: dict[str, UInt32[Array, "2"]]) -> Frozen:
 def draw_weights(program: Facts, keys: dict[str, UInt32[Array, "2"]], heads: Array, width: Array) -> Weights:
     """Q, K, V ~ N(0, 1/d_h) and O ~ N(0, 1/d); the MLP with variance 1/(3 fan-in) (our choice).
 
-    `program` may have more heads and hidden units than the spec: the surplus is zero, and so are its
-    gradients.
+    `program` may have more heads and hidden units than the spec: the surplus is zero, and so are its gradients.
     """
     H, k, d, m = program.heads, program.head_dim, program.dim, program.width
     live_heads = (jnp.arange(H) < heads)[:, None, None]

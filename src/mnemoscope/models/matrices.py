@@ -47,9 +47,8 @@ class Matrices(NamedTuple):
 def read_matrices(source: Any, *, dim: Any = None, centre: bool = False, whiten: bool = False) -> Matrices:
     """Read `PATH` or `PATH#NAME,NAME`, or take an array or a pair of arrays, and normalise them.
 
-    Rows of zeros are dropped, and squared norms are 1 on average. `centre` subtracts the mean,
-    `whiten` also equalises the variance of all directions. If there are more columns than rows,
-    `dim` says which side the tokens are on.
+    Rows of zeros are dropped, and squared norms are 1 on average. `centre` subtracts the mean, `whiten` also equalises
+    the variance of all directions. If there are more columns than rows, `dim` says which side the tokens are on.
     """
     parts = read_parts(source) if isinstance(source, str) else _arrays(source)
     shown = repr(source) if isinstance(source, str) else "the array"

@@ -1,9 +1,8 @@
 """Matrices from untrusted files: their contents and numbers, checked before use.
 
-A file may be truncated, damaged or malicious. So sizes are checked against the file's own before a
-number is read, only regular files are opened, and every parser error ends in one line. Pickles are
-never loaded: this module parses safetensors and NumPy's headers itself, and reads plain numbers by
-count.
+A file may be truncated, damaged or malicious. So sizes are checked against the file's own before a number is read, only
+regular files are opened, and every parser error ends in one line. Pickles are never loaded: this module parses
+safetensors and NumPy's headers itself, and reads plain numbers by count.
 """
 
 import io

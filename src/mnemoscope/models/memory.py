@@ -11,8 +11,7 @@ A low-rank memory is an MLP without its activation. Constructions, where f(x) is
     MLP             F ~ N(0, 1),    V = (1/m) sum_x h_k(F e_x) u_f(x)^T,   h_k orthonormal Hermite
     least squares   the W with the least sum_x,y (u_y^T W e_x - [y = f(x)])^2
 
-Arrays may have more rows than the N items and M answers. Padding items are zero, which adds nothing
-to any sum.
+Arrays may have more rows than the N items and M answers. Padding items are zero, which adds nothing to any sum.
 """
 
 import math

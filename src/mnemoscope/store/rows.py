@@ -63,22 +63,10 @@ def setting_row(spec: Spec) -> tuple[Any, ...]:
 def trial_row(trial: Trial) -> tuple[Any, ...]:
     """The values of TRIAL, and their checksum."""
     history = [known(vars(step)) for step in trial.steps] or trial.curve
-    values = (
-        trial.spec.id,
-        trial.seed,
-        int(trial.versions["numerics"]),
-        trial.status,
-        _real(finite(trial.accuracy)),
-        as_json(trial.metrics),
-        _real(trial.seconds),
-        trial.message,
-        trial.precision,
-        trial.device,
-        as_json(trial.versions),
-        as_json(trial.code),
-        as_json(history),
-        time.time(),
-    )
+    key = (trial.spec.id, trial.seed, int(trial.versions["numerics"]))
+    outcome = (trial.status, _real(finite(trial.accuracy)), as_json(trial.metrics), _real(trial.seconds), trial.message)
+    made = (trial.precision, trial.device, as_json(trial.versions), as_json(trial.code))
+    values = (*key, *outcome, *made, as_json(history), time.time())
     return (*values, checksum(*values))
 
 
@@ -108,19 +96,10 @@ def read_trial(row: tuple[Any, ...]) -> Trial:
     canonical, seed, status, metrics, seconds, message, precision, device, versions, code, history = row
     spec, parts = read_setting(canonical), json.loads(history)
     steps = spec.history == "steps"
-    return Trial(
-        spec=spec,
-        seed=seed,
-        status=status,
-        history=tuple(_read_step(part) for part in parts) if steps else tuple(parts),
-        metrics={} if steps else json.loads(metrics),
-        seconds=seconds,
-        message=message,
-        precision=precision,
-        device=device,
-        versions=json.loads(versions),
-        code=json.loads(code),
-    )
+    kept = tuple(_read_step(part) for part in parts) if steps else tuple(parts)
+    numbers = {} if steps else json.loads(metrics)
+    made = (json.loads(versions), json.loads(code))
+    return Trial(spec, seed, status, kept, numbers, seconds, message, precision, device, *made)
 
 
 def _read_step(values: dict[str, Any]) -> Step:

@@ -23,7 +23,7 @@ from mnemoscope.experiments.noisy_decoding import NAMES, allowed_share, name_lab
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
 from mnemoscope.studies.exponents import points_in, pool_points
-from mnemoscope.studies.panels import log_axes
+from mnemoscope.studies.panels import finish, log_axes
 from mnemoscope.studies.rival_laws import say_powers
 from mnemoscope.theory.bound import noisy_samples
 
@@ -138,9 +138,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
             label = f"{name.replace('_', ' ')}, {'noise' if mark == 'o' else 'bits'}"
             left.plot([place["allowed"] for place in kind], y, mark, color=f"C{at}", markersize=4, label=label)
     left.plot([0, 1], [0, 1], color="black", linewidth=0.8)
-    left.set_xlabel("share of labels that the bound allows")
-    left.set_ylabel("share that a decoder names")
-    left.legend(fontsize=6)
+    finish(left, "share of labels that the bound allows", "share that a decoder names", size=6)
     values = []
     for at, name in enumerate(NAMES):
         known = [row for row in numbers["rows"] if name in row["decoders"]]

@@ -3,19 +3,18 @@
 from typing import Any
 
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
-from mnemoscope.studies.exponents import Axes, draw_critical, measure_exponents, say_exponents
+from mnemoscope.studies.exponents import Grid, draw_critical, measure_exponents, say_exponents
 from mnemoscope.studies.panels import finish, log_axes
 
-AXES: dict[Size, Axes] = {
-    "quick": [("dim", (48, 64, 96)), ("length", (8, 32, 128))],
-    "full": [("dim", (128, 192, 320)), ("length", (16, 64, 256, 1024))],
+GRIDS: dict[Size, Grid] = {
+    "quick": Grid([("dim", (48, 64, 96)), ("length", (8, 32, 128))], {"vocab": 128}),
+    "full": Grid([("dim", (128, 192, 320)), ("length", (16, 64, 256, 1024))], {"vocab": 1024}),
 }
-VOCAB: dict[Size, int] = {"quick": 128, "full": 1024}
 
 
 def measure(size: Size, bench: Bench) -> Numbers:
     """The critical N for small and large d, short and long sequences."""
-    return {"vocab": VOCAB[size], **measure_exponents(bench, {"vocab": VOCAB[size]}, AXES[size])}
+    return {**GRIDS[size].base, **measure_exponents(bench, GRIDS[size])}
 
 
 def corners(numbers: Numbers) -> dict[str, dict[str, Any]]:

@@ -4,23 +4,19 @@ Paper A states a multiplicative lower bound for whoever sees the first gradient;
 """
 
 from mnemoscope.studies.base import Earlier, Study
-from mnemoscope.studies.law_studies import ClaimedLaw, Grid
+from mnemoscope.studies.exponents import Grid
+from mnemoscope.studies.law_studies import ClaimedLaw
 
+# Accuracy on fresh sequences plays no part.
+FEW_TESTS = {"test_samples": 64}
 # The share of tokens that the matched filter names from the first gradient alone. The law holds where d^2 / V is large;
 # its (1 + V/d)^2 becomes (V/d)^2 where V/d is large as well.
 LAW = ClaimedLaw(
     "first_gradient",
     {
-        "quick": Grid(
-            [("vocab", (256, 384, 512)), ("dim", (128, 192)), ("length", (16, 32))],
-            {"test_samples": 64},
-            tolerance=0.08,
-        ),
+        "quick": Grid([("vocab", (256, 384, 512)), ("dim", (128, 192)), ("length", (16, 32))], FEW_TESTS, 0.08),
         "full": Grid(
-            [("vocab", (5792, 8192, 11585)), ("dim", (880, 1030, 1200)), ("length", (48, 96))],
-            {"test_samples": 64},
-            tolerance=0.08,
-            most_seeds=8,
+            [("vocab", (5792, 8192, 11585)), ("dim", (880, 1030, 1200)), ("length", (48, 96))], FEW_TESTS, 0.08, 8
         ),
     },
     "first_gradient",

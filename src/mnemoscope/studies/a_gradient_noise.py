@@ -18,7 +18,7 @@ from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study
 from mnemoscope.studies.expected_scatter import Expected
 from mnemoscope.studies.exponents import draw_exponents, fit_pooled, say_exponents
-from mnemoscope.studies.power import Place, rehearse_grid
+from mnemoscope.studies.power import Place, pure_power, rehearse_grid
 from mnemoscope.studies.rival_laws import NOISES, half_width, judge_powers, nearest, rivals_of, say_rule
 from mnemoscope.theory.attention import attention_terms
 from mnemoscope.theory.critical import critical_value
@@ -120,7 +120,8 @@ def power(size: Size) -> Power:
         Place(_sizes(spec), theory(spec), Expected(math.sqrt(0.5 / spec.dim / GRIDS[size].seeds)))
         for spec in specs(size)
     ]
-    return rehearse_grid(judge_all, places, RIVALS, size, "noise", "theory's noise over signal")
+    rivals = {name: pure_power(places, powers) for name, powers in RIVALS.items()}
+    return rehearse_grid(judge_all, places, rivals, size, "noise")
 
 
 STUDY = Study(
@@ -136,7 +137,7 @@ STUDY = Study(
     f"{say_rule(HALF, *nearest(CLAIMED, RIVALS, AXES))}",
     measure=measure,
     judge_all=judge_all,
-    draw=partial(draw_exponents, leading=CLAIMED, value="noise", what="noise over signal"),
+    draw=partial(draw_exponents, leading=CLAIMED, value="noise"),
     power=power,
     history=(
         Earlier(

@@ -4,7 +4,8 @@ Paper A names the mean bias as one of its noise terms; the powers are ours.
 """
 
 from mnemoscope.studies.base import Earlier, Study
-from mnemoscope.studies.law_studies import ClaimedLaw, Grid
+from mnemoscope.studies.exponents import Grid
+from mnemoscope.studies.law_studies import ClaimedLaw
 
 LAW = ClaimedLaw(
     "mean_bias",

@@ -7,7 +7,7 @@ from typing import Any
 from mnemoscope.spec import LETTERS, Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
 from mnemoscope.studies.panels import draw_estimates
-from mnemoscope.studies.seed_means import run_settings, spread
+from mnemoscope.studies.seed_means import pool_rows, run_settings, spread
 
 BASE: dict[Size, Retrieval] = {
     "quick": Retrieval(vocab=128, dim=40, length=8, samples=500),
@@ -67,20 +67,6 @@ def measure(size: Size, bench: Bench) -> Numbers:
     return {"rows": rows}
 
 
-def pool(bases: Sequence[Numbers]) -> list[Numbers]:
-    """The rows with the seeds of all base seeds."""
-    return [
-        {
-            **rows[0],
-            "accuracy": [
-                [value for part in parts for value in part]
-                for parts in zip(*(row["accuracy"] for row in rows), strict=True)
-            ],
-        }
-        for rows in zip(*(numbers["rows"] for numbers in bases), strict=True)
-    ]
-
-
 def change(row: Numbers, start: int, end: int) -> Numbers:
     """The change between two values, positive in the claimed direction, paired by seed."""
     pairs = zip(row["accuracy"][start], row["accuracy"][end], strict=True)
@@ -91,7 +77,7 @@ def change(row: Numbers, start: int, end: int) -> Numbers:
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
     """Does accuracy change the right way from end to end, and nowhere the wrong way?"""
     parts, right, wrong = [], [], []
-    for row in pool(bases):
+    for row in pool_rows(bases, "accuracy"):
         last = len(row["sizes"]) - 1
         whole = change(row, 0, last)
         steps = [change(row, at, at + 1) for at in range(last)]

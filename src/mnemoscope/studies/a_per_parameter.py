@@ -10,7 +10,7 @@ from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Stud
 from mnemoscope.studies.expected_scatter import scatter_within
 from mnemoscope.studies.exponents import points_in, pool_points, search_criticals
 from mnemoscope.studies.panels import draw_estimates, finish
-from mnemoscope.studies.power import Place, as_theory, draw_grid, rehearse, say_draw
+from mnemoscope.studies.power import Place, rehearse_grid
 from mnemoscope.theory.critical import critical_value
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
@@ -70,10 +70,8 @@ def power(size: Size) -> Power:
     theory = {spec.vocab: float(critical_value(spec, "dim") or 0) for spec in settings(size)}
     places = [Place({"vocab": V}, dim, scatter_within(TOLERANCE[size])) for V, dim in theory.items()]
     middle = sorted(theory)[len(theory) // 2]
-    claim = draw_grid(places, as_theory(places), size, "dim")
-    rival = draw_grid(places, [theory[middle] * math.sqrt(V / middle) for V in theory], size, "dim")
-    note = say_draw(places, size, "theory's critical d")
-    return rehearse(judge_all, claim, {"d^2 as V": rival}, note=note)
+    rivals = {"d^2 as V": [theory[middle] * math.sqrt(V / middle) for V in theory]}
+    return rehearse_grid(judge_all, places, rivals, size, "dim")
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study, all_agree
 from mnemoscope.studies.panels import draw_bars
-from mnemoscope.studies.seed_means import run_settings, spread
+from mnemoscope.studies.seed_means import pool_rows, run_settings, spread
 from mnemoscope.theory.predict import predict
 
 REGIONS: dict[Size, dict[str, Retrieval]] = {
@@ -48,29 +48,14 @@ def measure(size: Size, bench: Bench) -> Numbers:
         seeds = sorted(set.intersection(*(set(trials) for trials in kept.values())))
         terms = predict(spec).terms
         largest = max(terms, key=lambda name: terms[name] if name != "overlap" else 0.0)
-        rows.append(
-            {
-                "region": region,
-                **{name: getattr(spec, name) for name in ("length", "width", "dim", "samples", "vocab")},
-                "largest": largest,
-                "gradient": terms["gradient_noise"] / terms[largest],
-                "accuracy": {name: [kept[name][seed].accuracy for seed in seeds] for name in NAMES},
-                "attention": [kept["base"][seed].attention_accuracy for seed in seeds],
-            }
-        )
-    return {"rows": rows}
-
-
-def pool(bases: Sequence[Numbers]) -> list[Numbers]:
-    """The rows with the seeds of all base seeds."""
-    return [
-        {
-            **rows[0],
-            "accuracy": {name: [value for row in rows for value in row["accuracy"][name]] for name in NAMES},
-            "attention": [value for row in rows for value in row["attention"]],
+        row = {
+            "region": region,
+            **{name: getattr(spec, name) for name in ("length", "width", "dim", "samples", "vocab")},
         }
-        for rows in zip(*(numbers["rows"] for numbers in bases), strict=True)
-    ]
+        row |= {"largest": largest, "gradient": terms["gradient_noise"] / terms[largest]}
+        row["accuracy"] = {name: [kept[name][seed].accuracy for seed in seeds] for name in NAMES}
+        rows.append({**row, "attention": [kept["base"][seed].attention_accuracy for seed in seeds]})
+    return {"rows": rows}
 
 
 def gain(row: Numbers, name: str) -> Numbers:
@@ -82,7 +67,7 @@ def gain(row: Numbers, name: str) -> Numbers:
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
     """Which of the two remedies helps more in each region?"""
     parts, verdicts = [], []
-    for row in pool(bases):
+    for row in pool_rows(bases, "accuracy", "attention"):
         right, other = HELPS[row["region"]]
         pairs = zip(row["accuracy"][right], row["accuracy"][other], strict=True)
         ahead = spread([first - second for first, second in pairs])

@@ -6,7 +6,7 @@ from typing import Any
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
 from mnemoscope.studies.panels import draw_estimates, finish, log_axes
-from mnemoscope.studies.seed_means import run_settings, spread
+from mnemoscope.studies.seed_means import pool_rows, run_settings, spread
 
 DIM: dict[Size, int] = {"quick": 64, "full": 256}
 # V over d; at most 1 for orthonormal embeddings.
@@ -32,10 +32,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
 
 def pool(bases: Sequence[Numbers]) -> list[Numbers]:
     """Mean facts over the seeds of all bases."""
-    return [
-        {**rows[0], "facts": spread([facts for row in rows for facts in row["facts"]])}
-        for rows in zip(*(numbers["rows"] for numbers in bases), strict=True)
-    ]
+    return [{**row, "facts": spread(row["facts"])} for row in pool_rows(bases, "facts")]
 
 
 def say(facts: Numbers) -> str:

@@ -9,7 +9,7 @@ from mnemoscope.experiments.alignment import trigger_cosine
 from mnemoscope.spec import Retrieval
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
 from mnemoscope.studies.panels import draw_estimates, finish
-from mnemoscope.studies.seed_means import show, spread
+from mnemoscope.studies.seed_means import pool_rows, show, spread
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 BASE: dict[Size, Retrieval] = {
@@ -49,10 +49,8 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
 
 def pool(bases: Sequence[Numbers]) -> list[Numbers]:
     """The mean over the seeds of all base seeds, at every N."""
-    return [
-        {"samples": rows[0]["samples"], "cosine": spread([cosine for row in rows for cosine in row["cosines"]])}
-        for rows in zip(*(numbers["rows"] for numbers in bases), strict=True)
-    ]
+    rows = pool_rows(bases, "cosines")
+    return [{"samples": row["samples"], "cosine": spread(row["cosines"])} for row in rows]
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

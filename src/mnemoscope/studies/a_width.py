@@ -12,7 +12,7 @@ from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, S
 from mnemoscope.studies.expected_scatter import STEP, scatter_of
 from mnemoscope.studies.exponents import fit_pooled, say_exponents, search_criticals
 from mnemoscope.studies.panels import draw_estimates, finish, log_axes
-from mnemoscope.studies.power import Place, rehearse_grid
+from mnemoscope.studies.power import Place, pure_power, rehearse_grid
 from mnemoscope.studies.rival_laws import CRITICAL_WIDTH, half_width, judge_powers, nearest, rivals_of, say_rule
 from mnemoscope.theory.critical import first_that
 from mnemoscope.theory.predict import predict
@@ -80,7 +80,8 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
 def power(size: Size) -> Power:
     """The power if theory is right, and if something other than parameters counts."""
     places = [_expected(spec) for spec in specs(size)]
-    return rehearse_grid(judge_all, places, RIVALS, size, "width", "theory's critical m")
+    rivals = {name: pure_power(places, powers) for name, powers in RIVALS.items()}
+    return rehearse_grid(judge_all, places, rivals, size, "width")
 
 
 def _expected(spec: Retrieval) -> Place:

@@ -100,16 +100,13 @@ def power(size: Size) -> Power:
         return simulate_limits(size, places, {"points": [law(d) for d in DIMS[size]]}, SEEDS[size], SCATTER)
 
     at_middle = most_items(round(middle**2), 0.1)
-    return rehearse(
-        judge_all,
-        drawn(lambda d: most_items(d * d, 0.1)),
-        {
-            "N as d": drawn(lambda d: at_middle * d / middle),
-            "N as d^3": drawn(lambda d: at_middle * (d / middle) ** 3),
-            "more than the bits": drawn(lambda d: most_items(d * d, 1.5)),
-        },
-        note=f"seeds scatter by {SCATTER:.0%} about a tenth of the bits at one bit a weight",
-    )
+    rivals = {
+        "N as d": drawn(lambda d: at_middle * d / middle),
+        "N as d^3": drawn(lambda d: at_middle * (d / middle) ** 3),
+        "more than the bits": drawn(lambda d: most_items(d * d, 1.5)),
+    }
+    note = f"seeds scatter by {SCATTER:.0%} about a tenth of the bits at one bit a weight"
+    return rehearse(judge_all, drawn(lambda d: most_items(d * d, 0.1)), rivals, note=note)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

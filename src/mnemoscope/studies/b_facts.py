@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from mnemoscope.experiments.capacity import LimitOptions
 from mnemoscope.experiments.facts import FactsCapacity, facts_capacity_many
 from mnemoscope.spec import Facts
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study, within
@@ -58,16 +59,10 @@ def _point(size: Size, capacity: FactsCapacity) -> dict[str, Any]:
 
 def measure(size: Size, bench: Bench) -> Numbers:
     """How many facts each size learns to 0.99, with S = R and eight answers per relation."""
-    capacities = facts_capacity_many(
-        [_model(size, d, alpha * d) for d, alpha in SIZES[size]],
-        "equal",
-        rates=RATES[size],
-        seeds=SEEDS[size],
-        most_seeds=SEEDS[size],
-        first_seed=bench.seed,
-        resolution=RESOLUTION[size],
-        tools=bench.tools,
-    )
+    models = [_model(size, d, alpha * d) for d, alpha in SIZES[size]]
+    search: LimitOptions = {"resolution": RESOLUTION[size], "first_seed": bench.seed, "tools": bench.tools}
+    search |= {"seeds": SEEDS[size], "most_seeds": SEEDS[size]}
+    capacities = facts_capacity_many(models, "equal", rates=RATES[size], **search)
     return {"points": [_point(size, capacity) for capacity in capacities]}
 
 
@@ -97,12 +92,9 @@ def power(size: Size) -> Power:
         law = [GUIDE_FACTS * middle * (model.parameters / middle) ** of_size for model in models]
         return simulate_limits(size, places, {"points": law}, SEEDS[size], SCATTER, SIZE_SCATTER)
 
-    return rehearse(
-        judge_all,
-        drawn(1.0),
-        {f"parameters^{p:g}": drawn(p) for p in (0.5, 0.75, 1.25, 1.5)},
-        note=f"seeds scatter by {SCATTER:.0%} and sizes by {SIZE_SCATTER:.0%} about the authors' guide line",
-    )
+    rivals = {f"parameters^{p:g}": drawn(p) for p in (0.5, 0.75, 1.25, 1.5)}
+    note = f"seeds scatter by {SCATTER:.0%} and sizes by {SIZE_SCATTER:.0%} about the authors' guide line"
+    return rehearse(judge_all, drawn(1.0), rivals, note=note)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

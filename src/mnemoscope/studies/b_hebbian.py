@@ -12,7 +12,7 @@ from mnemoscope.spec import Memory
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Study, within
 from mnemoscope.studies.panels import draw_law, draw_limits, finish, finish_limits, sizes_along
 from mnemoscope.studies.power import Draw, rehearse
-from mnemoscope.studies.seed_limits import limit_point, pool_limits, search_limits, simulate_limits
+from mnemoscope.studies.seed_limits import pool_limits, search_limits, simulate_limits
 from mnemoscope.theory.associative import HEBBIAN_ALL, hebbian_constant, items_by_law
 
 DIMS: dict[Size, tuple[int, ...]] = {
@@ -33,10 +33,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
     points = []
     for seeds in sorted({seeds_at(size, d) for d in DIMS[size]}):
         specs = [Memory(items=2, dim=d) for d in DIMS[size] if seeds_at(size, d) == seeds]
-        points += [
-            limit_point(capacity.limits.each, RESOLUTION, dim=spec.dim, size=spec.dim**2)
-            for spec, capacity in zip(specs, search_limits(bench, specs, 1.0, RESOLUTION, seeds), strict=True)
-        ]
+        points += search_limits(bench, specs, 1.0, RESOLUTION, seeds, lambda m: {"dim": m.dim, "size": m.dim**2})
     return {"points": sorted(points, key=lambda point: point["dim"])}
 
 
@@ -104,12 +101,8 @@ def power(size: Size) -> Power:
     def drawn(constant: float) -> Draw:
         return simulate_limits(size, places, {"points": [items_at(d, constant) for d in DIMS[size]]}, seeds, SCATTER)
 
-    return rehearse(
-        judge_all,
-        drawn(HEBBIAN_ALL),
-        {f"d² = {c:g} N ln N": drawn(c) for c in (4.0, 6.5, 9.5)},
-        note=f"seeds scatter by {SCATTER:.0%} about (H3)",
-    )
+    rivals = {f"d² = {c:g} N ln N": drawn(c) for c in (4.0, 6.5, 9.5)}
+    return rehearse(judge_all, drawn(HEBBIAN_ALL), rivals, note=f"seeds scatter by {SCATTER:.0%} about (H3)")
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

@@ -48,16 +48,13 @@ def power(size: Size) -> Power:
         return simulate_limits(size, places, {"trained": [law(d) for d in DIMS[size]]}, SEEDS[size], SCATTER)
 
     middle = items_with_logs(32.0**2 / 0.5, 1.5)
-    return rehearse(
-        judge_all,
-        drawn(lambda d: items_with_logs(d**2 / 0.5, 1.5)),
-        {
-            "N as d": drawn(lambda d: middle * (d / 32)),
-            "N as d^1.5": drawn(lambda d: middle * (d / 32) ** 1.5),
-            "N as d^2, no logarithm": drawn(lambda d: middle * (d / 32) ** 2),
-        },
-        note=f"seeds scatter by {SCATTER:.0%} about d² = 0.5 N (ln N)^1.5",
-    )
+    rivals = {
+        "N as d": drawn(lambda d: middle * (d / 32)),
+        "N as d^1.5": drawn(lambda d: middle * (d / 32) ** 1.5),
+        "N as d^2, no logarithm": drawn(lambda d: middle * (d / 32) ** 2),
+    }
+    note = f"seeds scatter by {SCATTER:.0%} about d² = 0.5 N (ln N)^1.5"
+    return rehearse(judge_all, drawn(lambda d: items_with_logs(d**2 / 0.5, 1.5)), rivals, note=note)
 
 
 def items_with_logs(scale: float, k: float) -> float:

@@ -13,7 +13,7 @@ from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Stud
 from mnemoscope.studies.panels import draw_estimates, draw_law
 from mnemoscope.studies.power import Draw, rehearse
 from mnemoscope.studies.rival_laws import say_powers
-from mnemoscope.studies.seed_limits import limit_point, pool_limits, search_limits, simulate_limits
+from mnemoscope.studies.seed_limits import pool_limits, search_limits, simulate_limits
 from mnemoscope.theory.associative import items_by_law
 from mnemoscope.ui.figures.canvas import plain_log_ticks, ticks_at
 
@@ -36,13 +36,8 @@ SCATTER, PLACE_SCATTER = 0.1, 0.05
 def measure(size: Size, bench: Bench) -> Numbers:
     """The number of items up to which 99 % are right, where W is F^T F with outer products written through F."""
     specs = [Memory(items=2, dim=d, rank=m) for d, m in PLACES[size]]
-    capacities = search_limits(bench, specs, 0.99, RESOLUTION, SEEDS[size])
-    return {
-        "points": [
-            limit_point(capacity.limits.each, RESOLUTION, dim=spec.dim, rank=spec.rank)
-            for spec, capacity in zip(specs, capacities, strict=True)
-        ]
-    }
+    points = search_limits(bench, specs, 0.99, RESOLUTION, SEEDS[size], lambda m: {"dim": m.dim, "rank": m.rank})
+    return {"points": points}
 
 
 def fit_powers(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]] | None:
@@ -81,12 +76,9 @@ def power(size: Size) -> Power:
     def other(of_rank: float, of_dim: float) -> Draw:
         return drawn(lambda d, m: items_by_law(1e5 * (m / 128) ** of_rank * (d / 1024) ** of_dim, 8.0))
 
-    return rehearse(
-        judge_all,
-        drawn(lambda d, m: items_by_law(float(m * d), 8.0)),
-        {name: other(*powers) for name, powers in RIVALS.items()},
-        note=f"seeds scatter by {SCATTER:.0%} and places by {PLACE_SCATTER:.0%} about m d = 8 N ln N",
-    )
+    claim = drawn(lambda d, m: items_by_law(float(m * d), 8.0))
+    note = f"seeds scatter by {SCATTER:.0%} and places by {PLACE_SCATTER:.0%} about m d = 8 N ln N"
+    return rehearse(judge_all, claim, {name: other(*powers) for name, powers in RIVALS.items()}, note=note)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

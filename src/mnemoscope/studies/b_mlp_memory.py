@@ -72,16 +72,13 @@ def power(size: Size) -> Power:
         return s / GUIDE_MLP_FEW
 
     middle = items_by_law(1024, GUIDE_MLP)
-    return rehearse(
-        judge_all,
-        drawn(lambda s: items_by_law(s, GUIDE_MLP), straight),
-        {
-            "N as (m d)^0.5": drawn(lambda s: middle * (s / 1024) ** 0.5, lambda s: 850 * (s / 1024) ** 0.5),
-            "N as (m d)^0.84, no logarithm": drawn(lambda s: middle * (s / 1024) ** 0.84, straight),
-        },
-        note=f"seeds scatter by {SCATTER:.0%} and shapes by {SHAPE_SCATTER:.0%} about the authors' "
-        "guide lines; these sizes cannot tell a logarithm from a power of 0.84",
-    )
+    rivals = {
+        "N as (m d)^0.5": drawn(lambda s: middle * (s / 1024) ** 0.5, lambda s: 850 * (s / 1024) ** 0.5),
+        "N as (m d)^0.84, no logarithm": drawn(lambda s: middle * (s / 1024) ** 0.84, straight),
+    }
+    note = f"seeds scatter by {SCATTER:.0%} and shapes by {SHAPE_SCATTER:.0%} about the authors' guide lines; "
+    note += "these sizes cannot tell a logarithm from a power of 0.84"
+    return rehearse(judge_all, drawn(lambda s: items_by_law(s, GUIDE_MLP), straight), rivals, note=note)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

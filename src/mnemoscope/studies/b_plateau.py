@@ -29,6 +29,14 @@ ANSWERS, NOISE, LENGTH, START, STEP = 4, 5, 8, 1e-5, 1.0
 # The steps of a run, over the time at which it learns the subjects in theory.
 BEYOND = 1.25
 CLAIMED = {"subjects": 1.0, "relations": 0.5}
+# Rival powers of S and R in the length.
+RIVALS = {
+    "the same for all S": (0.0, 0.5),
+    "as the square root of S": (0.5, 0.5),
+    "as S^2": (2.0, 0.5),
+    "the same for all R": (1.0, 0.0),
+    "as R": (1.0, 1.0),
+}
 REACH = 0.1
 # Standard deviation of ln(length) about theory: larger with fresh sequences.
 SCATTER: dict[Size, float] = {"quick": 0.01, "full": 0.03}
@@ -46,18 +54,11 @@ def measure(size: Size, bench: Bench) -> Numbers:
     for subjects, relations in PLACES[size]:
         with numerics("float32", find_device("auto")):
             run = dynamics(_setting(size, subjects, relations), bench.seed)
-        rest = run.stages[1]
+        rest, predicted = run.stages[1], plateau_length(subjects, relations, ANSWERS, START) / STEP
         left = rest.last is not None and rest.last < len(run.course.loss) - 1
-        points.append(
-            {
-                "subjects": subjects,
-                "relations": relations,
-                # A plateau that has not ended has no length yet.
-                "steps": rest.steps if left else None,
-                "relation_only": run.plateau_relation_accuracy,
-                "predicted": plateau_length(subjects, relations, ANSWERS, START) / STEP,
-            }
-        )
+        steps = rest.steps if left else None  # a plateau that has not ended has no length yet
+        place = {"subjects": subjects, "relations": relations, "steps": steps}
+        points.append({**place, "relation_only": run.plateau_relation_accuracy, "predicted": predicted})
     return {"points": points}
 
 
@@ -108,21 +109,11 @@ def power(size: Size) -> Power:
 
         return base_by_base(size, base)
 
-    return rehearse(
-        judge_all,
-        drawn(lambda s, r: plateau_length(s, r, ANSWERS, START)),
-        {
-            name: drawn(lambda s, r, a=a, b=b: 3000 * (s / 128) ** a * (r / 4) ** b)
-            for name, a, b in (
-                ("the same for all S", 0.0, 0.5),
-                ("as the square root of S", 0.5, 0.5),
-                ("as S^2", 2.0, 0.5),
-                ("the same for all R", 1.0, 0.0),
-                ("as R", 1.0, 1.0),
-            )
-        },
-        note=f"lengths scatter by {SCATTER[size]:.0%} about (T1) and (T2)",
-    )
+    claim = drawn(lambda s, r: plateau_length(s, r, ANSWERS, START))
+    rivals = {
+        name: drawn(lambda s, r, a=a, b=b: 3000 * (s / 128) ** a * (r / 4) ** b) for name, (a, b) in RIVALS.items()
+    }
+    return rehearse(judge_all, claim, rivals, note=f"lengths scatter by {SCATTER[size]:.0%} about (T1) and (T2)")
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

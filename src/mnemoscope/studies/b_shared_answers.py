@@ -11,7 +11,7 @@ from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size, Stud
 from mnemoscope.studies.panels import draw_estimates, draw_law, draw_limits, finish
 from mnemoscope.studies.power import Draw, base_by_base, rehearse
 from mnemoscope.studies.scaling_fit import fit_growth
-from mnemoscope.studies.seed_limits import limit_point, pool_limits, search_limits, simulate_limit
+from mnemoscope.studies.seed_limits import pool_limits, search_limits, simulate_limit
 from mnemoscope.studies.seed_means import spread
 from mnemoscope.theory.associative import hebbian_capacity
 from mnemoscope.ui.figures.canvas import ticks_at
@@ -34,10 +34,7 @@ SCATTER = 0.3
 def measure(size: Size, bench: Bench) -> Numbers:
     """The number of items up to which 90 % are right with two answers in all, and the variances of own logits."""
     specs = [Memory(items=2, dim=d, outputs=ANSWERS) for d in DIMS[size]]
-    points = [
-        limit_point(capacity.limits.each, RESOLUTION, dim=spec.dim, size=spec.dim)
-        for spec, capacity in zip(specs, search_limits(bench, specs, CRITERION, RESOLUTION, SEEDS[size]), strict=True)
-    ]
+    points = search_limits(bench, specs, CRITERION, RESOLUTION, SEEDS[size], lambda m: {"dim": m.dim, "size": m.dim})
     dim, seeds = DIMS[size][1], range(bench.seed, bench.seed + 4 * SEEDS[size])
     noise = []
     for share in ITEMS:
@@ -80,12 +77,9 @@ def power(size: Size) -> Power:
 
         return base_by_base(size, base)
 
-    return rehearse(
-        judge_all,
-        drawn(1.0),
-        {"as d^0.5": drawn(0.5), "as d^1.5": drawn(1.5), "as d², as with own answers": drawn(2.0)},
-        note=f"seeds scatter by {SCATTER:.0%} in N and 20 % in the variance",
-    )
+    rivals = {"as d^0.5": drawn(0.5), "as d^1.5": drawn(1.5), "as d², as with own answers": drawn(2.0)}
+    note = f"seeds scatter by {SCATTER:.0%} in N and 20 % in the variance"
+    return rehearse(judge_all, drawn(1.0), rivals, note=note)
 
 
 def draw(numbers: Numbers, figure: Any) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.experiments.sweep import sweep
 from mnemoscope.spec import Facts
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Size, Study
 from mnemoscope.studies.seed_means import show, spread
@@ -36,8 +35,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
     specs = {(m, h): Facts.read({**BASE[size], "heads": h, "width": m}) for m in WIDTHS[size] for h in HEADS[size]}
     seeds = range(bench.seed, bench.seed + SEEDS[size])
     jobs = [(spec, seed) for spec in specs.values() for seed in seeds]
-    sweep(jobs, bench.store, bench.workers, bench.tools.report("trainings"))
-    trials = bench.store.get(jobs)
+    trials = bench.tools.run(jobs, "trainings")
     cells = []
     for (m, h), spec in specs.items():
         accuracies = [trials[spec, seed].accuracy for seed in seeds if (spec, seed) in trials]

@@ -68,8 +68,16 @@ class Judgement:
         return cls(measured, "refuted" if refuted else "supported" if supported else "inconclusive")
 
 
+class PlainData:
+    """What is kept and shown as it is."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return dict(vars(self))
+
+
 @dataclass(frozen=True)
-class Earlier:
+class Earlier(PlainData):
     """A rule that was replaced, its result at full size, and the reason.
 
     `statement` is the claim that it judged, if the claim has been reworded since.
@@ -82,13 +90,9 @@ class Earlier:
     reason: str
     statement: str = ""
 
-    def as_dict(self) -> dict[str, str]:
-        """Plain data, ready for JSON."""
-        return dict(vars(self))
-
 
 @dataclass(frozen=True)
-class Power:
+class Power(PlainData):
     """The power of a rule, computed before any run from simulated measurements.
 
     `supported` is the fraction of draws in which the rule supports the claim if the claim is right; `rivals` has that
@@ -99,10 +103,6 @@ class Power:
     rivals: dict[str, float]
     draws: int
     note: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON."""
-        return dict(vars(self))
 
 
 def _no_rule(numbers: Numbers) -> Judgement:

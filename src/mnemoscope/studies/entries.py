@@ -13,7 +13,7 @@ import jax
 
 from mnemoscope.engine.record import NUMERICS_VERSION, AnyJob, Trial, versions
 from mnemoscope.store.trials import Store
-from mnemoscope.studies.base import Bench, Numbers, Power, Size, Study
+from mnemoscope.studies.base import Bench, Numbers, PlainData, Power, Size, Study
 
 # Settings, and rows whose first column is the index of a setting. Small enough to ship with a report.
 Trials = dict[str, Any]
@@ -21,7 +21,7 @@ COLUMNS = ("setting", "seed", "status", "accuracy", "attention_accuracy", "first
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(PlainData):
     """One measurement of one study, and the trials it rests on."""
 
     study: str
@@ -39,10 +39,6 @@ class Entry:
     def key(self) -> tuple[str, str, int]:
         """A ledger has one entry for each of these."""
         return self.study, self.size, self.base
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON."""
-        return dict(vars(self))
 
 
 def read_entry(values: dict[str, Any]) -> Entry:

@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from mnemoscope.experiments.critical import Along, critical_many
+from mnemoscope.experiments.critical import Along, SearchOptions, critical_many
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.power_law import Points, condition_number, fit_power_law, points_of, prefer_product
 from mnemoscope.experiments.fit import fit
@@ -13,35 +13,32 @@ from mnemoscope.spec import LETTERS, Retrieval
 from mnemoscope.spec.validators import Measure
 from mnemoscope.studies.base import Bench, Numbers
 from mnemoscope.studies.panels import draw_estimates
-from mnemoscope.studies.rival_laws import say_powers
+from mnemoscope.studies.rival_laws import VALUES, say_powers
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 Axes = Sequence[tuple[str, Sequence[int]]]
 Point = dict[str, Any]
 
 
-def measure_exponents(
-    bench: Bench,
-    base: dict[str, Any],
-    axes: Axes,
-    *,
-    measure: Measure = "accuracy",
-    log_of: str | None = None,
-    tolerance: float = 0.1,
-    most_seeds: int = 32,
-) -> Numbers:
+@dataclass(frozen=True)
+class Grid:
+    """The settings that a study measures at one size, and how precise its searches are."""
+
+    axes: Axes
+    base: Mapping[str, Any] = field(default_factory=dict)
+    tolerance: float = 0.1
+    most_seeds: int = 32
+
+
+def search_on(bench: Bench, tolerance: float = 0.1, most_seeds: int = 32) -> SearchOptions:
+    """How a study searches for crossings: from its first seed, with its tools."""
+    return {"tolerance": tolerance, "most_seeds": most_seeds, "first_seed": bench.seed, "tools": bench.tools}
+
+
+def measure_exponents(bench: Bench, grid: Grid, measure: Measure = "accuracy", log_of: str | None = None) -> Numbers:
     """The critical N at every point of the grid, and the powers of the axes in it."""
-    scaling = fit(
-        base,
-        axes,
-        "samples",
-        measure=measure,
-        log_of=log_of,
-        tolerance=tolerance,
-        most_seeds=most_seeds,
-        first_seed=bench.seed,
-        tools=bench.tools,
-    ).as_dict()
+    search = search_on(bench, grid.tolerance, grid.most_seeds)
+    scaling = fit(dict(grid.base), grid.axes, "samples", measure=measure, log_of=log_of, **search).as_dict()
     theory = {row["axis"]: row["value"] for row in scaling["predicted"] or ()}
     forms = scaling["forms"]
     return {
@@ -125,16 +122,8 @@ def search_criticals(
     most_seeds: int = 32,
 ) -> list[Numbers]:
     """The critical value of each setting, searched without theory; `fields` are kept to identify the setting."""
-    criticals = critical_many(
-        specs,
-        axis,
-        ranges=ranges,
-        use_theory=False,
-        tolerance=tolerance,
-        most_seeds=most_seeds,
-        first_seed=bench.seed,
-        tools=bench.tools,
-    )
+    search: SearchOptions = {**search_on(bench, tolerance, most_seeds), "use_theory": False}
+    criticals = critical_many(specs, axis, ranges=ranges, **search)
     return [
         {
             **{name: getattr(critical.spec, name) for name in fields},
@@ -174,13 +163,10 @@ def say_exponents(numbers: Numbers, what: str = "critical N") -> str:
 
 
 def draw_exponents(
-    numbers: Numbers,
-    figure: Any,
-    leading: Mapping[str, float] | None = None,
-    value: str = "samples",
-    what: str = "critical N",
+    numbers: Numbers, figure: Any, leading: Mapping[str, float] | None = None, value: str = "samples"
 ) -> None:
     """A measured value against theory's, and the powers with their intervals."""
+    what = VALUES[value]
     left, right = figure.subplots(1, 2)
     known = [point for point in numbers["points"] if point[value] and point["predicted"]]
     x, y = ([point[key] for point in known] for key in ("predicted", value))

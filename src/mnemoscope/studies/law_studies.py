@@ -1,7 +1,7 @@
 """Studies of one claimed power law of the critical N: the measurement, the rule and its power."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from mnemoscope.experiments.axes import Axis
@@ -12,14 +12,14 @@ from mnemoscope.spec.validators import Measure
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Power, Size
 from mnemoscope.studies.expected_scatter import expected_scatter
 from mnemoscope.studies.exponents import (
-    Axes,
+    Grid,
     draw_exponents,
     fit_pooled,
     measure_exponents,
     product_over_sum,
     say_exponents,
 )
-from mnemoscope.studies.power import Draw, Place, as_theory, draw_grid, pure_power, rehearse, say_draw, sum_of_powers
+from mnemoscope.studies.power import Place, pure_power, rehearse_grid, sum_of_powers
 from mnemoscope.studies.rival_laws import (
     CRITICAL_SAMPLES,
     Powers,
@@ -30,16 +30,6 @@ from mnemoscope.studies.rival_laws import (
     say_rule,
 )
 from mnemoscope.theory.critical import critical_value
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The settings that a study measures at one size, and how precise its searches are."""
-
-    axes: Axes
-    base: Mapping[str, Any] = field(default_factory=dict)
-    tolerance: float = 0.1
-    most_seeds: int = 32
 
 
 @dataclass(frozen=True)
@@ -93,16 +83,7 @@ class ClaimedLaw:
 
     def measure(self, size: Size, bench: Bench) -> Numbers:
         """The critical N at every point of the grid."""
-        grid = self.grids[size]
-        return measure_exponents(
-            bench,
-            dict(grid.base),
-            grid.axes,
-            measure=self.quantity,
-            log_of=self.log_of,
-            tolerance=grid.tolerance,
-            most_seeds=grid.most_seeds,
-        )
+        return measure_exponents(bench, self.grids[size], self.quantity, self.log_of)
 
     def judge_all(self, bases: Sequence[Numbers]) -> Judgement:
         """One fit to all base seeds."""
@@ -125,15 +106,10 @@ class ClaimedLaw:
     def power(self, size: Size) -> Power:
         """How often the rule supports the claim if theory is right, and if a rival is."""
         places = critical_places(self.grids[size], self.quantity)
-
-        def draw(law: Sequence[float]) -> Draw:
-            return draw_grid(places, law, size, "samples", self.log_of)
-
-        rivals = {name: draw(pure_power(places, powers)) for name, powers in self.rivals.items()}
+        rivals = {name: pure_power(places, powers) for name, powers in self.rivals.items()}
         if self.product:
-            rivals["sum_of_powers"] = draw(sum_of_powers(places, self.claimed))
-        note = say_draw(places, size, "theory's critical N")
-        return rehearse(self._judge_fast, draw(as_theory(places)), rivals, note=note)
+            rivals["sum_of_powers"] = sum_of_powers(places, self.claimed)
+        return rehearse_grid(self._judge_fast, places, rivals, size, "samples", self.log_of)
 
     def draw(self, numbers: Numbers, figure: Any) -> None:
         """Critical N beside theory's, and the powers."""

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from mnemoscope.engine.files import check_place, whole_file
 from mnemoscope.spec import SpecError
@@ -139,14 +139,12 @@ class Ledger:
         if fcntl is None:
             yield
             return
-        with self._open_lock() as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-
-    def _open_lock(self) -> IO[str]:
         with self._clear_errors():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            return self._lock.open("w")
+            lock = self._lock.open("w")
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     @property
     def _lock(self) -> Path:

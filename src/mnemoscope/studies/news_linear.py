@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from functools import partial
 
-from mnemoscope.studies.a_dimension_and_length import AXES, VOCAB, measure
+from mnemoscope.studies.a_dimension_and_length import GRIDS, measure
 from mnemoscope.studies.base import Earlier, Judgement, Numbers, Power, Size, Study
 from mnemoscope.studies.exponents import draw_exponents, fit_pooled, say_exponents
-from mnemoscope.studies.law_studies import Grid, critical_places
+from mnemoscope.studies.law_studies import critical_places
 from mnemoscope.studies.power import DRAWS, as_theory, draw_grid, pure_power, rehearse, say_draw, verdicts_of
 from mnemoscope.studies.rival_laws import CRITICAL_SAMPLES, half_width, judge_powers, nearest, rivals_of
 
@@ -25,7 +25,7 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
 
 def power(size: Size) -> Power:
     """The power if the summary is right, and if another law or theory is."""
-    places = critical_places(Grid(AXES[size], {"vocab": VOCAB[size]}), "accuracy")
+    places = critical_places(GRIDS[size], "accuracy")
     rivals = {name: draw_grid(places, pure_power(places, powers), size, "samples") for name, powers in RIVALS.items()}
     theory = draw_grid(places, as_theory(places), size, "samples")
     refuted = verdicts_of(judge_all, theory, DRAWS)["refuted"] / DRAWS

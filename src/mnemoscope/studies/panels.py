@@ -73,8 +73,8 @@ def log_axes(axes: Any, x: Sequence[float], y: Sequence[float]) -> None:
         plain_log_ticks(axes, "y", min(y), max(y))
 
 
-def finish(axes: Any, x_name: str, y_name: str) -> None:
-    """Name both axes, and add the legend."""
+def finish(axes: Any, x_name: str, y_name: str, size: float = 7) -> None:
+    """Name both axes, and add the legend, in letters of this size."""
     axes.set_xlabel(x_name)
     axes.set_ylabel(y_name)
-    axes.legend(fontsize=7)
+    axes.legend(fontsize=size)

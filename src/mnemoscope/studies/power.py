@@ -14,7 +14,7 @@ import numpy as np
 
 from mnemoscope.studies.base import BASES, Judgement, Numbers, Power, Size, Verdict
 from mnemoscope.studies.expected_scatter import Expected
-from mnemoscope.studies.rival_laws import Powers
+from mnemoscope.studies.rival_laws import VALUES, Powers
 
 # The numbers of all base seeds, as `measure` would return them.
 Draw = Callable[[np.random.Generator], Sequence[Numbers]]
@@ -106,12 +106,19 @@ def _centred(places: Sequence[Place], logs: Sequence[float]) -> list[float]:
 
 
 def rehearse_grid(
-    judge_all: JudgeAll, places: Sequence[Place], rivals: Mapping[str, Powers], size: Size, value: str, what: str
+    judge_all: JudgeAll,
+    places: Sequence[Place],
+    rivals: Mapping[str, Sequence[float]],
+    size: Size,
+    value: str,
+    log_of: str | None = None,
+    draws: int = DRAWS,
 ) -> Power:
-    """The power of a rule if theory is right, and if each rival's powers are."""
-    draws = {name: draw_grid(places, pure_power(places, powers), size, value) for name, powers in rivals.items()}
-    claim = draw_grid(places, as_theory(places), size, value)
-    return rehearse(judge_all, claim, draws, note=say_draw(places, size, what))
+    """The power of a rule if theory is right, and if each rival's values at the places are."""
+    claim = draw_grid(places, as_theory(places), size, value, log_of)
+    others = {name: draw_grid(places, law, size, value, log_of) for name, law in rivals.items()}
+    note = say_draw(places, size, f"theory's {VALUES[value]}")
+    return rehearse(judge_all, claim, others, note=note, draws=draws)
 
 
 def say_draw(places: Sequence[Place], size: Size, what: str) -> str:

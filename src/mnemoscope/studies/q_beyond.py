@@ -2,19 +2,14 @@
 
 from typing import Any
 
-from mnemoscope.spec import Retrieval
+from mnemoscope.studies.a_first_steps import BASE, STEPS
 from mnemoscope.studies.base import Bench, Judgement, Numbers, Size, Study
 from mnemoscope.studies.panels import draw_estimates, finish
 from mnemoscope.studies.seed_means import mean_over_seeds, run_settings, show, spread
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 
 # The settings of a-first-steps, whose trials the store may have, and one with more samples.
-BASE: dict[Size, Retrieval] = {
-    "quick": Retrieval(vocab=64, dim=24, length=64, samples=2, test_samples=1024),
-    "full": Retrieval(vocab=256, dim=48, length=192, samples=2, test_samples=1024),
-}
 SAMPLES: dict[Size, tuple[int, ...]] = {"quick": (600, 1200, 4800), "full": (4000, 8000, 32000)}
-STEPS: dict[Size, int] = {"quick": 40, "full": 100}
 SEEDS: dict[Size, int] = {"quick": 6, "full": 8}
 
 

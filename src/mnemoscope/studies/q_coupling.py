@@ -4,9 +4,16 @@ from collections.abc import Sequence
 
 from mnemoscope.experiments.estimate.power_law import DECISIVE
 from mnemoscope.studies.base import Bench, Earlier, Judgement, Numbers, Power, Size, Study
-from mnemoscope.studies.exponents import draw_exponents, fit_pooled, measure_exponents, product_over_sum, say_exponents
-from mnemoscope.studies.law_studies import Grid, critical_places
-from mnemoscope.studies.power import as_theory, draw_grid, rehearse, say_draw, sum_of_powers
+from mnemoscope.studies.exponents import (
+    Grid,
+    draw_exponents,
+    fit_pooled,
+    measure_exponents,
+    product_over_sum,
+    say_exponents,
+)
+from mnemoscope.studies.law_studies import critical_places
+from mnemoscope.studies.power import rehearse_grid, sum_of_powers
 from mnemoscope.studies.rival_laws import CRITICAL_SAMPLES
 
 GRIDS: dict[Size, Grid] = {
@@ -19,8 +26,7 @@ ADDED = {axis: CRITICAL_SAMPLES["first_gradient"][axis] for axis in ("vocab", "l
 
 def measure(size: Size, bench: Bench) -> Numbers:
     """The critical N of the first gradient over L and V."""
-    grid = GRIDS[size]
-    return measure_exponents(bench, dict(grid.base), grid.axes, measure="first_gradient")
+    return measure_exponents(bench, GRIDS[size], "first_gradient")
 
 
 def judge_all(bases: Sequence[Numbers]) -> Judgement:
@@ -37,13 +43,8 @@ def judge_all(bases: Sequence[Numbers]) -> Judgement:
 def power(size: Size) -> Power:
     """The power if theory is right, and if a sum of powers is."""
     places = critical_places(GRIDS[size], "first_gradient")
-    return rehearse(
-        judge_all,
-        draw_grid(places, as_theory(places), size, "samples"),
-        {"sum_of_powers": draw_grid(places, sum_of_powers(places, ADDED), size, "samples")},
-        note=say_draw(places, size, "theory's critical N"),
-        draws=100,
-    )
+    rivals = {"sum_of_powers": sum_of_powers(places, ADDED)}
+    return rehearse_grid(judge_all, places, rivals, size, "samples", draws=100)
 
 
 STUDY = Study(

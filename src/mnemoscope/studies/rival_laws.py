@@ -15,6 +15,8 @@ from mnemoscope.theory.laws import LAWS, LEAK
 
 Powers = Mapping[str, float]
 
+# What is measured and fitted, by its key in a point.
+VALUES = {"samples": "critical N", "dim": "critical d", "width": "critical m", "noise": "noise over signal"}
 # The powers of V, d and L in the critical N, at leading order. The news summary does not mention V.
 CRITICAL_SAMPLES: Mapping[str, Powers] = {
     law.name: {axis: powers.get(axis, 0.0) for axis in ("vocab", "dim", "length")}

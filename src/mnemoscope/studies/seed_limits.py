@@ -9,15 +9,14 @@ than MOVED, with its 95 % interval, the limit found is that of the steps, and no
 """
 
 import math
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
-from mnemoscope.experiments.capacity import Capacity, capacity_many
+from mnemoscope.experiments.capacity import capacity_many
 from mnemoscope.experiments.estimate.estimate import Estimate
+from mnemoscope.experiments.estimate.limits import mean_of_logs
 from mnemoscope.spec import Memory
 from mnemoscope.studies.base import BASES, Bench, Numbers, Size
 from mnemoscope.studies.power import Draw
@@ -28,13 +27,19 @@ MOVED = 0.05
 
 
 def search_limits(
-    bench: Bench, specs: Sequence[Memory], criterion: float, resolution: float, seeds: int
-) -> tuple[Capacity, ...]:
-    """The capacity of every memory, with exactly this number of seeds."""
+    bench: Bench,
+    specs: Sequence[Memory],
+    criterion: float,
+    resolution: float,
+    seeds: int,
+    place: Callable[[Memory], Point],
+) -> list[Point]:
+    """The limits of exactly this number of seeds for every memory, with what `place` says of it."""
     capacities = capacity_many(
         specs, criterion, resolution=resolution, seeds=seeds, most_seeds=seeds, first_seed=bench.seed, tools=bench.tools
     )
-    return capacities.points
+    each = [capacity.limits.each for capacity in capacities.points]
+    return [limit_point(limits, resolution, **place(spec)) for spec, limits in zip(specs, each, strict=True)]
 
 
 def measure_limits(bench: Bench, specs: Sequence[Memory], steps: int, seeds: int, resolution: float) -> list[Point]:
@@ -43,14 +48,14 @@ def measure_limits(bench: Bench, specs: Sequence[Memory], steps: int, seeds: int
     Both searches run side by side.
     """
     both = [spec.replace(max_steps=limit) for limit in (steps, steps // 2) for spec in specs]
-    capacities = search_limits(bench, both, 0.99, resolution, seeds)
-    each = [list(capacity.limits.each) for capacity in capacities]
-    points = []
-    for spec, full, half in zip(specs, each, each[len(specs) :], strict=False):
-        size = spec.dim * (spec.width or spec.dim)
-        place = {"dim": spec.dim, "width": spec.width, "outputs": spec.outputs, "size": size}
-        points.append(limit_point(full, resolution, half=half, **place))
-    return points
+
+    def place(memory: Memory) -> Point:
+        size = memory.dim * (memory.width or memory.dim)
+        return {"dim": memory.dim, "width": memory.width, "outputs": memory.outputs, "size": size}
+
+    points = search_limits(bench, both, 0.99, resolution, seeds, place)
+    pairs = zip(points[: len(specs)], points[len(specs) :], strict=True)
+    return [{**full, "half": half["each"]} for full, half in pairs]
 
 
 def limit_point(each: Sequence[float | None], resolution: float, **place: Any) -> Point:
@@ -63,11 +68,8 @@ def mean_limit(each: Sequence[float | None], resolution: float) -> Estimate:
     logs = [math.log(limit) for limit in each if limit]
     if len(logs) < 2:
         return Estimate("unresolved")
-    middle = statistics.fmean(logs)
     # A limit lies anywhere in its bracket, uniformly in the logarithm: width^2 / 12.
-    variance = statistics.variance(logs) + math.log1p(resolution) ** 2 / 12
-    half = float(stdtrit(len(logs) - 1, 0.975)) * math.sqrt(variance / len(logs))
-    return Estimate("found", math.exp(middle), math.exp(middle - half), math.exp(middle + half))
+    return mean_of_logs(logs, math.log1p(resolution) ** 2 / 12)
 
 
 def pool_limits(bases: Sequence[Sequence[Point]], by: Sequence[str]) -> list[Point]:

@@ -1,6 +1,7 @@
 """Means over seeds with their intervals, as plain numbers."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
@@ -8,7 +9,6 @@ from scipy.special import stdtrit
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.intervals import mean_interval
-from mnemoscope.experiments.sweep import sweep
 from mnemoscope.spec import Spec
 from mnemoscope.studies.base import Bench, Numbers
 
@@ -17,9 +17,25 @@ def run_settings(bench: Bench, specs: Sequence[Spec], seeds: int, what: str = "t
     """Run every setting with this many seeds; return its trials that did not crash, in order of seeds."""
     numbers = range(bench.seed, bench.seed + seeds)
     jobs = [(spec, seed) for spec in specs for seed in numbers]
-    sweep(jobs, bench.store, bench.workers, bench.tools.report(what))
-    trials = {job: trial for job, trial in bench.store.get(jobs).items() if trial.status == "ok"}
+    trials = {job: trial for job, trial in bench.tools.run(jobs, what).items() if trial.status == "ok"}
     return [[trials[spec, seed] for seed in numbers if (spec, seed) in trials] for spec in specs]
+
+
+def pool_rows(bases: Sequence[Numbers], *keys: str) -> list[Numbers]:
+    """The rows of the first base seed, whose lists of seeds under `keys` are joined with those of all others."""
+    joined = []
+    for rows in zip(*(numbers["rows"] for numbers in bases), strict=True):
+        joined.append({**rows[0], **{key: _join([row[key] for row in rows]) for key in keys}})
+    return joined
+
+
+def _join(parts: Sequence[Any]) -> Any:
+    """One list of seeds from several, by name or by place where they come so."""
+    if isinstance(parts[0], dict):
+        return {name: _join([part[name] for part in parts]) for name in parts[0]}
+    if parts[0] and isinstance(parts[0][0], list):
+        return [_join(lists) for lists in zip(*parts, strict=True)]
+    return [value for part in parts for value in part]
 
 
 def mean_over_seeds(values: Sequence[float | None], draws: float = 1024) -> Numbers:

@@ -1,8 +1,7 @@
 """The factual-recall task: facts, and sequences that ask for them.
 
-Tokens are numbered: subjects 0..S-1, relations S..S+R-1, then noise, the end token last. With
-S = 2, R = 1, two noise tokens and T = 5, the sequence (subject 1, relation 2, noise 4, noise 4,
-end 5) has the counts (0, 1, 1, 0, 2, 1).
+Tokens are numbered: subjects 0..S-1, relations S..S+R-1, then noise, the end token last. With S = 2, R = 1, two noise
+tokens and T = 5, the sequence (subject 1, relation 2, noise 4, noise 4, end 5) has the counts (0, 1, 1, 0, 2, 1).
 
 Arrays may be padded beyond the tokens and answers of a setting; the padding never occurs.
 

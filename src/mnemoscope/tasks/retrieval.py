@@ -10,9 +10,8 @@ A worked example with V = 5, L = 4 and Pi* = (2, 0, 4, 1, 3), that is Pi*(0) = 2
     position  2                 the third token, a 4, is the informative one
     label     Pi*(4) = 3
 
-The model does not see the position, only a trigger vector added to the key there (see
-`models.retrieval`). The other three tokens, including the two 1s, are noise. A noise token may equal
-the informative one.
+The model does not see the position, only a trigger vector added to the key there (see `models.retrieval`). The other
+three tokens, including the two 1s, are noise. A noise token may equal the informative one.
 """
 
 from typing import NamedTuple

@@ -26,6 +26,7 @@ from mnemoscope.spec import LETTERS, Retrieval, SpecError
 from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.registry import missing, underived
 from mnemoscope.theory.spec_grid import Number, Sizes, SpecGrid
+from mnemoscope.theory.trained.capacity import effective_inputs, load, seen_share
 
 QUANTITIES: dict[str, tuple[tuple[str, ...], Callable[[Any], Number]]] = {
     **{letter: ((name,), attrgetter(name)) for name, letter in LETTERS.items()},
@@ -34,8 +35,20 @@ QUANTITIES: dict[str, tuple[tuple[str, ...], Callable[[Any], Number]]] = {
     "L/V": (("length", "vocab"), lambda sizes: sizes.length / sizes.vocab),
     "N/V": (("samples", "vocab"), lambda sizes: sizes.samples / sizes.vocab),
     "m/d": (("width", "dim"), lambda sizes: sizes.width / sizes.dim),
+    "N/N_c": (("vocab", "dim", "samples", "width"), lambda sizes: _load(sizes)),
 }
 """Quantities that limits refer to: the sizes each depends on, and its formula."""
+
+
+def _load(sizes: Any) -> Number:
+    """The facts seen, over those that the trained weights can hold."""
+
+    def each(V: float, d: float, N: float, m: float) -> float:
+        inputs = effective_inputs(int(d), int(m), sizes.activation)
+        return load(V * seen_share(N, V), V, int(d), inputs, sizes.embedding)
+
+    loads = np.vectorize(each, otypes=[float])(sizes.vocab, sizes.dim, sizes.samples, sizes.width)
+    return float(loads) if np.ndim(loads) == 0 else loads
 
 
 @dataclass(frozen=True)
@@ -140,6 +153,15 @@ SPHERE_SHARE = Limit(
     "L/V", high=0.2, why="L/V = {value} on the sphere: attention came out up to 0.23 lower than in simulation"
 )
 
+TRAINED_RUN = {"V": (64, 220), "d": (12, 64), "L": (4, 48), "N/V": (1.5, 25)}
+SHOWN = Limit("N/V", low=1.5, why="{value} samples a token: training stores part of them by their noise")
+STORED = Limit(
+    "N/N_c",
+    high=0.9,
+    why="{value} times the facts that the values can hold: near 1 and above, attention, too, chooses among them; "
+    "accuracy lies between that of values trained alone, which is given, and the interval's upper end",
+)
+
 _ACCURACY = partial(Domain, measure="accuracy")
 _ATTENTION = partial(_ACCURACY, limits=USUAL, validated="mnemoscope validate accuracy", held=RUN)
 _FRAME = partial(_ACCURACY, validated="mnemoscope validate spread", held=FRAME_RUN)
@@ -228,7 +250,26 @@ DOMAINS = (
         doubt="orthonormal embeddings are not derived: (D4) is for gaussian and sphere",
     ),
     # (T10).
-    Domain("end of training", TRAINED, about={}, limits=(TOKENS, DIMENSIONS), validated="mnemoscope validate trained"),
+    Domain(
+        "end of training, attention-only",
+        TRAINED,
+        about={"model": BARE, "trigger": ("keys",)},
+        limits=(TOKENS, SHOWN, STORED),
+        validated="mnemoscope validate trained",
+        held=TRAINED_RUN,
+    ),
+    Domain(
+        "end of training, additive",
+        TRAINED,
+        about={"model": BARE, "trigger": ("additive",)},
+        doubt="a trigger in the values: its training was not held against simulation",
+    ),
+    Domain(
+        "end of training, attention-MLP",
+        TRAINED,
+        about={"model": MLP},
+        doubt="an MLP: N_c was held against exact solutions, but not the whole model's training",
+    ),
 )
 
 

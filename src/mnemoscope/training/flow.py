@@ -2,11 +2,10 @@ r"""Gradient descent of linear attention with one-hot embeddings, and its stages
 
     logit_a = sum_v c_v w_v V_av,        w = W_KQ e_EOS,    loss = -ln p(a*(s, r))
 
-c_v is how often token v is in the sequence. Facts are a*(s, r) = floor(s D/S) + D r. The exact
-gradient needs no sampling: with weights that are the same for all noise tokens, a sequence's logits
-depend on its noise only through how much of it there is, T - 3, and the gradient is linear in each
-c_v beside it. So one sequence for every fact, with noise counts at their mean (T - 3)/K, gives the
-exact gradient, and leaves noise tokens alike.
+c_v is how often token v is in the sequence. Facts are a*(s, r) = floor(s D/S) + D r. The exact gradient needs no
+sampling: with weights that are the same for all noise tokens, a sequence's logits depend on its noise only through how
+much of it there is, T - 3, and the gradient is linear in each c_v beside it. So one sequence for every fact, with noise
+counts at their mean (T - 3)/K, gives the exact gradient, and leaves noise tokens alike.
 
 From a small start, relation and subject grow at different rates: the loss stays at ln D while the
 model names answers of the right relation but knows nothing of the subject.
@@ -52,9 +51,8 @@ class Weights(NamedTuple):
 class Course:
     """Measurements before every step.
 
-    They include the share of sequences whose largest logit is the answer's, or one of its
-    relation's, and the mean probability of each: from a small start the largest logit may be right
-    long before the model is confident.
+    They include the share of sequences whose largest logit is the answer's, or one of its relation's, and the mean
+    probability of each: from a small start the largest logit may be right long before the model is confident.
     """
 
     spec: Flow
@@ -143,19 +141,10 @@ class FlowKind:
                     for step in sorted({*range(0, spec.steps, every), spec.steps - 1})
                 ]
                 finite = np.isfinite(curve[-1]["loss"])
-                last = {name: curve[-1][name] if finite else None for name in SEEN}
-                records.append(
-                    Trial(
-                        spec,
-                        seed,
-                        "ok" if finite else "diverged",
-                        metrics={**last, "steps": spec.steps},
-                        history=tuple(curve),
-                        seconds=time.perf_counter() - began,
-                        message="" if finite else "the loss overflowed",
-                        device=place.device_kind,
-                    )
-                )
+                status, message = ("ok", "") if finite else ("diverged", "the loss overflowed")
+                metrics = {**{name: curve[-1][name] if finite else None for name in SEEN}, "steps": spec.steps}
+                how = {"seconds": time.perf_counter() - began, "message": message, "device": place.device_kind}
+                records.append(Trial(spec, seed, status, tuple(curve), metrics, **how))
         return records
 
 

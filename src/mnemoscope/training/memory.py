@@ -1,9 +1,8 @@
 """Paper B's associative memories: trained by full-batch AdamW, or constructed.
 
-Every step uses all N items, so accuracy at a check is exact: the share of items whose own answer has
-the largest logit. Memories share a program if they differ only in seed and in the number of items,
-within an eighth of an octave or 32 (on a GPU: an octave or half of one). A seed has the same first
-items at every N.
+Every step uses all N items, so accuracy at a check is exact: the share of items whose own answer has the largest logit.
+Memories share a program if they differ only in seed and in the number of items, within an eighth of an octave or 32 (on
+a GPU: an octave or half of one). A seed has the same first items at every N.
 """
 
 from collections.abc import Sequence

@@ -120,12 +120,9 @@ class Trained(ABC):
         """The cost of a training that takes all its steps, or of a construction."""
         seconds = self.step_seconds(self.program(spec, platform), RATES[known_platform(platform)])
         steps = spec.most_steps if spec.method == "trained" else 0
-        return Cost(
-            seconds * (steps or 1),
-            self.compile_seconds[known_platform(platform)],
-            most_steps=steps,
-            usual_share=USUAL_SHARE if steps else 1.0,
-        )
+        compiling = self.compile_seconds[known_platform(platform)]
+        share = USUAL_SHARE if steps else 1.0
+        return Cost(seconds * (steps or 1), compiling, most_steps=steps, usual_share=share)
 
     def run(
         self,
@@ -170,16 +167,9 @@ class Trained(ABC):
         began = time.perf_counter()
         measured = self.construct(program, jobs)
         seconds = (time.perf_counter() - began) / len(jobs)
+        how = {"seconds": seconds, "precision": precision, "device": place.device_kind}
         return [
-            Trial(
-                spec,
-                seed,
-                "ok",
-                metrics={**metrics, "parameters": spec.parameters},
-                seconds=seconds,
-                precision=precision,
-                device=place.device_kind,
-            )
+            Trial(spec, seed, "ok", metrics={**metrics, "parameters": spec.parameters}, **how)
             for (spec, seed), metrics in zip(jobs, measured, strict=True)
         ]
 

@@ -41,6 +41,10 @@ def judge(kind: str, pairs: Sequence[Compared]) -> Agreement:
         "matched": _of_matched,
         "spread": _of_spread,
         "mlp": _of_mlp,
+        "capacity": _of_capacity,
+        "overload": _of_overload,
+        "steps": _of_steps,
+        "trained": _of_trained,
     }
     return makers[kind](pairs) if kind in makers else _of_accuracy(pairs)
 
@@ -149,24 +153,73 @@ def _of_spread(pairs: Sequence[Compared]) -> Agreement:
     return Agreement(figures, aims)
 
 
+def _summary(words: str, values: Sequence[float], names: str) -> dict[str, float]:
+    """Some of the least, the median and the largest of these values, by name."""
+    functions = {"least": np.min, "median": np.median, "largest": np.max}
+    return {f"{words}{name}": float(functions[name](values)) for name in names.split()}
+
+
 def _of_critical(pairs: Sequence[Compared]) -> Agreement:
-    ratio = np.array([pair.predicted / pair.observed for pair in pairs])
-    over = np.array([pair.observed / float(pair.note) for pair in pairs])
-    median, least, largest = float(np.median(ratio)), float(ratio.min()), float(ratio.max())
+    ratio = [pair.predicted / pair.observed for pair in pairs]
+    over = [pair.observed / float(pair.note) for pair in pairs]
+    figures = {"settings": float(len(ratio)), **_summary("predicted / observed: ", ratio, "median least largest")}
+    figures |= _summary("observed / what any learner needs: ", over, "least median")
+    limits = {
+        "predicted / observed: median": ("0.9 to 1.1", 0.9, 1.1),
+        "predicted / observed: least": ("at least 0.75", 0.75, math.inf),
+        "predicted / observed: largest": ("at most 1.33", -math.inf, 1.33),
+        "observed / what any learner needs: least": ("at least 1", 1, math.inf),
+    }
+    return Agreement(figures, {name: (aim, a <= figures[name] <= b) for name, (aim, a, b) in limits.items()})
+
+
+def _of_capacity(pairs: Sequence[Compared]) -> Agreement:
+    miss = np.array([abs(pair.predicted / pair.observed - 1) for pair in pairs])
     figures = {
-        "settings": float(len(ratio)),
-        "predicted / observed: median": median,
-        "predicted / observed: least": least,
-        "predicted / observed: largest": largest,
-        "observed / what any learner needs: least": float(over.min()),
-        "observed / what any learner needs: median": float(np.median(over)),
+        "settings": float(len(pairs)),
+        "mean relative miss": float(miss.mean()),
+        "worst relative miss": float(miss.max()),
+        "largest relative standard error": max(pair.error / pair.observed for pair in pairs),
+    }
+    return Agreement(figures, _at_most(figures, {"worst relative miss": 0.05}))
+
+
+def _of_overload(pairs: Sequence[Compared]) -> Agreement:
+    figures = {"settings": float(len(pairs)), **_error_figures(pairs)}
+    figures["mean standard error"] = float(np.mean([pair.error for pair in pairs]))
+    return Agreement(figures, _at_most(figures, {"mean error": 0.03}))
+
+
+def _of_steps(pairs: Sequence[Compared]) -> Agreement:
+    ratio = np.array([pair.observed / pair.predicted for pair in pairs])
+    least, largest = float(ratio.min()), float(ratio.max())
+    figures = {
+        "settings": float(len(pairs)),
+        "observed / predicted: least": least,
+        "observed / predicted: median": float(np.median(ratio)),
+        "observed / predicted: largest": largest,
     }
     aims = {
-        "predicted / observed: median": ("0.9 to 1.1", 0.9 <= median <= 1.1),
-        "predicted / observed: least": ("at least 0.75", least >= 0.75),
-        "predicted / observed: largest": ("at most 1.33", largest <= 1.33),
-        "observed / what any learner needs: least": ("at least 1", float(over.min()) >= 1),
+        "observed / predicted: least": ("at least 0.667", least >= 1 / 1.5),
+        "observed / predicted: largest": ("at most 1.5", largest <= 1.5),
     }
+    return Agreement(figures, aims)
+
+
+def _of_trained(pairs: Sequence[Compared]) -> Agreement:
+    """Settings in the domain; those outside are figures without an aim."""
+    inside = [pair for pair in pairs if not pair.note.endswith(OUTSIDE)]
+    outside = [pair for pair in pairs if pair.note.endswith(OUTSIDE)]
+    figures, aims = {"settings": float(len(pairs)), "settings in the domain": float(len(inside))}, {}
+    if inside:
+        figures |= _error_figures(inside)
+        figures["mean standard error"] = float(np.nanmean([pair.error for pair in inside]))
+        aims = _at_most(figures, {"mean error": 0.03, "worst error": 0.1})
+        figures |= _error_by_group("mean error,", lambda pair: pair.note, inside)
+        figures |= _error_by_group("mean error of", lambda pair: pair.spec.embedding, inside)
+    if outside:
+        figures |= {f"{name} outside ({len(outside)})": value for name, value in _error_figures(outside).items()}
+        figures |= _error_by_group("mean error,", lambda pair: pair.note, outside)
     return Agreement(figures, aims)
 
 
@@ -178,8 +231,6 @@ def _of_bound(pairs: Sequence[Compared]) -> Agreement:
         ratio = [p.observed / p.predicted for p in own if p.predicted > 0 and p.observed > 0]
         figures[f"{name}: settings"] = float(len(own))
         figures[f"{name}: never reach it"] = float(sum(math.isnan(p.observed) for p in own))
-        figures[f"{name}: observed / bound, least"] = float(np.min(ratio))
-        figures[f"{name}: observed / bound, median"] = float(np.median(ratio))
-        figures[f"{name}: observed / bound, largest"] = float(np.max(ratio))
+        figures |= _summary(f"{name}: observed / bound, ", ratio, "least median largest")
         aims[f"{name}: observed / bound, least"] = ("at least 1", float(np.min(ratio)) >= 1)
     return Agreement(figures, aims)

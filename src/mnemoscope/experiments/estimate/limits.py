@@ -12,7 +12,7 @@ r"""Limits along an axis: up to where each seed succeeds, for all seeds side by 
 
 import math
 import statistics
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -123,6 +123,13 @@ def search_limits(
             return Limits(mean, tuple(seed.limit for seed in seeds))
 
 
+def mean_of_logs(logs: Sequence[float], brackets: float) -> Estimate:
+    """The geometric mean of limits, with Student's interval; `brackets` is the variance within their brackets."""
+    middle, variance = math.fsum(logs) / len(logs), statistics.variance(logs) + brackets
+    half = float(stdtrit(len(logs) - 1, 0.975)) * math.sqrt(variance / len(logs))
+    return Estimate("found", *(math.exp(middle + k * half) for k in (0, -1, 1)))
+
+
 def _mean_limit(seeds: list[_Seed], tolerance: float) -> Estimate:
     states = {seed.state for seed in seeds}
     if states & {"below", "above"}:
@@ -131,13 +138,10 @@ def _mean_limit(seeds: list[_Seed], tolerance: float) -> Estimate:
     logs = [math.log(limit) for seed in closed if (limit := seed.limit) is not None]
     if not logs:
         return Estimate("unresolved")
-    middle = math.fsum(logs) / len(logs)
     if len(logs) < 2:
-        return Estimate("unresolved", math.exp(middle))
+        return Estimate("unresolved", math.exp(logs[0]))
     # A limit lies anywhere in its bracket, uniformly in the logarithm: width^2 / 12.
     brackets = [math.log(seed.high / seed.low) ** 2 / 12 for seed in closed if seed.low and seed.high]
-    variance = statistics.variance(logs) + math.fsum(brackets) / len(brackets)
-    half = float(stdtrit(len(logs) - 1, 0.975)) * math.sqrt(variance / len(logs))
-    mean = Estimate("found", *(math.exp(middle + k * half) for k in (0, -1, 1)))
+    mean = mean_of_logs(logs, math.fsum(brackets) / len(brackets))
     enough = 2 * len(closed) > len(seeds)  # the others crashed
     return mean if enough and mean.width <= tolerance else replace(mean, status="unresolved")

@@ -140,18 +140,14 @@ def compare_forms(points: Points) -> Rivals | None:
     if difference is None:
         return None
     n = len(points.x)
-    verdict = "multiplicative" if difference > 0 else "additive"
+    ahead = "multiplicative" if difference > 0 else "additive"
+    verdict = ahead if abs(difference) >= DECISIVE else "undecided"
     missed: dict[Form, float] = {}
     forms: tuple[Form, ...] = ("multiplicative", "additive")
     for form in forms:
         each = [_miss(form, points, np.arange(n) == row) for row in range(n)]
         missed[form] = _factor(np.concatenate(each))
-    return Rivals(
-        verdict if abs(difference) >= DECISIVE else "undecided",
-        difference,
-        missed,
-        dict(zip(points.axes, _additive(points)[1].tolist(), strict=True)),
-    )
+    return Rivals(verdict, difference, missed, dict(zip(points.axes, _additive(points)[1].tolist(), strict=True)))
 
 
 def extrapolate(points: Points) -> list[Beyond]:

@@ -6,6 +6,7 @@ every regime occurs, or a threshold exists); simulation may not.
 
 import math
 from collections.abc import Callable, Iterator
+from itertools import product
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from mnemoscope.theory.attention import attention_terms
 from mnemoscope.theory.critical import critical_value, first_that
 from mnemoscope.theory.matched_filter import matched_filter_accuracy
 from mnemoscope.theory.predict import regime_of
+from mnemoscope.theory.trained.capacity import critical_items
+from mnemoscope.theory.trained.capacity import load as load_of_items
+from mnemoscope.theory.trained.predict import inputs_of, load_of
 
 SEED = 20_260
 
@@ -239,3 +243,126 @@ def _shapes(seed: int, vocabs: list[int], lengths: tuple[int, int]) -> Iterator[
         if shape.id not in seen:
             seen.add(shape.id)
             yield shape
+
+
+# Dimensions, hidden units and activations of `for_capacity`: what the solver takes a second for.
+CAPACITIES = (
+    (8, 0, "relu"),
+    (12, 0, "relu"),
+    (16, 0, "relu"),
+    (20, 0, "relu"),
+    (24, 0, "relu"),
+    (8, 24, "relu"),
+    (8, 40, "tanh"),
+    (12, 36, "hermite3"),
+    (16, 32, "gelu"),
+    (12, 48, "hermite2"),
+)
+
+
+def for_capacity(count: int) -> list[Retrieval]:
+    """Each of CAPACITIES on the sphere and with Gaussian embeddings; V is filled in from theory."""
+    settings = [
+        Retrieval.read(
+            {
+                "vocab": 2,
+                "dim": dim,
+                "length": 1,
+                "samples": 1,
+                "width": width,
+                "activation": activation,
+                "embedding": embedding,
+            }
+        )
+        for dim, width, activation in CAPACITIES
+        for embedding in ("sphere", "gaussian")
+    ]
+    return settings[:count]
+
+
+def for_overload(count: int) -> list[Retrieval]:
+    """Memories beyond capacity: d in 10..32, bare or with an MLP of m = 2 d, N/N_c in 1.1..5, at most 400 items."""
+    draw = np.random.default_rng(SEED + 20)
+    taken: list[Retrieval] = []
+    while len(taken) < count:
+        turn = len(taken)
+        width_of = 2 if turn % 4 == 3 else 0
+        dim = _log_uniform(draw, 10, 16 if width_of else 32)
+        spec = Retrieval.read(
+            {
+                "vocab": 2,
+                "dim": dim,
+                "length": 1,
+                "samples": 1,
+                "width": width_of * dim,
+                "embedding": ("sphere", "gaussian")[turn % 2],
+            }
+        )
+        # The number of labels at a load: (T3) with as many labels as items.
+        load = math.exp(draw.uniform(math.log(1.1), math.log(5)))
+        items = first_that(lambda n, spec=spec, load=load: _load(spec, n) >= load, 4, 4000)
+        if items is not None and items <= 400:
+            taken.append(spec.replace(vocab=items, samples=items))
+    return taken
+
+
+def _load(spec: Retrieval, items: int) -> float:
+    return load_of_items(items, items, spec.dim, inputs_of(spec), spec.embedding)
+
+
+def for_steps(count: int) -> list[Retrieval]:
+    """Matrices of d = 16, 24, 32 and 48 at N/N_c from 0.5 to 0.98, trained at rates of 0.01 and 0.1."""
+    settings = []
+    for share, dim, rate in product((0.98, 0.5, 0.8, 0.9, 0.65, 0.95), (32, 16, 48, 24), (0.1, 0.01)):
+        items = round(share * critical_items(dim, dim, "sphere"))
+        settings.append(
+            Retrieval.read(
+                {
+                    "vocab": items,
+                    "dim": dim,
+                    "length": 1,
+                    "samples": items,
+                    "embedding": "sphere",
+                    "then": "adamw",
+                    "lr": rate,
+                    "steps": 2**17,
+                }
+            )
+        )
+    return settings[:count]
+
+
+# Steps after which a training counts as it is, settled or not.
+MOST_STEPS = 30_000
+
+
+def for_trained(count: int) -> list[Retrieval]:
+    """Attention-only settings trained until they settle: V in 64..220, L in 4..48, N/V in 1.5..25, both laws in turn.
+
+    d is drawn through the load N/N_c, from 0.3 to 0.9, and for every sixth setting from 0.9 to 3; from 12 up. The
+    domain was chosen after a first draw, which these settings share nothing with.
+    """
+    draw = np.random.default_rng(SEED + 22)
+    taken: list[Retrieval] = []
+    while len(taken) < count:
+        turn = len(taken)
+        V, L = _log_uniform(draw, 64, 220), _log_uniform(draw, 4, 48)
+        N = round(V * math.exp(draw.uniform(math.log(1.5), math.log(25))))
+        ends = (0.9, 3.0) if turn % 6 == 5 else (0.3, 0.9)
+        load = math.exp(draw.uniform(math.log(ends[0]), math.log(ends[1])))
+        spec = Retrieval.read(
+            {
+                "vocab": V,
+                "dim": 12,
+                "length": L,
+                "samples": N,
+                "embedding": ("gaussian", "sphere")[turn % 2],
+                "then": "adamw",
+                "steps": MOST_STEPS,
+                "stop": "settled",
+            }
+        )
+        dim = first_that(lambda d, spec=spec, load=load: load_of(spec.replace(dim=d)) <= load, 12, 400)
+        if dim is not None and load_of(spec.replace(dim=12)) > load:
+            taken.append(spec.replace(dim=dim))
+    return taken

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from mnemoscope.experiments.critical import critical_many
+from mnemoscope.experiments.critical import SearchOptions, critical_many
 from mnemoscope.experiments.decoders import decode, see
 from mnemoscope.experiments.estimate.agreement import OUTSIDE, Compared
 from mnemoscope.experiments.estimate.estimate import Estimate
@@ -108,16 +108,9 @@ def compare_critical(specs: Sequence[Retrieval], seeds: int, device: Device, pro
     with Store(NOWHERE) as store:
         for first in range(0, len(specs), TOGETHER):
             part = specs[first : first + TOGETHER]
-            crossings = critical_many(
-                part,
-                "samples",
-                target=TARGET,
-                ranges=[(start(spec), None) for spec in part],
-                tolerance=0.0,
-                most_seeds=seeds,
-                use_theory=False,
-                tools=Tools(store, ThisProcess(device)),
-            )
+            ranges, tools = [(start(spec), None) for spec in part], Tools(store, ThisProcess(device))
+            search: SearchOptions = {"tolerance": 0.0, "most_seeds": seeds, "use_theory": False, "tools": tools}
+            crossings = critical_many(part, "samples", target=TARGET, ranges=ranges, **search)
             for spec, crossing in zip(part, crossings, strict=True):
                 predicted = critical_value(spec, "samples", TARGET)
                 if predicted is not None:

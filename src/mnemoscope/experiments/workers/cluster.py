@@ -140,15 +140,9 @@ class FarWorkers:
 
     def submit(self, batch: list[AnyJob]) -> None:
         """Accept a batch."""
-        future = self.client.submit(
-            run_far,
-            batch,
-            self.device,
-            self.budget,
-            NUMERICS_VERSION,
-            pure=False,
-            resources={"GPU": 1} if self.device == "gpu" else None,
-        )
+        needs = {"GPU": 1} if self.device == "gpu" else None
+        how = (self.device, self.budget, NUMERICS_VERSION)
+        future = self.client.submit(run_far, batch, *how, pure=False, resources=needs)
         self._under_way[future] = batch
         future.add_done_callback(self._ready.put)
 

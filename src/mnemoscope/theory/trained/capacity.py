@@ -95,6 +95,11 @@ def effective_inputs(dim: int, width: int, activation: str) -> int:
     return width if degree is None else min(width, int(comb(dim + degree - 1, degree, exact=True)))
 
 
+def seen_share(samples: float, vocab: float) -> float:
+    """The share of tokens that were ever informative: 1 - (1 - 1/V)^N."""
+    return -math.expm1(samples * math.log1p(-1 / vocab))
+
+
 def load(items: float, labels: float, dim: int, inputs: int, law: str) -> float:
     """N/N_c: the directions that the items take over those there are."""
     cone = taken(labels, dim, law)
@@ -113,7 +118,9 @@ def critical_items(dim: int, inputs: int, law: str, labels: float | None = None)
     low, high = math.log(2), math.log(MOST_ITEMS)
     if excess(low) > 0:
         return math.exp(low) / load(2.0, 2.0, dim, inputs, law)
-    return math.exp(brentq(excess, low, high, xtol=1e-6)) if excess(high) > 0 else math.inf
+    if excess(high) <= 0:
+        return math.inf
+    return math.exp(float(brentq(excess, low, high, xtol=1e-6)))  # pyright: ignore[reportArgumentType]
 
 
 def width_of_crossing(items: float, labels: float, dim: int, law: str) -> float:
@@ -137,7 +144,7 @@ def half_point(dim: int, inputs: int, law: str) -> float:
         items = math.exp(log_items)
         return separable_probability(items, items, dim, inputs, law) - 0.5
 
-    return math.exp(brentq(excess, math.log(2.0), math.log(2 * top), xtol=1e-6))
+    return math.exp(float(brentq(excess, math.log(2.0), math.log(2 * top), xtol=1e-6)))  # pyright: ignore[reportArgumentType]
 
 
 def _squared_excess(t: float) -> float:
@@ -150,11 +157,13 @@ def closed_share(labels: float, dim: float) -> float:
     """f of (T5): the share of Gaussian labels inside the hull of the others."""
     if labels - 1 <= dim:
         return 0.0  # fewer points than dimensions surround nothing
+    if dim < 2:
+        return 1 - 2 / labels  # on a line all but the two ends
 
     def reach(log_across: float) -> float:
         square = math.exp(2 * log_across)
         wanted = (dim - 1) / (labels - 1) * square / (1 + square)
-        t = brentq(lambda t: _squared_excess(t) - wanted, -30, 30)
+        t = float(brentq(lambda t: _squared_excess(t) - wanted, -30, 30))  # pyright: ignore[reportArgumentType]
         return t * math.sqrt((1 + square) / dim)
 
     r = float(minimize_scalar(reach, bounds=(-5, 5), method="bounded").fun)  # pyright: ignore[reportAttributeAccessIssue]

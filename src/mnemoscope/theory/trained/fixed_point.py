@@ -1,21 +1,22 @@
 r"""The end of training above capacity: the minimum of cross-entropy, from two equations.
 
 Above N_c the loss has a finite minimum. Without an item's own influence its pre-activation would be s g with
-g ~ N(0, I_d). Its own loss ell_x(w) = ln sum_y exp((u_y - u_x)^T w) moves it to (T6)
+g ~ N(0, I_d). Its own loss ell_x(w) = ln sum_y exp((u_y - u_x)^T w), weighted by c, the number of samples that show it
+over the mean number, moves it to (T6)
 
     w = prox_{tau c ell_x}(s g) = argmin_w |w - s g|^2 / (2 tau) + c ell_x(w),
 
-with c the number of samples that show the item, over its mean, and s and tau satisfy, for N items and m inputs to each of the d outputs, (T7)
+and s and tau satisfy, for N items and m inputs to each of the d outputs, (T7)
 
     N E|w - s g|^2 = m d s^2,        E div w / d = 1 - m/N.
 
 By Stein's identity E g^T w = s E div w, so that m/N = E g^T (s g - w) / (s d). Put into the first equation, this leaves
 
-    E w^T (s g - w) = 0,  that is  E c w^T grad ell_x(w) = 0                                              (T8)
+    E w^T (s g - w) = 0,  that is  E c w^T grad ell_x(w) = 0                                           (T8)
 
-which says that the loss no longer changes when all weights grow by a common factor. It is one equation for tau at each s.
-As s grows, w/s tends to the projection on C_x and N/m to d/delta: the curve ends at N_c. Accuracy is the share of items
-whose w names the right label.
+which says that the loss no longer changes when all weights grow by a common factor. It is one equation for tau at each
+s. As s grows, w/s tends to the projection on C_x and N/m to d/delta: the curve ends at N_c. Accuracy is the share of
+items whose w names the right label.
 """
 
 import math
@@ -121,7 +122,9 @@ def _root(rising: Callable[[float], float], start: float) -> float:
         low, high = low - 1, low
     while rising(high) < 0 and high < start + 30:
         low, high = high, high + 1
-    return float(brentq(rising, low, high, xtol=TAU_PRECISION)) if rising(high) > 0 else high
+    if rising(high) <= 0:
+        return high
+    return float(brentq(rising, low, high, xtol=TAU_PRECISION))  # pyright: ignore[reportArgumentType]
 
 
 def prox(items: Items, s: float, tau: float, w: np.ndarray) -> np.ndarray:

@@ -13,13 +13,13 @@ from typing import Any
 from mnemoscope.theory.trained.cones import draw_cones, draw_orthogonal_cones
 from mnemoscope.theory.trained.fixed_point import TOPS, curve
 
-LAWS = ("gaussian", "sphere")
+LAWS = ("sphere", "gaussian")
 CONE_DIMS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 0)
 CONE_LABELS = tuple(2**power for power in range(1, 18))
 # Entries of the label matrices drawn for a cell, and the fewest and most draws.
-CONE_ENTRIES, CONE_DRAWS = 2e8, (200, 12_000)
+CONE_ENTRIES, CONE_DRAWS = 1e8, (200, 10_000)
 # Larger label matrices are left out: what lies beyond is interpolated to d = infinity, which the last column has.
-LARGEST_MATRIX = 2**23
+LARGEST_MATRIX = 2**21
 ORTHOGONAL_DRAWS = 100_000
 
 CURVE_DIMS = (8, 16, 32)

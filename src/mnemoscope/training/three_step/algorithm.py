@@ -80,8 +80,7 @@ def train_three_steps(
 def three_steps(
     program: Retrieval, layout: Layout, frozen: Frozen, source: Source, samples: Samples, rates: Rates
 ) -> ThreeSteps:
-    """The steps themselves. N, the rates and the seed are arguments, so one compiled program serves
-    all of them."""
+    """The steps themselves. N, the rates and the seed are arguments, so one compiled program serves all of them."""
     if not program.frozen_embeddings or program.triggers != 1:
         raise SpecError(
             "",
@@ -137,6 +136,6 @@ def passes(spec: Retrieval) -> int:
     return 1 if spec.attention == "locked" else 3
 
 
-def parameters_of(spec: Retrieval, frozen: Frozen, learned: ThreeSteps) -> Parameters:
+def parameters_of(frozen: Frozen, learned: ThreeSteps, rates: Rates) -> Parameters:
     """V2 and W1 as matrices, at finite step sizes."""
-    return Parameters(learned.V2, Rates.of(spec).gamma * jnp.outer(learned.alpha, frozen.query))
+    return Parameters(learned.V2, rates.gamma * jnp.outer(learned.alpha, frozen.query))

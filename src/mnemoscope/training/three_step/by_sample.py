@@ -1,9 +1,8 @@
 r"""The three steps where a sample needs vectors of its own.
 
-With an MLP, hidden units are not linear in the tokens; at finite eta, predictions differ from
-sample to sample; at finite gamma, attention mixes tokens. A pass over the samples then computes
-pooled d-vectors, hidden units and predictions chunk by chunk, and keeps only running sums. The
-softmax over V labels is never held for more than a chunk.
+With an MLP, hidden units are not linear in the tokens; at finite eta, predictions differ from sample to sample; at
+finite gamma, attention mixes tokens. A pass over the samples then computes pooled d-vectors, hidden units and
+predictions chunk by chunk, and keeps only running sums. The softmax over V labels is never held for more than a chunk.
 
 Nothing here is V x V, so this form also serves vocabularies whose tables by pair of tokens do not
 fit in memory: r_ij = (U V1)[y_i] . z_{x_ij} is a product of two rows instead of a look-up.
@@ -22,11 +21,6 @@ from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.three_step.cuda import mlp, passes
 from mnemoscope.training.three_step.cuda.products import product_over_rows
 from mnemoscope.training.three_step.streaming import Samples, Source, Span, fold, over_samples
-
-
-def _by_label(total: Float[Array, "V h"], batch: Batch, features: Float[Array, "B h"]) -> Float[Array, "V h"]:
-    """total + sum_i e_{y_i} features_i^T."""
-    return total.at[batch.label].add(features)
 
 
 def work(program: Retrieval) -> int:
@@ -53,7 +47,7 @@ def _add_hidden(
 
     def body(total: Array, batch: Batch, live: Bool[Array, "B"]) -> Array:
         features = hidden(program, frozen, uniform_pool(program, frozen, batch))
-        return _by_label(total, batch, jnp.where(live[:, None], features, 0))
+        return total.at[batch.label].add(jnp.where(live[:, None], features, 0))
 
     return fold(body, total, source, span, length=program.length, chunk=layout.by_sample)
 
@@ -131,7 +125,7 @@ def _add_errors(
         features = hidden(program, frozen, pool(program, frozen, batch, a))
         features = jnp.where(live[:, None], features, 0)
         predicted = jax.nn.softmax(features @ M.T, axis=1)
-        return _by_label(total, batch, features) - predicted.T @ features
+        return total.at[batch.label].add(features) - predicted.T @ features
 
     return fold(body, total, source, span, length=program.length, chunk=layout.by_sample)
 

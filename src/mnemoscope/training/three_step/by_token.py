@@ -1,9 +1,8 @@
 r"""The three steps where every per-token quantity is a table by token id.
 
-Embeddings are frozen, so whatever a position contributes depends on its token alone. A pass over
-the samples then moves scalars: it counts, looks up and adds, and never forms a d-vector per
-position. This covers the attention-only model's first two steps as eta -> 0; `by_winner` covers the
-third.
+Embeddings are frozen, so whatever a position contributes depends on its token alone. A pass over the samples then moves
+scalars: it counts, looks up and adds, and never forms a d-vector per position. This covers the attention-only model's
+first two steps as eta -> 0; `by_winner` covers the third.
 
 Each pass is compiled on its own, so that a long run can be cut into segments. The matrix work
 between the passes is plain code, compiled as part of its caller.
@@ -87,10 +86,9 @@ def _count(program: Retrieval, layout: Layout, source: Source, counts: Counts, s
 def _fits_in_16_bits(program: Retrieval, layout: Layout) -> bool:
     """Whether 16-bit counters are safe for one call: half the memory, so more of it is in cache.
 
-    One call sees at most a segment of tokens. A cell's count is close to Poisson; with a mean of at
-    most 2**14, overflow at 2**16 is 384 standard deviations away. The largest token probability that
-    the spec declares bounds the mean, so a frequent token gets 32 bits. (GPUs add 16-bit numbers more
-    slowly than 32-bit ones.)
+    One call sees at most a segment of tokens. A cell's count is close to Poisson; with a mean of at most 2**14,
+    overflow at 2**16 is 384 standard deviations away. The largest token probability that the spec declares bounds the
+    mean, so a frequent token gets 32 bits. (GPUs add 16-bit numbers more slowly than 32-bit ones.)
     """
     samples = layout.segment // program.length + layout.by_token
     return layout.platform == "cpu" and program.most_in_a_cell(samples) <= 2**14

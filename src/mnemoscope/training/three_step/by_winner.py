@@ -33,8 +33,7 @@ class Winners(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """The winners' features summed by label, and how often each token won, as noise and as the
-    informative one."""
+    """The winners' features summed by label, and how often each token won, as noise and as the informative one."""
 
     features: Float[Array, "V h"]
     noise: UInt32[Array, "V"]

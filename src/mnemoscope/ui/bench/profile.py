@@ -7,7 +7,6 @@ shared memory, which is what bounds the attention-only model on a GPU.
 """
 
 import statistics
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -26,6 +25,7 @@ from mnemoscope.spec.validators import Device
 from mnemoscope.tasks.retrieval import sample
 from mnemoscope.training.three_step import by_token, by_winner
 from mnemoscope.training.three_step.streaming import Count, Source
+from mnemoscope.ui.bench.worker import seconds_of
 
 REPEATS = 9
 
@@ -95,9 +95,4 @@ def _seconds(stage: Callable[..., Any], *arguments: Any) -> float:
     """The median time of a stage, compiled."""
     compiled = jax.jit(stage)
     jax.block_until_ready(compiled(*arguments))
-    times = []
-    for _ in range(REPEATS):
-        began = time.perf_counter()
-        jax.block_until_ready(compiled(*arguments))
-        times.append(time.perf_counter() - began)
-    return statistics.median(times)
+    return statistics.median(seconds_of(partial(compiled, *arguments), REPEATS))

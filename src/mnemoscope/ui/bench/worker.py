@@ -71,17 +71,22 @@ def _time(go: Callable[[], ThreeSteps], request: dict[str, Any], peak: "Peak") -
     del learned, first, V1, alpha, V2
     _give_back()
     peak.restart()
-    seconds = []
-    for _ in range(request["repeats"]):
-        began = time.perf_counter()
-        jax.block_until_ready(go())
-        seconds.append(time.perf_counter() - began)
     return {
-        "seconds": statistics.median(seconds),
+        "seconds": statistics.median(seconds_of(go, request["repeats"])),
         "first_seconds": first_seconds,
         "peak_bytes": peak.above(),
         "process_bytes": peak.in_all(),
     }
+
+
+def seconds_of(call: Callable[[], Any], times: int) -> list[float]:
+    """The seconds of each of several calls, until what they compute is there."""
+    seconds = []
+    for _ in range(times):
+        began = time.perf_counter()
+        jax.block_until_ready(call())
+        seconds.append(time.perf_counter() - began)
+    return seconds
 
 
 def ours(spec: Retrieval, layout: Layout, frozen: Frozen, source: Source) -> Callable[[], ThreeSteps]:
@@ -135,12 +140,8 @@ def time_torch(spec: Retrieval, request: dict[str, Any]) -> dict[str, Any]:
     V1, alpha, V2 = rival.on(*(np.asarray(part) for part in batch))
     first_seconds = time.perf_counter() - began
     np.savez(request["results"], V1=V1, alpha=alpha, V2=V2)
-    seconds = []
-    for _ in range(request["repeats"]):
-        began = time.perf_counter()
-        rival.run()
-        seconds.append(time.perf_counter() - began)
-    return {"seconds": statistics.median(seconds), "first_seconds": first_seconds, "peak_bytes": rival.peak_bytes()}
+    seconds = statistics.median(seconds_of(rival.run, request["repeats"]))
+    return {"seconds": seconds, "first_seconds": first_seconds, "peak_bytes": rival.peak_bytes()}
 
 
 def copy_bandwidth(place: Any) -> float:
@@ -150,12 +151,7 @@ def copy_bandwidth(place: Any) -> float:
         copy = jax.jit(lambda x: x + 1)
         x = jnp.zeros(size // 4, jnp.float32)
         jax.block_until_ready(copy(x))
-        best = float("inf")
-        for _ in range(10):
-            began = time.perf_counter()
-            jax.block_until_ready(copy(x))
-            best = min(best, time.perf_counter() - began)
-    return 2 * size / best
+        return 2 * size / min(seconds_of(partial(copy, x), 10))
 
 
 SIDES = {"ours": ours, "autodiff": autodiff}

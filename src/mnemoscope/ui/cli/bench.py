@@ -5,6 +5,7 @@ import importlib.metadata
 import os
 import platform
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import jax
@@ -84,17 +85,14 @@ def bench(
         ask_first(of_diagram(place.platform), place.platform, yes)
         jax.config.update("jax_enable_compilation_cache", False)
         timed = time_diagram(place.platform, device, memory)
-        deliver({**heading, "diagram": timed}, json, _say(DIAGRAM.format(**timed)))
-        return 0
+        return deliver({**heading, "diagram": timed}, json, _say(DIAGRAM.format(**timed)))
     if facts:
         ask_first(of_trainings(place.platform), place.platform, yes)
         timed = time_facts(device)
-        deliver({**heading, "facts": timed}, json, _say(FACTS.format(**timed, longest=max(timed["steps"]))))
-        return 0
+        return deliver({**heading, "facts": timed}, json, _say(FACTS.format(**timed, longest=max(timed["steps"]))))
     if explorer:
         timed = time_explorer()
-        deliver({**heading, "explorer": timed}, json, _say(EXPLORER.format(**timed)))
-        return 0
+        return deliver({**heading, "explorer": timed}, json, _say(EXPLORER.format(**timed)))
     standard = QUICK if quick else CPU if place.platform == "cpu" else GPU
     specs = [setting.read()] if setting.spec or setting.given() else [*map(Retrieval.read, standard)]
     if profile:
@@ -103,8 +101,7 @@ def bench(
         stages = time_stages(specs[0], device, memory)
         lines = [_name(specs[0].model_dump()).replace("\n", " ")]
         lines += [f"  {name:32} {seconds * 1e3:10.3f} ms" for name, seconds in stages.items()]
-        deliver({**heading, "spec": specs[0].model_dump(), "profile": stages}, json, _say(*lines))
-        return 0
+        return deliver({**heading, "spec": specs[0].model_dump(), "profile": stages}, json, _say(*lines))
     if batch < 1:
         raise SpecError("batch", f"expected a whole number from 1 up, got {batch}")
     repeats, doublings = (3, 1) if quick else (9, 2)
@@ -127,10 +124,9 @@ def bench(
             exponents = growth_exponents(
                 specs[0], device, doublings, repeats, memory, lambda share: watch.advance(share * parts[-1].usual)
             )
-    rows = [case.as_dict() for case in cases]
+    rows = [asdict(case) for case in cases]
     result = {**heading, "bandwidth": bandwidth, "cases": rows, "growth": exponents, "rivals": RIVALS}
-    deliver(result, json, lambda _: show(result, cases))
-    return 0
+    return deliver(result, json, lambda _: show(result, cases))
 
 
 def _say(*lines: str) -> Callable[[dict[str, Any]], None]:

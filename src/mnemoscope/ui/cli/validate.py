@@ -15,6 +15,7 @@ from mnemoscope.experiments import forecast
 from mnemoscope.experiments.estimate.agreement import Agreement, Compared, judge
 from mnemoscope.experiments.forecast import Forecast
 from mnemoscope.experiments.validation import drawn_settings as drawn
+from mnemoscope.experiments.validation import trained
 from mnemoscope.experiments.validation import validate as comparisons
 from mnemoscope.spec import Retrieval, read_option
 from mnemoscope.spec.validators import Device, one_of
@@ -58,13 +59,22 @@ PARTS = {
     "bound": Part(drawn.for_bound, 40, 3, comparisons.compare_bound, forecast.of_open_decoding),
     "matched": Part(drawn.for_matched, 84, 4, comparisons.compare_matched, _of_matched, draws=drawn.MATCHED_DRAWS),
     "spread": Part(drawn.for_spread, 78, 13, comparisons.compare_spread, forecast.of_settings, times=2),
+    "capacity": Part(drawn.for_capacity, 20, 2, trained.compare_capacity, forecast.of_solving, times=2),
+    "overload": Part(drawn.for_overload, 24, 4, trained.compare_overload, forecast.of_solving),
+    "steps": Part(drawn.for_steps, 48, 4, trained.compare_steps, forecast.of_settings),
+    "trained": Part(drawn.for_trained, 100, 5, trained.compare_trained, forecast.of_settings),
 }
 
 
 def validate(
     *parts: Annotated[str, Parameter(help=f"which of {', '.join(PARTS)} [default: all]")],
     seeds: Annotated[
-        int, count(2, 10**6, "how many seeds to run (`terms` 4 x, `spread` 2 x, `matched` more for a small vocabulary)")
+        int,
+        count(
+            2,
+            10**6,
+            "how many seeds to run (`terms` 4 x, `spread` and `capacity` 2 x, `matched` more for a small vocabulary)",
+        ),
     ] = 16,
     quick: Annotated[bool, flag("a few settings instead of all")] = False,
     device: DeviceName = "auto",
@@ -77,7 +87,9 @@ def validate(
     Nothing is fitted, and no setting is left out. `terms` compares attention's signal and each noise, `accuracy` the
     attention-only model, `mlp` the attention-MLP model, `critical` the N at accuracy 0.5, `bound` the Gaussian
     surrogate of the first gradient with decoders of the gradient itself, `matched` the share that the matched filter
-    names, `spread` the interval over seeds. Example:
+    names, `spread` the interval over seeds. Of models trained to the end, `capacity` compares the number of facts that
+    fit with a solver that proves its answers, `overload` what is left beyond it, `steps` how long training takes, and
+    `trained` the accuracy. Example:
 
     `mnemoscope validate accuracy --quick`
     """

@@ -14,6 +14,10 @@ TITLES = {
     "bound": "The Gaussian surrogate of the first gradient, and decoders",
     "matched": "What the matched filter names",
     "spread": "The interval over seeds",
+    "capacity": "Facts that fit, by a solver with certificates",
+    "overload": "The minimum of cross-entropy above capacity",
+    "steps": "AdamW's steps to 99 % of a matrix's items",
+    "trained": "Accuracy after training to the end",
 }
 NOTES = {
     "terms": "Noises are variances over the predicted signal squared; `miss` is that of the "
@@ -32,6 +36,12 @@ NOTES = {
     "which should contain 0.95 of them; `error` is a share's standard error at that level. `of` "
     "is the predicted accuracy with its interval, and the seeds' mean ± their standard deviation. "
     "A law's standard error is that over its settings.",
+    "capacity": "`observed` is the number of items that half of the seeds can store, `error` its standard error, and "
+    "`open` counts seeds for which neither proof was found.",
+    "overload": "Items of equal weight; `error` is the standard error over seeds, errors are absolute.",
+    "steps": "`observed` is the median over seeds; N/N_c runs from 0.5 to 0.98. Steps are counted in checks of 32.",
+    "trained": "`error` is the standard error over seeds; errors are absolute, and of settings in the law's domain "
+    "unless the figure says otherwise. The note is what binds.",
 }
 
 
@@ -61,8 +71,12 @@ def _table(name: str, compared: Sequence[Compared]) -> list[str]:
         "bound": ["error"],
         "matched": ["error", "part"],
         "spread": ["error", "law"],
+        "capacity": ["error", "proofs"],
+        "overload": ["error"],
+        "steps": ["error"],
+        "trained": ["error", "binding"],
     }
-    searched, many = name in ("critical", "bound"), name in ("terms", "bound", "spread")
+    searched, many = name in ("critical", "bound", "capacity"), name in ("terms", "bound", "spread")
     head = ["setting", "V", "d", "L"] + ([] if searched else ["N"]) + (["of"] if many else [])
     head += ["bound" if name == "bound" else "predicted", "observed"]
     head += last.get(name, ["error", "regime"])
