@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -217,3 +219,12 @@ def test_the_domain_is_in_the_printed_table(capsys: pytest.CaptureFixture[str]):
     assert main(["predict", "--domain", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert any(row["measure"] == "trained" and row["validated"] for row in told["domains"])
+
+
+def test_a_prediction_loads_no_simulator():
+    code = (
+        "import sys, mnemoscope as mn; mn.predict(mn.Retrieval(vocab=64, dim=24, length=8, samples=400), trained=True); "
+        "print([name for name in sys.modules if name == 'jax' or name.startswith('mnemoscope.training')])"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"

@@ -261,8 +261,8 @@ def _trials(store: Store, spec: Retrieval, prediction: Prediction) -> list[Trial
     sizes = {name: getattr(spec, name) for name in LETTERS}
     where = " AND ".join(f"{name} = ?" for name in (*sizes, "kind"))
     found = store.find(f"{where} AND steps >= ?", (*sizes.values(), spec.kind, prediction.steps))
-    plain = {"then": "none", "steps": 0, "lr": None, "test_samples": spec.test_samples}
-    return [trial for trial in found if trial.spec.replace(**plain).id == spec.id]
+    same = {"test_samples": spec.test_samples}
+    return [trial for trial in found if trial.spec.three_steps().replace(**same).id == spec.id]
 
 
 def _by_size(options: Sequence[Option]) -> list[Option]:

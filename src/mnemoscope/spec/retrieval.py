@@ -189,6 +189,10 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
             values.pop("activation", None)  # no MLP uses it
         return values
 
+    def three_steps(self) -> "Retrieval":
+        """The setting without its further training."""
+        return self.replace(then="none", steps=0, lr=None, stop="steps")
+
     def program(self) -> "Retrieval":
         """The setting that stands for all that share a compiled training program.
 

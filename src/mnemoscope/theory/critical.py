@@ -44,7 +44,7 @@ def critical_value(
     if axis not in search:
         raise SpecError("axis", f"expected one of {', '.join(search)}, got {axis!r}")
     predicted = _at_the_end(spec, target, measure) if trained else lambda spec: _predicted(spec, measure)
-    if not_derived(spec.replace(then="none", steps=0, lr=None) if trained else spec):
+    if not_derived(spec.three_steps() if trained else spec):
         return None
     low, high = search[axis]
     tied = embedding_law(spec.embedding).least_dim(spec.vocab) > 1

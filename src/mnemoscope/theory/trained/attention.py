@@ -27,7 +27,7 @@ def first_attention(spec: Retrieval) -> float:
     """The share of sequences in which attention is right after the three steps."""
     if spec.length == 1:
         return 1.0
-    return float(solve(spec.replace(then="none", steps=0, lr=None))[1].attention_accuracy)
+    return float(solve(spec.three_steps())[1].attention_accuracy)
 
 
 def attended_share(spec: Retrieval) -> float:

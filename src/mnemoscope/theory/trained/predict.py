@@ -76,15 +76,10 @@ def check_trained(spec: Retrieval) -> None:
         raise SpecError("attention", "expected learned for a trained model, whose attention is trained, got locked")
 
 
-def three_steps(spec: Retrieval) -> Retrieval:
-    """The setting without its further training."""
-    return spec.replace(then="none", steps=0, lr=None)
-
-
 def predict_trained(spec: Retrieval) -> TrainedPrediction:
     """The end of training, from the spec alone; where `then` is given, `steps` says whether training gets there."""
     check_trained(spec)
-    unknown = not_derived(three_steps(spec))
+    unknown = not_derived(spec.three_steps())
     if unknown:
         return TrainedPrediction(spec, None, None, "none", {}, False, (unknown,))
     seen, stored, attended, at = coverage(spec), stored_of(spec), attended_share(spec), load_of(spec)

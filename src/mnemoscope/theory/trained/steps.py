@@ -27,8 +27,8 @@ from mnemoscope.theory.trained.cones import orthogonal_squares
 PACE = 1.5
 # Draws of (T2) with a margin.
 DRAWS = 400
-# The rate that `--then adamw` has unless another is given.
-ADAMW_RATE = 0.01
+# The rate of trainings that settle (`--then adamw --stop settled`).
+ADAMW_RATE = 0.1
 
 
 def margin(items: float, labels: float, dim: int, inputs: int, law: str) -> float | None:

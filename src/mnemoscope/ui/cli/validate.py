@@ -62,7 +62,7 @@ PARTS = {
     "capacity": Part(drawn.for_capacity, 20, 2, trained.compare_capacity, forecast.of_solving, times=2),
     "overload": Part(drawn.for_overload, 24, 4, trained.compare_overload, forecast.of_solving),
     "steps": Part(drawn.for_steps, 48, 4, trained.compare_steps, forecast.of_settings),
-    "trained": Part(drawn.for_trained, 100, 5, trained.compare_trained, forecast.of_settings),
+    "trained": Part(drawn.for_trained, 140, 5, trained.compare_trained, forecast.of_settings),
 }
 
 
