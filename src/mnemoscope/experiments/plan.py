@@ -27,7 +27,8 @@ from mnemoscope.spec import LETTERS, Retrieval, SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.bound import coverage_samples, first_gradient_samples
 from mnemoscope.theory.domain import TRAINED, domain_of
-from mnemoscope.theory.predict import REGIMES, Prediction, predict, regime_of, solve
+from mnemoscope.theory.predict import REGIMES, Prediction, predict, regime_of
+from mnemoscope.theory.trained.attention import first_attention
 from mnemoscope.theory.trained.predict import BINDINGS, TrainedPrediction
 
 Basis = Literal["theory", "measured", "extrapolated"]
@@ -35,10 +36,6 @@ Basis = Literal["theory", "measured", "extrapolated"]
 MEANINGS = REGIMES | BINDINGS
 # Steps of the training that is over after three.
 THREE = 3
-# Attention that is right less often after the three steps has far to go.
-STARTED = 0.9
-# Beyond this load a thousand steps end clearly below theory.
-FILLED = 0.85
 
 
 @dataclass(frozen=True)
@@ -83,7 +80,7 @@ class Option:
     @cached_property
     def attention_at_start(self) -> float | None:
         """Where attention of a trained model starts: how often it is right after the three steps."""
-        return solve(self.spec)[1].attention_accuracy if self.trained else None
+        return first_attention(self.spec) if self.trained else None
 
     def misses(self, target: float) -> bool:
         """Whether it was measured below the target, by more than its interval."""
@@ -192,6 +189,8 @@ def plan_job(
     best = min(enough, key=_preference)
     others = [option for option in enough if option is not best]
     why = "the least parameters x tokens, which training cost goes with (our choice)"
+    if training == "trained":
+        why = "the least parameters x tokens (our choice); more parameters save steps"
     return Plan(training, best, tuple(_by_size(others)), tuple(_notes(best, why)))
 
 
@@ -218,20 +217,19 @@ def plan_budget(
         if options:
             text = f"theory finds a way, but what the store has of it misses accuracy {target:g}"
         return Plan(training, None, (), (text,))
-    best = max(enough, key=lambda option: option.spec.vocab)
+    best = max(enough, key=lambda option: (not _preference(option)[0], option.spec.vocab))
     why = "the most facts for this budget"
     if parameters is None:
         # Any d is within the budget: of those that hold as many facts, the one that costs least.
         as_many = _options(all_ways(best.spec.vocab, length, target, budget, training), store, training)
         best = min([best, *(option for option in as_many if not option.misses(target))], key=_preference)
-    if tokens is None:
+    if tokens is None and LAWS[training].spends_all:
         # The last facts would take samples without end: a few less are recommended, the most stay
         # among the alternatives.
         less = nearly_as_many(best.spec, target, budget, training)
         if less is not None:
             (best,) = _options([less], store, training)
-            without_end = "steps" if training == "trained" else "samples"
-            why = f"{NEARLY:.0%} of the most facts, since the last ones take {without_end} without end"
+            why = f"{NEARLY:.0%} of the most facts, since the last ones take samples without end"
     if max(option.spec.vocab for option in enough) >= MOST_FACTS:
         why = f"more facts than {MOST_FACTS:,} are not looked at; the budget may hold them"
     others = tuple(option for option in enough if option is not best)
@@ -263,8 +261,8 @@ def _trials(store: Store, spec: Retrieval, prediction: Prediction) -> list[Trial
     sizes = {name: getattr(spec, name) for name in LETTERS}
     where = " AND ".join(f"{name} = ?" for name in (*sizes, "kind"))
     found = store.find(f"{where} AND steps >= ?", (*sizes.values(), spec.kind, prediction.steps))
-    plain = {"then": "none", "steps": 0, "lr": None, "test_samples": spec.test_samples}
-    return [trial for trial in found if trial.spec.replace(**plain).id == spec.id]
+    same = {"test_samples": spec.test_samples}
+    return [trial for trial in found if trial.spec.three_steps().replace(**same).id == spec.id]
 
 
 def _by_size(options: Sequence[Option]) -> list[Option]:
@@ -275,10 +273,6 @@ def _notes(best: Option, why: str) -> Iterator[str]:
     yield f"recommended: {why}"
     if best.basis == "extrapolated":
         yield "extrapolated: sizes beyond those that theory was held against simulation on"
-    if best.attention_at_start is not None and best.attention_at_start < STARTED:
-        yield f"attention is right in {best.attention_at_start:.2f} of sequences after three steps; training does more"
-    if best.trained and best.prediction.terms["load"] > FILLED:
-        yield f"the weights are filled to {best.prediction.terms['load']:.2f} of what they hold: training takes long"
     yield from best.prediction.notes
 
 

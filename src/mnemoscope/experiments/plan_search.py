@@ -106,7 +106,7 @@ def _ways(full: Retrieval, shape: int, target: float, law: Law, *, bounded: bool
             continue
         way = law.fewest(wide(d), target)
         # Once more dimensions save no samples, the rest would only cost.
-        if way.samples > 0.98 * seen and seen < full.samples:
+        if law.spends_all and way.samples > 0.98 * seen and seen < full.samples:
             break
         seen, none = way.samples, False
         yield way

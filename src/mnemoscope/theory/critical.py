@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from importlib import import_module
-from itertools import pairwise
 from typing import Literal
 
 from mnemoscope.spec import Retrieval, SpecError
@@ -16,13 +15,11 @@ Axis = Literal["samples", "dim", "length"]
 TrainedAxis = Literal["samples", "dim", "vocab"]
 # The range of the search for a critical value, and its relative precision.
 SEARCH: dict[Axis, tuple[int, int]] = {"samples": (1, 2**31), "dim": (2, 2**20), "length": (1, 2**20)}
-# At the end of training there is no law of the length yet.
+# At the end of training the length matters only through the attention that training starts with.
 TRAINED_SEARCH: dict[TrainedAxis, tuple[int, int]] = {"samples": (1, 2**31), "dim": (2, 2**20), "vocab": (2, 2**31 - 1)}
 # Along these a setting becomes harder.
 FALLING = ("length", "vocab")
 FINE = 0.01
-# Samples a token after which a trained model has seen them all, and steps of a search up to there.
-SEEN_ALL, SCAN = 40, 60
 # Ratio of successive numbers in a search for peaks.
 PEAK_STEP = 1.25
 
@@ -46,7 +43,7 @@ def critical_value(
     search: dict[str, tuple[int, int]] = {**(TRAINED_SEARCH if trained else SEARCH)}
     if axis not in search:
         raise SpecError("axis", f"expected one of {', '.join(search)}, got {axis!r}")
-    predicted = _at_the_end(spec, measure) if trained else lambda spec: _predicted(spec, measure)
+    predicted = _at_the_end(spec, target, measure) if trained else lambda spec: _predicted(spec, measure)
     if not_derived(spec.three_steps() if trained else spec):
         return None
     low, high = search[axis]
@@ -67,7 +64,7 @@ def critical_value(
     if axis in FALLING:
         crossing = last_that(reaches, low, high)
     elif trained and axis == "samples":
-        crossing = _first_before_overload(reaches, low, min(high, SEEN_ALL * spec.vocab))
+        crossing = _least_samples(spec, target, measure)
     else:
         crossing = first_that(reaches, low, high)
     if crossing is None or measure != "first_gradient":
@@ -80,15 +77,14 @@ def has_trained_law(spec: Retrieval) -> bool:
     return spec.then != "none" and (spec.eta, spec.gamma) == ("limit", "limit")
 
 
-def _first_before_overload(reaches: Callable[[int], bool], low: int, high: int) -> int | None:
-    """The smallest N for which `reaches`, which may become false again once more was seen than the weights hold."""
-    steps = dict.fromkeys(round(low * (high / low) ** (step / SCAN)) for step in range(SCAN + 1))
-    if reaches(low):
-        return low
-    for below, above in pairwise(steps):
-        if reaches(above):
-            return first_that(reaches, below, above)
-    return None
+def _least_samples(spec: Retrieval, target: float, measure: Measure) -> int | None:
+    """The smallest N that reaches the target at the end of training, of which more may be too many."""
+    laws = import_module("mnemoscope.theory.trained.fast")
+    most = laws.most_samples(spec)
+    if measure == "attention_accuracy":
+        return first_that(lambda n: laws.attended_share(spec.replace(samples=n)) >= target, 1, most)
+    least = laws.accuracy_within(spec.replace(samples=most), target)[1]
+    return None if least is None else least.samples
 
 
 def first_that(reaches: Callable[[int], bool], low: int, high: int, fine: float = FINE) -> int | None:
@@ -160,11 +156,11 @@ def _predicted(spec: Retrieval, measure: Measure) -> float:
     return recall.accuracy if measure == "accuracy" else recall.attention_accuracy
 
 
-def _at_the_end(spec: Retrieval, measure: Measure) -> Callable[[Retrieval], float]:
+def _at_the_end(spec: Retrieval, target: float, measure: Measure) -> Callable[[Retrieval], float]:
     """The measure of a trained model; an error where training to the end has no law."""
     if measure == "first_gradient":
         raise SpecError("measure", "expected accuracy or attention_accuracy for a trained model, got first_gradient")
     # Imported late: these laws build on this room's.
     import_module("mnemoscope.theory.trained.predict").check_trained(spec)
     laws = import_module("mnemoscope.theory.trained.fast")
-    return laws.trained_accuracy if measure == "accuracy" else laws.attended_share
+    return (lambda spec: laws.trained_accuracy(spec, target)) if measure == "accuracy" else laws.attended_share

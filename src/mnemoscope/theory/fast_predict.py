@@ -84,6 +84,15 @@ def surface(cells: SpecGrid, nodes: Quadrature | None = None) -> Surface:
     return Surface(accuracy, attended, regime, inside(cells) & ~np.isnan(accuracy))
 
 
+def attention_at_once(cells: SpecGrid, nodes: Quadrature | None = None) -> np.ndarray:
+    """Attention accuracy of every cell alone, as `surface` has it."""
+    nodes = nodes or COARSE
+    lift, seed_weight = _few_lifts(cells, attention_terms(cells), nodes.seeds)
+    score, score_weight = normal_nodes(nodes.scores)
+    won = win_rate(cells.length, lift[:, None], score[:, None])
+    return np.einsum("s,t,stc->c", seed_weight, score_weight, won)
+
+
 def _few_lifts(cells: SpecGrid, attention: Attention, seeds: int) -> Nodes:
     """Normal nodes over seeds, with the mean and the spread of the lift (A18)."""
     lift, weight = lift_nodes(cells, attention)
