@@ -22,7 +22,8 @@ from mnemoscope.store.trials import Store
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.three_step.algorithm import Rates, three_steps
 from mnemoscope.training.three_step.evaluation import measure_steps
-from mnemoscope.training.three_step.simulation import judge, passes
+from mnemoscope.training.three_step.records import judge
+from mnemoscope.training.three_step.simulation import passes
 from mnemoscope.training.three_step.streaming import Count, Source, Span, fold
 
 SPEC = Retrieval(vocab=32, dim=24, length=4, samples=2000, test_samples=500)

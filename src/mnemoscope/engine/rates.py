@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+REFERENCE_CORES = 2
+
 
 class Rates(NamedTuple):
     """Seconds for one of each."""

@@ -36,6 +36,12 @@ class Step:
     tied: int | None = None
 
     @property
+    def taken(self) -> int | None:
+        """The number of steps beyond the three, which the name ends with, as `adamw 200`; None before."""
+        _, _, number = self.name.partition(" ")
+        return int(number) if number.isdigit() else None
+
+    @property
     def ratio(self) -> float | None:
         """Signal over standard deviation of the attention scores."""
         if self.signal is None or not self.std:
@@ -50,7 +56,8 @@ class Trial(Generic[S]):
     `history` shows how the outcome came about: the steps of a kind that trains in a few steps, or
     the curve of checks of a kind that trains until it stops; the spec's `history` says which.
     `metrics` are the final numbers, by name. With steps they are those of the last step, and empty
-    unless the status is ok. An `unreached` trial has the accuracy that it reached. `code` is the git
+    unless the status is ok or unreached; `steps` among them is how many steps it took to settle. An
+    `unreached` trial has the accuracy that it reached. `code` is the git
     state of the package's source, None for an installed package.
     """
 
@@ -70,7 +77,9 @@ class Trial(Generic[S]):
         if self.steps:
             last = vars(self.steps[-1])
             known = {name: value for name, value in last.items() if name != "name" and value is not None}
-            object.__setattr__(self, "metrics", known if self.status == "ok" else {})
+            if getattr(self.spec, "stop", "steps") == "settled":
+                known["steps"] = self.steps[-1].taken
+            object.__setattr__(self, "metrics", known if self.status in ("ok", "unreached") else {})
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -101,7 +110,7 @@ class Trial(Generic[S]):
         """One of the measures that may cross a target, or None if the trial does not have it."""
         if measure == "first_gradient":
             # argmax_y u_y^T V1 z_v, and V1 is the first gradient: the matched filter.
-            first = [step for step in self.steps if step.name == "V1" and self.status == "ok"]
+            first = [step for step in self.steps if step.name == "V1" and self.metrics]
             return first[0].map_accuracy if first else None
         return self.metrics.get(measure)
 
@@ -128,8 +137,9 @@ class Trial(Generic[S]):
         metrics = {name: self.metrics.get(name) for name in _AT_THE_END}
         margin = {name: self.metrics.get(name) for name in ("signal", "std")}
         ratio = self.steps[-1].ratio if self.metrics else None
+        taken = {"steps_taken": self.metrics["steps"]} if "steps" in self.metrics else {}
         steps = [{**vars(step), "ratio": step.ratio} for step in self.steps]
-        return finite({**head, **metrics, "margin": {**margin, "ratio": ratio}, "steps": steps, **provenance})
+        return finite({**head, **metrics, **taken, "margin": {**margin, "ratio": ratio}, "steps": steps, **provenance})
 
 
 # Metrics that are always in the JSON of a trial with steps.

@@ -15,14 +15,13 @@ from functools import lru_cache
 import numpy as np
 
 from mnemoscope.engine.kinds import kind_of
-from mnemoscope.engine.rates import RATES, known_platform
+from mnemoscope.engine.rates import RATES, REFERENCE_CORES, known_platform
 from mnemoscope.engine.record import AnyJob
 from mnemoscope.spec import Retrieval, Spec
 from mnemoscope.training.three_step import kind as three_step
 
 # Seconds of the probe on the reference cores: a matrix product on one core, and exponentials.
 REFERENCE = (5.6e-6, 15.5e-6)
-REFERENCE_CORES = 2
 PROBES = 25
 # However busy a machine is, most of its load passes: assume at least this share of the cores.
 LEAST_SHARE = 1 / 3

@@ -45,6 +45,11 @@ class Critical(Estimated):
         """The number of tokens simulated for it."""
         return sum(trial.spec.samples * trial.spec.length for trial in self.trials)
 
+    @property
+    def unreached(self) -> int:
+        """The number of trainings that had not settled after all their steps; they count with the accuracy reached."""
+        return sum(trial.status == "unreached" for trial in self.trials)
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         return {
@@ -55,6 +60,7 @@ class Critical(Estimated):
             **self.answer.as_dict(),
             "predicted": self.predicted,
             "tokens": self.tokens,
+            "unreached": self.unreached,
             "trials": [
                 {
                     self.axis: getattr(trial.spec, self.axis),

@@ -72,6 +72,7 @@ class Scaling(Drawable):
                 "along": self.along,
                 "measure": self.measure,
                 "target": self.target,
+                "unreached": self.unreached,
                 "log": self.log_of,
                 "exponents": [asdict(exponent) for exponent in self.law.exponents],
                 "constant": math.exp(self.law.constant),
@@ -100,6 +101,11 @@ class Scaling(Drawable):
                 ],
             }
         )
+
+    @property
+    def unreached(self) -> int:
+        """The number of trainings that had not settled after all their steps; they count with the accuracy reached."""
+        return sum(critical.unreached for critical in (*self.found, *self.left_out))
 
     def _at(self, critical: Critical) -> dict[str, Any]:
         return {axis: getattr(critical.spec, axis) for axis in self.points.axes}

@@ -175,10 +175,14 @@ def of_crossings(
         places = [(low, most_seeds), (high, 4 * most_seeds + few * halvings)]
         most += _several(spec, axis, places)
     each = len(most) // max(1, len(specs))
+    steps = max((most_steps(spec) for spec in specs), default=0)
+    noun = "training" if steps else "trial"
+    what = f"{_searches(len(specs))} of at most {counted(each, noun)}" + " each" * (len(specs) > 1)
+    # Trainings that settle usually stop early.
     return Forecast(
-        estimate_seconds(usual, platform),
+        of_jobs(usual, platform).usual,
         estimate_seconds(most, platform),
-        f"{_searches(len(specs))} of at most {each:,} trials" + " each" * (len(specs) > 1),
+        what + (f" of up to {steps:,} steps" if steps else ""),
     )
 
 

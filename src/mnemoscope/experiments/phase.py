@@ -45,6 +45,11 @@ class PhaseDiagram(Drawable):
     failed: int
     trials: tuple[Trial, ...] = field(default=(), repr=False)
 
+    @property
+    def unreached(self) -> int:
+        """The number of trainings that had not settled after all their steps; they count with the accuracy reached."""
+        return sum(trial.status == "unreached" for trial in self.trials)
+
     def contour(self) -> list[float | None]:
         """Where accuracy crosses the target along `y`, for each column; None where it does not."""
         return [crossing_in_column(self.y.values, column, self.target) for column in self.accuracy.T]
@@ -62,6 +67,7 @@ class PhaseDiagram(Drawable):
             "seeds": self.seeds.astype(int).tolist(),
             "trials": len(self.trials),
             "failed": self.failed,
+            "unreached": self.unreached,
         }
 
     def to_xarray(self) -> "xarray.Dataset":

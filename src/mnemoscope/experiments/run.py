@@ -10,7 +10,7 @@ from mnemoscope.engine.device import Precision
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.intervals import mean_interval
-from mnemoscope.experiments.sweep import OneByOne, sweep
+from mnemoscope.experiments.sweep import OneByOne, ThisProcess, sweep
 from mnemoscope.experiments.workers.batches import run_trials
 from mnemoscope.spec import Retrieval
 from mnemoscope.spec.validators import Device
@@ -27,8 +27,11 @@ class Run:
 
     @property
     def finished(self) -> list[Trial]:
-        """Trials with an outcome to average; a crash is not a failure to recall."""
-        return [trial for trial in self.trials if trial.status == "ok"]
+        """Trials with an outcome to average; a crash is not a failure to recall.
+
+        A training that had not settled after all its steps has the accuracy that it reached.
+        """
+        return [trial for trial in self.trials if trial.status in ("ok", "unreached")]
 
     def interval(self, metric: str = "accuracy") -> Estimate:
         """The mean over seeds of accuracy, attention_accuracy or recall, with its interval."""
@@ -76,8 +79,13 @@ def run(
         path = None if isinstance(store, Keep) else NOWHERE if store is None else store
         with Store(path) as kept:
             return run(spec, seeds, first=first, device=device, budget=budget, store=kept)
-    sweep([(spec, seed) for seed in numbers], store, OneByOne(device, budget))
+    sweep([(spec, seed) for seed in numbers], store, workers_for(spec, device, budget))
     return kept_run(spec, numbers, store)
+
+
+def workers_for(spec: Retrieval, device: Device, budget: int | None) -> ThisProcess:
+    """Trials one by one, with progress within each; trainings that settle several at once, on all cores."""
+    return (ThisProcess if spec.settles else OneByOne)(device, budget)
 
 
 def kept_run(spec: Retrieval, seeds: Iterable[int], store: Store) -> Run:

@@ -19,6 +19,7 @@ from mnemoscope.spec.validators import FROM_FILE, between, is_name, law_or_file,
 Trigger = Literal["keys", "additive"]
 Attention = Literal["learned", "locked"]
 Then = Literal["none", "gd", "adamw"]
+Stop = Literal["steps", "settled"]
 
 # Sample indices are 32-bit counters of the random streams.
 MOST_SAMPLES = 2**32 - 1
@@ -75,8 +76,16 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
     then: Annotated[Then, BeforeValidator(one_of(*get_args(Then)))] = Field(
         default="none", description="full-batch training after the three steps"
     )
-    steps: Annotated[int, BeforeValidator(whole(0, 10**9))] = Field(default=0, description="how many such steps")
-    lr: Rate = Field(default=None, description="their learning rate; by default 1 for gd and 0.01 for adamw")
+    steps: Annotated[int, BeforeValidator(whole(0, 10**9))] = Field(
+        default=0, description="how many such steps, or the most of them"
+    )
+    stop: Annotated[Stop, BeforeValidator(one_of(*get_args(Stop)))] = Field(
+        default="steps", description="when further training ends: after all its steps, or once it has settled"
+    )
+    lr: Rate = Field(
+        default=None,
+        description="their learning rate; by default 1 for gd and 0.01 for adamw, ten times that with --stop settled",
+    )
     test_samples: Samples = Field(default=4096, description="fresh sequences on which accuracy is measured")
 
     @model_validator(mode="before")
@@ -118,6 +127,8 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
                 "expected 0 unless `then` names an optimiser, and at least 1 when it does, "
                 f"got {self.steps} with then={self.then!r}",
             )
+        if self.then == "none" and self.stop != "steps":
+            raise SpecError("stop", f"expected steps unless `then` names an optimiser, got {self.stop!r}")
         if self.then == "none" and self.lr is not None:
             raise SpecError("lr", f"expected none unless `then` names an optimiser, got {self.lr}")
         return self
@@ -157,10 +168,19 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
 
     @property
     def learning_rate(self) -> float:
-        """The learning rate after the three steps (the defaults are our choice)."""
+        """The learning rate after the three steps (the defaults are our choice).
+
+        Training until it has settled ends with a falling rate, and may begin with a larger one.
+        """
         if self.lr is not None:
             return self.lr
-        return 0.01 if self.then == "adamw" else 1.0
+        usual = 0.01 if self.then == "adamw" else 1.0
+        return 10 * usual if self.settles else usual
+
+    @property
+    def settles(self) -> bool:
+        """Whether further training ends once it has settled."""
+        return self.stop == "settled"
 
     def canonical_values(self) -> dict[str, Any]:
         """The values that differ from their defaults and have an effect."""
@@ -183,5 +203,6 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
             gamma="limit" if self.gamma == "limit" else 1.0,
             then="none",
             steps=0,
+            stop="steps",
             lr=None,
         )

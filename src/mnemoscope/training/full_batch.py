@@ -28,7 +28,7 @@ from mnemoscope.models.retrieval import Frozen, Parameters, forward, margin, tok
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.adamw import adamw
-from mnemoscope.training.three_step.algorithm import ThreeSteps, parameters_of
+from mnemoscope.training.three_step.algorithm import Rates, ThreeSteps, parameters_of
 from mnemoscope.training.three_step.streaming import Source, Span, fold
 
 OPTIMISERS: dict[str, Callable[..., optax.GradientTransformation]] = {"gd": optax.sgd, "adamw": adamw}
@@ -50,9 +50,14 @@ class Info(NamedTuple):
 
 def start(spec: Retrieval, frozen: Frozen, learned: ThreeSteps) -> State:
     """The result of the three steps: unchanged at finite step sizes, scaled in the limit."""
-    limit = spec.gamma == "limit"
-    parameters = _scaled(spec.program(), frozen, learned) if limit else parameters_of(spec, frozen, learned)
-    return State(parameters, OPTIMISERS[spec.then](1.0).init(parameters))
+    return begin(spec.program(), spec.then, frozen, learned, Rates.of(spec))
+
+
+def begin(program: Retrieval, optimiser: str, frozen: Frozen, learned: ThreeSteps, rates: Rates) -> State:
+    """The same for a program, whose step sizes are arguments."""
+    limit = program.gamma == "limit"
+    parameters = _scaled(program, frozen, learned) if limit else parameters_of(frozen, learned, rates)
+    return State(parameters, OPTIMISERS[optimiser](1.0).init(parameters))
 
 
 @partial(jax.jit, static_argnames=("spec",))
@@ -75,9 +80,15 @@ def _scaled(spec: Retrieval, frozen: Frozen, learned: ThreeSteps) -> Parameters:
 
 
 def loss_and_gradient(
-    spec: Retrieval, layout: Layout, frozen: Frozen, source: Source, parameters: Parameters, samples: Array
+    spec: Retrieval,
+    layout: Layout,
+    frozen: Frozen,
+    source: Source,
+    parameters: Parameters,
+    samples: Array,
+    most: Array | None = None,
 ) -> tuple[Float[Array, ""], Parameters]:
-    """Lhat and its gradient in V and W_KQ, over all samples."""
+    """Lhat and its gradient in V and W_KQ, over all samples; side by side, a loop over `most` serves all trainings."""
 
     def summed(parameters: Parameters, batch: Batch, live: Bool[Array, "B"]) -> Array:
         logits, _ = forward(spec, frozen, parameters, batch)
@@ -89,7 +100,7 @@ def loss_and_gradient(
         return jax.tree.map(jnp.add, carry, jax.value_and_grad(summed)(parameters, batch, live))
 
     zero = (jnp.zeros((), frozen.Z.dtype), jax.tree.map(jnp.zeros_like, parameters))
-    span = Span(jnp.uint32(0), samples, samples)
+    span = Span(jnp.uint32(0), samples, samples if most is None else most)
     total = fold(body, zero, source, span, length=spec.length, chunk=layout.by_sample)
     return jax.tree.map(lambda part: part / samples.astype(frozen.Z.dtype), total)
 

@@ -137,6 +137,6 @@ def passes(spec: Retrieval) -> int:
     return 1 if spec.attention == "locked" else 3
 
 
-def parameters_of(spec: Retrieval, frozen: Frozen, learned: ThreeSteps) -> Parameters:
+def parameters_of(frozen: Frozen, learned: ThreeSteps, rates: Rates) -> Parameters:
     """V2 and W1 as matrices, at finite step sizes."""
-    return Parameters(learned.V2, Rates.of(spec).gamma * jnp.outer(learned.alpha, frozen.query))
+    return Parameters(learned.V2, rates.gamma * jnp.outer(learned.alpha, frozen.query))

@@ -21,7 +21,9 @@ from mnemoscope.engine.record import Job, Trial
 from mnemoscope.spec import Retrieval
 from mnemoscope.spec.validators import Device
 from mnemoscope.training.three_step.call import Call, call_for, compiled, forget_calls, run_call
-from mnemoscope.training.three_step.simulation import passes, simulate, trial_of
+from mnemoscope.training.three_step.records import trial_of
+from mnemoscope.training.three_step.settling import train_many
+from mnemoscope.training.three_step.simulation import passes, simulate
 from mnemoscope.training.three_step.streaming import Progress
 
 Message = Callable[[str], None]
@@ -57,7 +59,10 @@ def simulate_many(
     done: dict[int, Trial] = {}
     memory = MemoryBudget.of(place, budget)
     groups: dict[Call, list[int]] = {}
+    settling = [number for number, (spec, _) in enumerate(jobs) if spec.settles]
     for number, (spec, seed) in enumerate(jobs):
+        if spec.settles:
+            continue
         call = call_for(spec, precision, memory, place)
         if call is None:
             with _turn, keeping_partial(done):
@@ -87,6 +92,20 @@ def simulate_many(
                     done[number] = trial
                     if hear is not None:
                         hear(trial.spec, trial.seed, 1.0)
+    if settling:
+
+        def size_of(call: Call, count: int) -> int:
+            return batch_size(call.program, call.layout, count, precision, memory)
+
+        def report(at: int, share: float) -> None:
+            if hear is not None:
+                hear(*jobs[settling[at]], share)
+
+        with _turn, keeping_partial(done):
+            part = [jobs[number] for number in settling]
+            for at, trial in train_many(part, precision, place, memory, size_of, report):
+                done[settling[at]] = trial
+                report(at, 1.0)
     return [done[number] for number in range(len(jobs))]
 
 

@@ -73,7 +73,12 @@ def call_for(spec: Retrieval, precision: Precision, memory: MemoryBudget, place:
     A trial that does not fit in memory is refused.
     """
     exact = plan_memory(spec, precision, memory)
-    if spec.then != "none" or spec.from_file:
+    return None if spec.then != "none" else steps_call(spec, exact, precision, memory, place)
+
+
+def steps_call(spec: Retrieval, exact: Layout, precision: Precision, memory: MemoryBudget, place: Place) -> Call | None:
+    """The call for the three steps alone; `exact` is the layout without spare columns."""
+    if spec.from_file:
         return None
     program = bucket(spec)
     layout = choose_layout(program, precision, memory.platform, memory.planned)._replace(
@@ -91,7 +96,7 @@ def run_call(call: Call, jobs: Sequence[Job]) -> list[Result]:
     """Run the jobs in one call; there may be fewer of them than the call has room for."""
     program = compiled(call, jobs[0])
     with numerics(call.precision, call.place):
-        results = jax.device_get(program(*_arguments(call, jobs)))
+        results = jax.device_get(program(*arguments_of(call, jobs)))
     return [jax.tree.map(lambda part, row=row: part[row], results) for row in range(len(jobs))]
 
 
@@ -107,7 +112,7 @@ def compiled(call: Call, example: Job) -> Any:
 @lru_cache(maxsize=256)
 def _compile_once(call: Call, example: Job) -> Any:
     with numerics(call.precision, call.place):
-        arguments = _arguments(call, [example])
+        arguments = arguments_of(call, [example])
         lowered = _trials.lower(call.program, call.layout, call.law, *arguments)
         # Autotuning takes most of the compile time on a GPU, and gains little on small matrices.
         options: Any = {} if call.place.platform == "cpu" else {"xla_gpu_autotune_level": "0"}
@@ -119,7 +124,7 @@ def forget_calls() -> None:
     _compile_once.cache_clear()
 
 
-def _arguments(call: Call, jobs: Sequence[Job]) -> tuple[Any, ...]:
+def arguments_of(call: Call, jobs: Sequence[Job]) -> tuple[Any, ...]:
     """Streams, dimensions, counts and rates of a batch, padded to its size.
 
     Trials without samples pad a short batch, so that it has the compiled shape.

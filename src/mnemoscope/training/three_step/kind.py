@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from mnemoscope.engine.kinds import Cost, Hear
+from mnemoscope.engine.kinds import USUAL_SHARE, Cost, Hear
 from mnemoscope.engine.layout import choose_layout, needed_bytes
-from mnemoscope.engine.rates import RATES, Rates, known_platform
+from mnemoscope.engine.rates import RATES, REFERENCE_CORES, Rates, known_platform
 from mnemoscope.engine.record import Job, Trial
 from mnemoscope.spec import Retrieval
 from mnemoscope.spec.validators import Device
@@ -28,19 +28,25 @@ class RetrievalKind:
 
     def program_id(self, spec: Retrieval, platform: str) -> str:
         """The embedding law and further training are compiled in."""
-        return f"{spec.embedding} {spec.then} {bucket(spec).canonical()}"
+        further = f"{spec.then} {spec.stop}" if spec.settles else spec.then
+        return f"{spec.embedding} {further} {bucket(spec).canonical()}"
 
     def bytes_needed(self, program: Retrieval) -> int:
         """The bytes of the layout that a CPU uses without a budget."""
         return sum(needed_bytes(program, choose_layout(program)).values())
 
     def cost(self, spec: Retrieval, platform: str) -> Cost:
-        """The cost of training, and of the answers to all tokens."""
+        """The cost of training, with all of its steps, and of the answers to all tokens."""
         rates = RATES[known_platform(platform)]
         V, tokens = spec.vocab, float(spec.samples * spec.length)
         answers = 2 * V**2 * spec.dim * rates.product + V**2 * rates.entry / 2
         seconds = training_seconds(spec, rates) + answers + rates.trial
-        return Cost(seconds, COMPILE_SECONDS, order=tokens, share=tokens / TOKENS_IN_A_BATCH)
+        cost = Cost(seconds, COMPILE_SECONDS, order=tokens, share=tokens / TOKENS_IN_A_BATCH)
+        if not spec.settles:
+            return cost
+        # Every core of a CPU has trainings of its own.
+        alone = seconds / REFERENCE_CORES if known_platform(platform) == "cpu" else seconds
+        return cost._replace(seconds=alone, most_steps=spec.steps, usual_share=USUAL_SHARE)
 
     def run(
         self, jobs: Sequence[Job], device: Device = "auto", budget: int | None = None, hear: Hear | None = None

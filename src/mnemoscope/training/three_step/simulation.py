@@ -7,7 +7,6 @@ formulas are in `models.retrieval`, those of the steps in `algorithm` and, in th
 in `by_token`, `by_sample` and `by_winner`.
 """
 
-import math
 import time
 from collections.abc import Iterator
 
@@ -15,11 +14,11 @@ import jax
 import jax.numpy as jnp
 
 from mnemoscope.engine import random
-from mnemoscope.engine.device import Place, Precision, find_device, numerics
+from mnemoscope.engine.device import Precision, find_device, numerics
 from mnemoscope.engine.interrupts import stop_if_asked
 from mnemoscope.engine.layout import Layout
 from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
-from mnemoscope.engine.record import Job, Status, Step, Trial
+from mnemoscope.engine.record import Step, Trial
 from mnemoscope.models.frozen import make_frozen
 from mnemoscope.models.retrieval import Frozen
 from mnemoscope.spec import Retrieval
@@ -27,8 +26,10 @@ from mnemoscope.spec.validators import Device
 from mnemoscope.training import full_batch
 from mnemoscope.training.three_step import algorithm
 from mnemoscope.training.three_step.algorithm import Rates, ThreeSteps, train_three_steps
-from mnemoscope.training.three_step.call import Result, call_for, run_call
-from mnemoscope.training.three_step.evaluation import Measurement, measure_softmax, measure_steps
+from mnemoscope.training.three_step.call import call_for, run_call
+from mnemoscope.training.three_step.evaluation import measure_softmax, measure_steps
+from mnemoscope.training.three_step.records import make_step, make_trial, read_steps, trial_of
+from mnemoscope.training.three_step.settling import train_one
 from mnemoscope.training.three_step.streaming import Count, Progress, Source
 
 # Measurements during training beyond the three steps.
@@ -57,6 +58,16 @@ def simulate(
     place = find_device(device)
     memory = MemoryBudget.of(place, budget)
     call = call_for(spec, precision, memory, place)
+    if spec.settles:
+        told = 0.0
+
+        def report(share: float) -> None:
+            nonlocal told
+            if progress is not None:
+                progress((share - told) * passes(spec))
+            told = share
+
+        return train_one((spec, seed), precision, place, memory, report)
     if call is not None:
         (result,) = run_call(call, [(spec, seed)])
         if progress is not None:
@@ -65,7 +76,7 @@ def simulate(
     with numerics(precision, place):
         layout = plan_memory(spec, precision, memory)
         steps, finite = _in_parts(spec, seed, layout, progress)
-    return _trial((spec, seed), steps, finite, time.perf_counter() - began, precision, place)
+    return make_trial((spec, seed), steps, finite, time.perf_counter() - began, precision, place)
 
 
 def _in_parts(spec: Retrieval, seed: int, layout: Layout, progress: Progress | None) -> tuple[list[Step], bool]:
@@ -81,26 +92,6 @@ def _in_parts(spec: Retrieval, seed: int, layout: Layout, progress: Progress | N
     if spec.then != "none":
         steps += _train_on(spec, layout, frozen, train, test, learned, progress)
     return steps, bool(jnp.all(jnp.isfinite(learned.V2)))
-
-
-def trial_of(job: Job, result: Result, seconds: float, precision: Precision, place: Place) -> Trial:
-    """The record of a job's result from a compiled call."""
-    return _trial(job, read_steps(job[0], result.measurements), bool(result.finite), seconds, precision, place)
-
-
-def _trial(job: Job, steps: list[Step], finite: bool, seconds: float, precision: Precision, place: Place) -> Trial:
-    spec, seed = job
-    status, message = judge(spec, steps, finite)
-    return Trial(
-        spec=spec,
-        seed=seed,
-        status=status,
-        message=message,
-        history=tuple(steps),
-        seconds=seconds,
-        precision=precision,
-        device=place.device_kind,
-    )
 
 
 def passes(spec: Retrieval) -> int:
@@ -128,46 +119,9 @@ def _train_on(
             w = state.parameters.key_query @ frozen.query
             count = Count.of(spec.test_samples)
             measurement = _measure_softmax(spec.program(), layout, frozen, test, state.parameters.value, w, count)
-            yield _step(spec, f"{spec.then} {taken}", measurement, float(info.loss))
+            yield make_step(spec, f"{spec.then} {taken}", measurement, float(info.loss))
         jax.block_until_ready(after)
         stop_if_asked()
         if progress is not None and taken < spec.steps:
             progress(1.0)
         state = after
-
-
-def judge(spec: Retrieval, steps: list[Step], finite: bool) -> tuple[Status, str]:
-    """Whether the results count: all numbers are finite, and attention moved."""
-    for step in steps:
-        if not all(math.isfinite(value) for value in (step.loss, step.signal, step.std) if value is not None):
-            return "diverged", f"numbers overflowed by {step.name}"
-    if not finite:
-        return "diverged", "numbers overflowed by V2"
-    if spec.length > 1 and steps[-1].signal == 0 and steps[-1].std == 0:
-        return "diverged", "attention did not move: the step sizes are too small for float32"
-    return "ok", ""
-
-
-def read_steps(spec: Retrieval, measurements: dict[str, Measurement]) -> list[Step]:
-    """The measurements as steps of a record, which begins before training."""
-    chance = 1 / spec.vocab
-    before = [Step("start", chance, 1 / spec.length, chance)] if "V1" in measurements else []
-    # In the order of training: JAX returns a dictionary sorted by name.
-    return before + [_step(spec, name, measurements[name]) for name in ("V1", "W1", "V2") if name in measurements]
-
-
-def _step(spec: Retrieval, name: str, measurement: Measurement, loss: float | None = None) -> Step:
-    answered, attended, both, tied = (int(count) for count in measurement.hits)
-    samples = int(measurement.samples)
-    scored = name != "V1" and spec.attention == "learned"
-    return Step(
-        name=name,
-        accuracy=answered / samples,
-        attention_accuracy=1 / spec.length if name == "V1" else attended / samples,
-        map_accuracy=float(measurement.map_accuracy),
-        recall=both / attended if attended else None,
-        signal=float(measurement.margin.signal) if scored else None,
-        std=float(measurement.margin.std) if scored else None,
-        loss=loss,
-        tied=tied,
-    )

@@ -92,4 +92,5 @@ def show(crossing: Critical) -> None:
     if crossing.predicted is not None:
         ratio = f", {crossing.predicted / crossing.estimate:.2f} of it" if crossing.estimate else ""
         echo(f"predicted  {crossing.predicted:,.0f}{ratio}")
-    echo(f"trials     {len(crossing.trials)}, {crossing.tokens:,} tokens")
+    late = f", {crossing.unreached} had not settled" if crossing.unreached else ""
+    echo(f"trials     {len(crossing.trials)}, {crossing.tokens:,} tokens{late}")

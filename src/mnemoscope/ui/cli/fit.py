@@ -8,7 +8,7 @@ from mnemoscope.experiments.axes import read_axis
 from mnemoscope.experiments.critical import Along
 from mnemoscope.experiments.fit import Scaling, settings
 from mnemoscope.experiments.fit import fit as fit_scaling
-from mnemoscope.experiments.forecast import GUESS, of_theory
+from mnemoscope.experiments.forecast import GUESS, counted, of_theory
 from mnemoscope.spec import LETTERS, Retrieval, SpecError
 from mnemoscope.ui.cli import options
 from mnemoscope.ui.cli.asking import ask_first
@@ -103,6 +103,8 @@ def show(scaling: Scaling) -> None:
     wide = sum(point.status == "unresolved" for point in scaling.found)
     if wide:
         echo(f"{wide} points have intervals wider than asked for and count for less")
+    if scaling.unreached:
+        echo(f"{counted(scaling.unreached, 'training')} had not settled, and count with the accuracy they reached")
     show_left_out(scaling)
 
 

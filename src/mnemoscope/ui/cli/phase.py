@@ -64,6 +64,8 @@ def phase(
 def show(diagram: PhaseDiagram) -> None:
     """The diagram in characters: shades for accuracy, with theory next to it."""
     ran = f"{len(diagram.trials)} trials, {diagram.failed} failed" if diagram.trials else "nothing was run"
+    if diagram.unreached:
+        ran += f", {diagram.unreached} had not settled"
     echo(f"measured accuracy, {diagram.y.field} upwards, {diagram.x.field} to the right ({ran})", style="bold")
     for y, accuracy, predicted in [*zip(diagram.y.values, diagram.accuracy, diagram.predicted, strict=True)][::-1]:
         echo(f"{y:>12,.6g}  {''.join(map(_cell, accuracy))}    theory  {''.join(map(_cell, predicted))}")

@@ -9,8 +9,8 @@ from mnemoscope.engine.device import find_device
 from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.forecast import jobs_ahead
-from mnemoscope.experiments.run import Run, kept_run
-from mnemoscope.experiments.sweep import OneByOne, sweep
+from mnemoscope.experiments.run import Run, kept_run, workers_for
+from mnemoscope.experiments.sweep import sweep
 from mnemoscope.models.activations import hermite_parts
 from mnemoscope.spec import Retrieval
 from mnemoscope.training.three_step.evaluation import UNIFORM_SAMPLES
@@ -60,7 +60,7 @@ def run(
     with open_tools(Work(device, None, store, yes), jobs_ahead(jobs)) as tools:
         known = len(tools.store.finished(jobs))
         try:
-            sweep(jobs, tools.store, OneByOne(device, memory), lambda tally: tools.progress(tally, "seeds"))
+            sweep(jobs, tools.store, workers_for(spec, device, memory), lambda tally: tools.progress(tally, "seeds"))
         except KeyboardInterrupt:
             stopped = True
         result = kept_run(spec, numbers, tools.store)
@@ -92,10 +92,21 @@ def show(run: Run) -> None:
             f"recall              {run.interval('recall')}",
             f"chance              {1 / spec.vocab:.4f}",
         )
+        if spec.settles:
+            echo(f"steps               {_steps_taken(spec, finished)}")
         ties = _ties(spec, finished)
         if ties:
             shares = ", ".join(f"{share:.1%} after {step}" for step, share in ties.items())
             echo(f"ties                {shares} of the test sequences, decided by a rule, not by rounding")
+
+
+def _steps_taken(spec: Retrieval, finished: list[Trial]) -> str:
+    """How many steps trainings took to settle, and how many of them had not settled after the most."""
+    taken = sorted(int(steps) for trial in finished if (steps := trial.metrics["steps"]) is not None)
+    ends = f"{taken[0]:,}" if taken[0] == taken[-1] else f"{taken[0]:,} to {taken[-1]:,}"
+    late = sum(trial.status == "unreached" for trial in finished)
+    more = f"; {late} of {len(finished)} had not settled" if late else " until it settled"
+    return f"{ends} of at most {spec.steps:,}{more}"
 
 
 def _ties(spec: Retrieval, finished: list[Trial]) -> dict[str, float]:
@@ -138,7 +149,9 @@ def _step_table(spec: Retrieval, finished: list[Trial]) -> Table:
     for at, step in enumerate(steps):
         accuracy = _mean(finished, at, "accuracy") or 0.0
         means = (number(_mean(finished, at, field), digits) for field, digits in fields)
-        rows.append((step.name, number(accuracy), bar(accuracy), *means))
+        # Each seed has settled after a number of steps of its own.
+        name = f"{spec.then}, end" if spec.settles and at == len(steps) - 1 else step.name
+        rows.append((name, number(accuracy), bar(accuracy), *means))
     grid = table(columns, rows, left=("after", ""), title=title)
     grid.caption = "\n".join(
         [f"{step.name}: {MEANING[step.name]}" for step in steps if step.name in MEANING]

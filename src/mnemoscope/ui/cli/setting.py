@@ -93,7 +93,7 @@ def takes(
 def field_option(kind: type[Spec], name: str) -> Parameter:
     """A field of a spec as an option."""
     field = kind.model_fields[name]
-    further = "then" in kind.model_fields and name in ("then", "steps", "lr")
+    further = "then" in kind.model_fields and name in ("then", "steps", "stop", "lr")
 
     def read(text: str) -> Any:
         if text.startswith("file:"):
