@@ -63,6 +63,7 @@ STUDIES = {
     "b-hebbian": Listed("b_hebbian", 0.2, 2.7),
     "b-low-rank": Listed("b_low_rank", 0.3, 0.7),
     "b-shared-answers": Listed("b_shared_answers", 0.2, 1.1),
+    "lin-hebbian": Listed("lin_hebbian", 0.4, 3.0),
 }
 
 

@@ -1,0 +1,89 @@
+"""Studies of linear memories after papers C and D: every rule can support, refute and leave open."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from mnemoscope.studies import lin_hebbian
+from mnemoscope.studies.base import Numbers, Study
+from mnemoscope.studies.one_constant import fit_levels, lead_of
+from mnemoscope.studies.power import ENOUGH
+from mnemoscope.studies.seed_limits import limit_point
+from mnemoscope.theory.associative import hebbian_constant
+
+SUPPORTED, REFUTED, OPEN = "supported", "refuted", "inconclusive"
+QUANTILES = (np.arange(16) + 0.5) / 16
+
+
+def hebbian(law: str = lin_hebbian.CLAIM, level: float = 1.0, widens: float = 1.0, spread: float = 1.0) -> Numbers:
+    """Limits at the quantiles of their law, times a factor; their width is (C1)'s, or `widens` each time d doubles."""
+    points = []
+    for dim in (64, 128, 256, 512, 1024, 2048):
+        place = {"dim": dim}
+        width = lin_hebbian.width_at(dim) if widens == 1.0 else 0.05 * (dim / 64) ** math.log2(widens)
+        middle = lin_hebbian.LAWS[law](place) * lin_hebbian.items_at(256) / lin_hebbian.LAWS[law]({"dim": 256})
+        logs = (np.log(-np.log(1 - QUANTILES)) + np.euler_gamma) / lin_hebbian.SCATTER_OF_LOG
+        points.append(
+            limit_point((level * middle * np.exp(spread * width * logs)).tolist(), 0.04, **place, size=dim**2)
+        )
+    return {"points": points}
+
+
+def test_the_rule_of_outer_products_with_gaussian_pairs():
+    supported = lin_hebbian.STUDY.judge(hebbian())
+    assert supported.verdict == SUPPORTED
+    assert "so 8 becomes 7.9" in supported.measured
+    assert lin_hebbian.STUDY.judge(hebbian("n as d^1.5")).verdict == REFUTED
+    assert lin_hebbian.STUDY.judge(hebbian(level=0.6)).verdict == REFUTED
+    assert lin_hebbian.STUDY.judge(hebbian(widens=1.3)).verdict == REFUTED  # it smears out
+    assert lin_hebbian.STUDY.judge(hebbian(spread=6.0)).verdict == OPEN
+    assert lin_hebbian.STUDY.judge({"points": hebbian()["points"][:3]}).verdict == OPEN
+
+
+def test_the_finite_form_of_outer_products_goes_to_eight():
+    """By (H3), which knows no lengths: they matter less and less."""
+    assert hebbian_constant(lin_hebbian.items_at(10**4), 10**4) == pytest.approx(8.0, abs=0.15)
+    gaps = [hebbian_constant(lin_hebbian.items_at(d), d) - 8 for d in (64, 256, 1024, 4096)]
+    assert gaps == sorted(gaps, reverse=True)
+    assert gaps[0] > 5
+
+
+def test_levels_of_laws_with_one_constant():
+    points = [limit_point([3.0 * d * f for f in (0.99, 1.0, 1.01)], 0.0, dim=d, size=d) for d in (8, 16, 32, 64, 128)]
+    fits = fit_levels(
+        points, {"d": lambda p: p["dim"], "d²": lambda p: p["dim"] ** 2, "root": lambda p: p["dim"] ** 0.5}
+    )
+    assert fits is not None
+    assert fits["d"]["level"] == pytest.approx(3.0, rel=1e-3)
+    assert fits["d"]["low"] < 3.0 < fits["d"]["high"] < 3.2
+    lead, rival = lead_of(fits, "d")
+    assert lead > 20
+    assert rival in ("d²", "root")
+    assert lead_of(fits, "d²")[1] == "d"
+    assert lead_of(fits, "d²")[0] < -20
+    assert fit_levels(points[:3], {"d": lambda p: p["dim"]}) is None
+
+
+POWERED = (lin_hebbian,)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("study", [module.STUDY for module in POWERED], ids=lambda study: study.id)
+def test_power_is_enough_at_full_size(study: Study):
+    assert study.power is not None
+    found = study.power("full")
+    assert found.supported >= ENOUGH
+    assert [name for name, share in found.rivals.items() if share > 0.05] == []
+
+
+def test_figures_are_drawn_from_numbers_alone():
+    drawn: list[tuple[Any, Numbers]] = [(lin_hebbian, hebbian())]
+    for module, numbers in drawn:
+        figure = Figure()
+        module.draw(json.loads(json.dumps(numbers)), figure)
+        assert figure.axes
+        figure.canvas.draw()
