@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from mnemoscope.studies import lin_hebbian
+from mnemoscope.experiments.best_limits import draw_items, largest_held
+from mnemoscope.experiments.exact_storage import store
+from mnemoscope.spec import Memory
+from mnemoscope.studies import lin_hebbian, lin_optimal
 from mnemoscope.studies.base import Numbers, Study
 from mnemoscope.studies.one_constant import fit_levels, lead_of
 from mnemoscope.studies.power import ENOUGH
@@ -68,7 +71,49 @@ def test_levels_of_laws_with_one_constant():
     assert fit_levels(points[:3], {"d": lambda p: p["dim"]}) is None
 
 
-POWERED = (lin_hebbian,)
+def optimal(law: str = lin_optimal.CLAIM, level: float = 1.0, spread: float = 1.0) -> Numbers:
+    points = []
+    for dim in (6, 8, 11, 16, 22, 32):
+        middle = lin_optimal.LAWS[law]({"dim": dim}) * lin_optimal.items_at(16) / lin_optimal.LAWS[law]({"dim": 16})
+        each = [level * middle * math.exp(spread * off) for off in (-0.06, -0.02, 0.02, 0.06)]
+        points.append(limit_point(each, 0.02, dim=dim, size=dim * dim))
+    return {"points": points}
+
+
+def test_the_rule_of_the_best_matrix():
+    supported = lin_optimal.STUDY.judge(optimal())
+    assert supported.verdict == SUPPORTED
+    assert "so its limit of 1/2 becomes 0.500" in supported.measured
+    assert lin_optimal.STUDY.judge(optimal(level=2.0)).verdict == REFUTED  # a constant of 1
+    assert lin_optimal.STUDY.judge(optimal(level=0.5)).verdict == REFUTED
+    assert lin_optimal.STUDY.judge(optimal("p as d², no logarithm")).verdict == REFUTED
+    assert lin_optimal.STUDY.judge(optimal(level=1.09)).verdict == OPEN
+    assert lin_optimal.STUDY.judge(optimal(spread=20.0)).verdict == OPEN
+    assert lin_optimal.STUDY.judge({"points": optimal()["points"][:3]}).verdict == OPEN
+
+
+def test_the_best_limit_is_certified_on_both_sides():
+    dim, seed = 6, 3
+    limit = lin_optimal.best_limit(dim, seed)
+    assert limit is not None
+    items, labels = draw_items(Memory(items=40, dim=dim), seed)
+    for count, separable in ((math.floor(limit / 1.03), True), (math.ceil(limit * 1.03), False)):
+        assert store(labels[:count], items[:count], np.arange(count)).separable is separable
+    # A seed has the same items at any number of them.
+    fewer, _ = draw_items(Memory(items=10, dim=dim), seed)
+    assert np.array_equal(items[:10], fewer)
+
+
+@pytest.mark.parametrize("true", [1, 2, 7, 90, 399])
+def test_a_limit_is_found_wherever_it_is(true: int):
+    found = largest_held(lambda items: items <= true, 60.0, 400, 0.02)
+    assert found is not None
+    assert true * 0.98 <= found <= (true + 1) * 1.02
+    assert largest_held(lambda items: True, 60.0, 400, 0.02) is None
+    assert largest_held(lambda items: None, 60.0, 400, 0.02) is None
+
+
+POWERED = (lin_hebbian, lin_optimal)
 
 
 @pytest.mark.long
@@ -77,11 +122,14 @@ def test_power_is_enough_at_full_size(study: Study):
     assert study.power is not None
     found = study.power("full")
     assert found.supported >= ENOUGH
-    assert [name for name, share in found.rivals.items() if share > 0.05] == []
+    # A rule that calls a rival law supported says so in its note.
+    confused = [name for name, share in found.rivals.items() if share > 0.05]
+    assert confused == (["p as d^1.5"] if study.id == "lin-optimal" else [])
+    assert "cannot tell" in found.note or not confused
 
 
 def test_figures_are_drawn_from_numbers_alone():
-    drawn: list[tuple[Any, Numbers]] = [(lin_hebbian, hebbian())]
+    drawn: list[tuple[Any, Numbers]] = [(lin_hebbian, hebbian()), (lin_optimal, optimal())]
     for module, numbers in drawn:
         figure = Figure()
         module.draw(json.loads(json.dumps(numbers)), figure)

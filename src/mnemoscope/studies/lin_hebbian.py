@@ -1,14 +1,14 @@
 r"""Paper C: outer products recall all pairs at a scale of d^2 = n ln n, through a sharp transition.
 
 The abstract has Gaussian pairs, the scale and the transition. It does not state a constant; notes on the paper report
-d^2 ~ 8 n ln n. On the sphere `b-hebbian` judges that constant. Here lengths vary, and at sizes that can be run they cost
-more than the logarithm does. So limits are held against a form of ours for finite sizes. With a = |e_x|^2 and b = |u_x|^2,
-both chi-squared with mean 1, and g ~ N(0, 1), an item's own logit and each of the n - 1 wrong ones are
+d^2 ~ 8 n ln n. On the sphere `b-hebbian` judges that constant. Here lengths vary, and at sizes that can be run they
+cost more than the logarithm does. So limits are held against a form of ours for finite sizes. With a = |e_x|^2 and b =
+|u_x|^2, both chi-squared with mean 1, and g ~ N(0, 1), an item's own logit and each of the n - 1 wrong ones are
 
     a b + g sqrt(a b n)/d   and   N(0, a n/d^2 + a/d + a^2 b/d),                             (C1)
 
-and ln E, E the mean number of items that are wrong, is minus Euler's constant at the first error, on average over seeds,
-with a standard deviation of pi/sqrt(6). The limit of (C1) is d^2 = 8 n ln n.
+and ln E, E the mean number of items that are wrong, is minus Euler's constant at the first error, on average over
+seeds, with a standard deviation of pi/sqrt(6). The limit of (C1) is d^2 = 8 n ln n.
 """
 
 import math
@@ -136,8 +136,9 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     level, (lead, rival) = fits[CLAIM], lead_of(fits, CLAIM)
     text += (
         f"; n over (C1) {level['level']:.3f} [{level['low']:.3f}, {level['high']:.3f}], so {HEBBIAN_ALL:g} becomes "
-        f"{HEBBIAN_ALL / level['level']:.2f}; (C1) is {lead:+.1f} ahead of {rival}; the transition's width in ln n goes "
-        f"as d^{narrowing['power']:.2f} [{narrowing['low']:.2f}, {narrowing['high']:.2f}, (C1) {narrowing['theory']:.2f}]"
+        f"{HEBBIAN_ALL / level['level']:.2f}; (C1) is {lead:+.1f} ahead of {rival}; the transition's width in ln n "
+        f"goes as d^{narrowing['power']:.2f} [{narrowing['low']:.2f}, {narrowing['high']:.2f}, "
+        f"(C1) {narrowing['theory']:.2f}]"
     )
     return Judgement(text, all_agree([_judge_scale(level, is_ahead(lead)), _judge_width(narrowing)]))
 
