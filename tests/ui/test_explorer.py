@@ -78,7 +78,7 @@ def test_every_axis_and_choice_has_a_map(server: Running):
 
 def test_the_readout_is_predicts_own(server: Running):
     _, _, text = server.ask("/prediction")
-    usual = Retrieval.read({k: v for k, v in FIRST.items() if k not in ("target", "x")})
+    usual = Retrieval.read({k: v for k, v in FIRST.items() if k not in ("target", "x", "training")})
     told = predict(usual)
     assert f"<b>{told.accuracy:.3f}</b>" in text
     assert told.regime.replace("_", " ") in text
