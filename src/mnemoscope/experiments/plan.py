@@ -58,6 +58,11 @@ class Option:
         return self.spec.samples * self.spec.length
 
     @property
+    def shown(self) -> int:
+        """The tokens that training goes through: a trained model's again in every step, if it is known how many."""
+        return self.tokens * ((self.steps or 1) if self.trained else 1)
+
+    @property
     def cost(self) -> float:
         """What training costs, up to a factor."""
         return float(self.parameters) * self.tokens

@@ -11,13 +11,11 @@ def make_figure(plan: Plan) -> Any:
     figure, axes = open_canvas(width=6.4, height=4.2)
     best = plan.recommended
     options = [*plan.alternatives, *([best] if best else [])]
-    # A trained model sees its tokens again in every step, and more parameters save steps.
-    repeated = all(option.trained and option.steps for option in options)
-    shown = {option: option.tokens * ((option.steps or 1) if repeated else 1) for option in options}
-    parameters, tokens = [option.parameters for option in options], list(shown.values())
+    repeated = any(option.shown > option.tokens for option in options)
+    parameters, tokens = ([getattr(option, size) for option in options] for size in ("parameters", "shown"))
     for name, wide, style, color in (("attention alone", False, "o-", "C0"), ("with an MLP", True, "o", "C1")):
         series = sorted((o for o in options if bool(o.spec.width) == wide), key=lambda option: option.parameters)
-        points = [(option.parameters, shown[option]) for option in series]
+        points = [(option.parameters, option.shown) for option in series]
         if series:
             axes.plot(*zip(*points, strict=True), style, color=color, markersize=4, label=name)
         for at, (option, point) in enumerate(zip(series, points, strict=True)):
@@ -30,7 +28,7 @@ def make_figure(plan: Plan) -> Any:
             axes.annotate(label, point, offset, "data", "offset points", ha=align, fontsize=7)
     if best is not None:
         marker = {"color": "black", "markersize": 10, "fillstyle": "none", "label": "recommended"}
-        axes.plot([best.parameters], [shown[best]], "s", **marker)
+        axes.plot([best.parameters], [best.shown], "s", **marker)
     plain_log_ticks(axes, "x", min(parameters), max(parameters))
     plain_log_ticks(axes, "y", min(tokens), max(tokens))
     axes.margins(0.12)
