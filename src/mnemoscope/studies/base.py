@@ -23,10 +23,20 @@ Numbers = dict[str, Any]
 BASES: dict[Size, int] = {"quick": 1, "full": 3}
 # The distance between base seeds: no study uses as many seeds.
 SEED_STRIDE = 10_000
-# Who makes the claim. A paper's statement is in its public text. What we derived in its setting is ours, exponents and
-# constants included. A study that a user adds is their own.
+# Who makes the claim. A paper's statement is in its public text; of papers C and D we read the abstract alone. What we
+# derived in its setting is ours, exponents and constants included. A study that a user adds is their own.
 Source = Literal[
-    "paper A (statement)", "ours, after paper A", "paper B", "ours, after paper B", "news", "review", "own"
+    "paper A (statement)",
+    "ours, after paper A",
+    "paper B",
+    "ours, after paper B",
+    "paper C (abstract)",
+    "ours, after paper C",
+    "paper D (abstract)",
+    "ours, after paper D",
+    "news",
+    "review",
+    "own",
 ]
 
 

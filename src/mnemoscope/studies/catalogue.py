@@ -63,6 +63,10 @@ STUDIES = {
     "b-hebbian": Listed("b_hebbian", 0.2, 2.7),
     "b-low-rank": Listed("b_low_rank", 0.3, 0.7),
     "b-shared-answers": Listed("b_shared_answers", 0.2, 1.1),
+    "lin-hebbian": Listed("lin_hebbian", 0.4, 3.0),
+    "lin-optimal": Listed("lin_optimal", 0.4, 10.0),
+    "lin-listwise": Listed("lin_listwise", 0.7, 8.0),
+    "t-converged": Listed("t_converged", 0.8, 5.0),
 }
 
 

@@ -34,4 +34,18 @@ PAPERS = (
         "ICLR 2025",
         "2412.06538",
     ),
+    Paper(
+        "paper C",
+        "Barnfield, Kim, Nichani, Lee, Lu",
+        "Sharp Capacity Thresholds in Linear Associative Memory: From Winner-Take-All to Listwise Retrieval",
+        "preprint 2026, version 1",
+        "2605.05189",
+    ),
+    Paper(
+        "paper D",
+        "Giorlandino, Goldt, Maillard",
+        "Factual recall in linear associative memories: sharp asymptotics and mechanistic insights",
+        "preprint 2026, version 1",
+        "2605.10795",
+    ),
 )

@@ -29,6 +29,8 @@ MEANINGS = {
 SOURCES = {
     "paper A (statement)": ("stated", "the public text of paper A says it"),
     "paper B": ("stated", "paper B says it"),
+    "paper C (abstract)": ("stated", "the abstract of paper C says it"),
+    "paper D (abstract)": ("stated", "the abstract of paper D says it"),
     "ours": ("ours", "derived here in a paper's setting; the paper does not say it"),
     "news": ("news", "a popular summary says it"),
     "review": ("review", "reviewers of paper A asked about it"),
