@@ -15,6 +15,7 @@ from mnemoscope.theory.laws import OVERLAP, laws_for
 from mnemoscope.theory.predict import predict, regime_of
 from mnemoscope.ui.cli import main
 from mnemoscope.ui.explorer.fragments import prediction
+from mnemoscope.ui.explorer.measurements import make_order
 from mnemoscope.ui.explorer.state import ACROSS, FIRST, RANGES, read_state
 
 
@@ -78,7 +79,7 @@ def test_every_axis_and_choice_has_a_map(server: Running):
 
 def test_the_readout_is_predicts_own(server: Running):
     _, _, text = server.ask("/prediction")
-    usual = Retrieval.read({k: v for k, v in FIRST.items() if k not in ("target", "x")})
+    usual = Retrieval.read({k: v for k, v in FIRST.items() if k not in ("target", "x", "training")})
     told = predict(usual)
     assert f"<b>{told.accuracy:.3f}</b>" in text
     assert told.regime.replace("_", " ") in text
@@ -194,3 +195,59 @@ def test_commands_ask_only_for_settings_that_exist(words: dict[str, Any], said: 
     command = read_state(words).command
     assert said in command
     assert bool(command) == bool(said)
+
+
+def test_the_switch_shows_the_end_of_training(server: Running):
+    words = "vocab=256&length=32&dim=100&target=0.4"
+    short, end = (json.loads(server.ask(f"/map.json?{words}{more}")[2]) for more in ("", "&training=trained"))
+    assert (short["training"], end["training"]) == ("three-steps", "trained")
+    # Each has the other's numbers for its dotted line.
+    for one, other in ((short, end), (end, short)):
+        assert one["other"] == other["accuracy"]
+        assert one["curve"]["other"] == other["curve"]["accuracy"]
+    assert {"storage", "unseen", "recall"} <= set(end["names"])
+    assert all(end["laws"][name]["words"] for name in end["names"])
+    assert end["crossing"] < short["crossing"]
+    X, Y = end["x"]["values"], end["y"]["values"]
+    base = Retrieval(vocab=256, dim=100, length=32, samples=1000)
+    away = []
+    for r in range(0, len(Y), 4):
+        for c in range(0, len(X), 4):
+            one = predict(base.replace(dim=int(X[c]), samples=int(Y[r])), trained=True)
+            away.append(abs(end["accuracy"][r][c] - (one.accuracy or 0)))
+    assert np.median(away) < 0.005
+    assert np.mean(np.array(away) < 0.05) > 0.95  # but where attention is at the border of being found
+    rows = server.ask(f"/map.csv?{words}&training=trained")[2].splitlines()
+    assert all(row.endswith(",trained") for row in rows[1:])
+
+
+def test_the_readout_at_the_end_of_training(server: Running):
+    told = predict(Retrieval(vocab=512, dim=128, length=64, samples=4000), trained=True)
+    text = server.ask("/prediction?training=trained")[2]
+    assert f"<b>{told.accuracy:.3f}</b>" in text
+    plain = " ".join(re.sub(r"<[^>]+>", "", text).split())
+    assert "the weights hold about" in plain
+    assert "mnemoscope predict --vocab 512 --dim 128 --length 64 --samples 4000 --trained" in plain
+    assert "--samples 4000 --then adamw --steps 3000 --stop settled" in plain
+    overfull = server.ask("/prediction?training=trained&dim=20&length=2")[2]
+    assert "more facts than the weights can hold" in overfull
+    assert "d<sup>2</sup> ≫ 2 V ln V" in overfull
+    assert server.ask("/map.json?training=forever")[0] == 400
+
+
+def test_a_measurement_trains_as_the_switch_says():
+    words = {"vocab": 64, "dim": 32, "length": 4, "samples": 300}
+    for training, then in (("trained", "adamw"), ("three-steps", "none")):
+        state = read_state({**words, "training": training})
+        for what in ("point", "curve"):
+            said, order = make_order(state, what, 2)
+            assert {spec.then for spec in order.specs} == {then}
+            assert ("trained to the end" in said) == (training == "trained")
+
+
+def test_the_planner_plans_both_trainings(server: Running):
+    job = "facts=200&length=8&target=0.9"
+    assert "the weights hold about" in server.ask(f"/plan/answer?{job}")[2]
+    assert "the weights hold about" not in server.ask(f"/plan/answer?{job}&training=three-steps")[2]
+    assert "training: expected one of" in server.ask(f"/plan/answer?{job}&training=forever")[2]
+    assert "<option selected>three-steps</option>" in server.ask(f"/plan?{job}&training=three-steps")[2]

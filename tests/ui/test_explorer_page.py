@@ -458,3 +458,37 @@ def test_the_planner(server: Running, seen: Watched):
     page.locator("#answer .complaint").wait_for()
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("width", [1300, 390])
+def test_the_switch_moves_the_map(server: Running, browser: Browser, width: int):
+    """At a glance: the whole map brightens, and what was the map's contour is now dotted."""
+    seen = Watched(browser, width, 900)
+    page = seen.page
+    visit(page, server.address)
+    page.click("#understood")
+    before = page.evaluate("document.querySelector('#map').data.slice(0, 3).map((trace) => trace.z)")
+    switch = page.locator(".switch")
+    place, map_ = switch.bounding_box(), page.locator("#map").bounding_box()
+    assert place is not None
+    assert map_ is not None
+    assert place["y"] + place["height"] <= map_["y"] + 1
+    assert place["width"] <= width
+    switch.get_by_text("trained to the end").click()
+    settle(page)
+    after = page.evaluate("document.querySelector('#map').data.slice(0, 3).map((trace) => trace.z)")
+    assert share(after[0]) > share(before[0]) + 0.03
+    assert after[2] == before[0]
+    assert before[2] == after[0]
+    assert "storage" in page.locator("#map .annotation-text").all_text_contents()
+    assert "--then adamw" in page.locator("#command").inner_text()
+    assert "training=trained" in page.url
+    page.screenshot(path=ARTEFACTS / f"trained_{width}.png", full_page=True)
+    page.reload()
+    settle(page)
+    assert page.locator("input[name=training][value=trained]").is_checked()
+    page.locator("input[name=training][value=trained]").press("ArrowLeft")  # by keys, too
+    settle(page)
+    assert "training=three-steps" in page.url
+    assert seen.errors == []
+    page.close()

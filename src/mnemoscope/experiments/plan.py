@@ -58,6 +58,11 @@ class Option:
         return self.spec.samples * self.spec.length
 
     @property
+    def shown(self) -> int:
+        """The tokens that training goes through: a trained model's again in every step, if it is known how many."""
+        return self.tokens * ((self.steps or 1) if self.trained else 1)
+
+    @property
     def cost(self) -> float:
         """What training costs, up to a factor."""
         return float(self.parameters) * self.tokens
@@ -219,6 +224,8 @@ def plan_budget(
         return Plan(training, None, (), (text,))
     best = max(enough, key=lambda option: (not _preference(option)[0], option.spec.vocab))
     why = "the most facts for this budget"
+    if any(option.spec.vocab > best.spec.vocab for option in enough):
+        why = "the most facts for this budget by a law that was tested; the alternatives' was not"
     if parameters is None:
         # Any d is within the budget: of those that hold as many facts, the one that costs least.
         as_many = _options(all_ways(best.spec.vocab, length, target, budget, training), store, training)

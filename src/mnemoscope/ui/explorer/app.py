@@ -104,7 +104,7 @@ class Explorer:
 
     def _points(self, state: State) -> list[dict[str, Any]]:
         try:
-            return measured_points(state.spec, self.store)
+            return measured_points(state.measured_spec, self.store)
         except SpecError:  # the setting is impossible, as the page says elsewhere
             return []
 
@@ -150,7 +150,7 @@ class Explorer:
         """Everything on the page, with versions and commands."""
         state = read_state(request.query_params)
         everything = {
-            "state": {**state.values, "target": state.target, "x": state.x},
+            "state": {**state.values, "target": state.target, "x": state.x, "training": state.training},
             "versions": versions(),
             "command": state.command,
             "link": f"/?{state.query}",

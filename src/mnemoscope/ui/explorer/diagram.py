@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup, escape
 
+from mnemoscope.experiments.plan import MEANINGS
+from mnemoscope.experiments.plan_laws import Training
 from mnemoscope.spec import LETTERS
 from mnemoscope.theory.fast_predict import COARSE, FINER, Surface, surface
 from mnemoscope.theory.laws import law_of
-from mnemoscope.theory.predict import REGIMES
 from mnemoscope.theory.registry import missing
+from mnemoscope.theory.trained.fast import trained_surface
 from mnemoscope.ui.explorer.state import RANGES, State, read_state
 
 # Columns and rows of the grid: while a slider moves, and at rest.
@@ -24,13 +26,18 @@ KEPT = 2048
 
 
 class Drawn(NamedTuple):
-    """A grid of settings row by row with the prediction for each, and the curve at the cross."""
+    """A grid of settings row by row with the prediction for each, and the curve at the cross.
+
+    Beside both, the accuracy after the other training.
+    """
 
     x: np.ndarray
     y: np.ndarray
     predicted: Surface
+    other: np.ndarray
     samples: np.ndarray
     accuracy: np.ndarray
+    other_accuracy: np.ndarray
 
 
 def draw(state: State, *, moving: bool) -> Drawn:
@@ -43,13 +50,17 @@ def draw(state: State, *, moving: bool) -> Drawn:
     if here:  # one call for both is cheaper
         across = np.concatenate([across, np.full(len(samples), float(here))])
         up = np.concatenate([up, samples])
-    predicted = surface(state.cells(**{state.x: across, "samples": up}), quadrature)
+    laws = (trained_surface, surface) if state.trained else (surface, trained_surface)
+    settings = state.cells(**{state.x: across, "samples": up})
+    predicted, other = (law(settings, quadrature) for law in laws)
     cells = len(x) * len(y)
     parts = (predicted.accuracy, predicted.attention_accuracy, predicted.regime, predicted.valid)
     grid = Surface(*(part[:cells] for part in parts))
-    # If the x axis is the width, the cross may still have no MLP.
-    curve = predicted.accuracy[cells:] if here else surface(state.cells(samples=samples), quadrature).accuracy
-    return Drawn(x, y, grid, samples, curve)
+    if here:
+        curves = [found.accuracy[cells:] for found in (predicted, other)]
+    else:  # the x axis is the width, and the cross has no MLP
+        curves = [law(state.cells(samples=samples), quadrature).accuracy for law in laws]
+    return Drawn(x, y, grid, other.accuracy[:cells], samples, *curves)
 
 
 def crossing(samples: np.ndarray, accuracy: np.ndarray, target: float) -> float | None:
@@ -69,12 +80,12 @@ def as_json(state: State, *, moving: bool) -> bytes:
     """Everything that the page draws."""
     # The cross's own N does not change the drawing.
     values = {**state.values, "samples": RANGES["samples"][0]}
-    return _packed(tuple(values.items()), state.target, state.x, moving)
+    return _packed(tuple(values.items()), state.target, state.x, state.training, moving)
 
 
 @lru_cache(maxsize=KEPT)
-def _packed(values: tuple[tuple[str, Any], ...], target: float, x: str, moving: bool) -> bytes:
-    state = State(dict(values), target, x)
+def _packed(values: tuple[tuple[str, Any], ...], target: float, x: str, training: Training, moving: bool) -> bytes:
+    state = State(dict(values), target, x, training)
     drawn = draw(state, moving=moving)
     accuracy, regimes = (part.reshape(len(drawn.y), -1) for part in (drawn.predicted.accuracy, drawn.predicted.regime))
     names = list(dict.fromkeys(regimes.ravel().tolist()))
@@ -83,11 +94,17 @@ def _packed(values: tuple[tuple[str, Any], ...], target: float, x: str, moving: 
         "x": {"field": x, "label": _label(x), "values": drawn.x.tolist()},
         "y": {"field": "samples", "label": _label("samples"), "values": drawn.y.tolist()},
         "accuracy": _rounded(accuracy),
+        "training": training,
+        "other": _rounded(drawn.other.reshape(len(drawn.y), -1)),
         "names": names,
         "regimes": [[names.index(name) for name in row] for row in regimes.tolist()],
         "laws": {name: _law(state, name) for name in names},
         "target": target,
-        "curve": {"samples": drawn.samples.tolist(), "accuracy": _rounded(drawn.accuracy[None])[0]},
+        "curve": {
+            "samples": drawn.samples.tolist(),
+            "accuracy": _rounded(drawn.accuracy[None])[0],
+            "other": _rounded(drawn.other_accuracy[None])[0],
+        },
         "crossing": None if at_target is None else round(at_target),
     }
     return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
@@ -96,13 +113,14 @@ def _packed(values: tuple[tuple[str, Any], ...], target: float, x: str, moving: 
 def as_table(state: State) -> str:
     """The resting diagram as comma-separated values."""
     drawn = draw(state, moving=False)
-    lines = [",".join([*state.values, "accuracy", "attention_accuracy", "regime", "valid"])]
+    lines = [",".join([*state.values, "accuracy", "attention_accuracy", "regime", "valid", "training"])]
     cells, predicted = [(x, y) for y in drawn.y for x in drawn.x], drawn.predicted
     columns = (predicted.accuracy, predicted.attention_accuracy, predicted.regime, predicted.valid)
     for (x, y), accuracy, attention, regime, valid in zip(cells, *columns, strict=True):
         setting = {**state.values, state.x: round(x), "samples": round(y)}
         numbers = ["" if np.isnan(value) else f"{value:.4f}" for value in (accuracy, attention)]
-        lines.append(",".join([*map(str, setting.values()), *numbers, regime, "true" if valid else "false"]))
+        words = [*numbers, regime, "true" if valid else "false", state.training]
+        lines.append(",".join([*map(str, setting.values()), *words]))
     return "\n".join(lines) + "\n"
 
 
@@ -110,6 +128,8 @@ def formula(state: State, regime: str, width: float) -> Markup:
     """A regime's law in HTML for this width, empty if the regime has none."""
     law = law_of(regime, state.values["trigger"], width, state.values["activation"])
     text = "" if law is None else law.words.replace(">>", "≫")
+    if regime == "storage":  # the leading order of N_c, which only a trained model has
+        text = "m d ≫ 2 V ln V" if width else "d^2 ≫ 2 V ln V"
     return Markup(re.sub(r"([A-Za-z])\^([0-9.]+)", r"\1<sup>\2</sup>", str(escape(text))))
 
 
@@ -121,7 +141,7 @@ def _law(state: State, name: str) -> dict[str, str]:
         words = "orthonormal embeddings need at least as many dimensions as tokens"
         return {"name": "no such setting", "words": words, "formula": ""}
     law = formula(state, name, _width_on_map(state))
-    return {"name": name.replace("_", " "), "words": REGIMES[name], "formula": law}
+    return {"name": name.replace("_", " "), "words": MEANINGS[name], "formula": law}
 
 
 def _width_on_map(state: State) -> int:

@@ -2,16 +2,20 @@
 
 from functools import lru_cache
 
-from mnemoscope.spec import SpecError
+from mnemoscope.experiments.plan import MEANINGS
+from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.theory.bound import coverage_samples, first_gradient_samples
-from mnemoscope.theory.predict import REGIMES, predict
+from mnemoscope.theory.predict import Prediction, predict
 from mnemoscope.ui.explorer.diagram import formula
 from mnemoscope.ui.explorer.measurements import Measurements
 from mnemoscope.ui.explorer.state import State
 from mnemoscope.ui.pages.render import render
 
+
 # A page asks again about the same setting whenever only its map has changed.
-_predict = lru_cache(maxsize=64)(predict)
+@lru_cache(maxsize=64)
+def _predict(spec: Retrieval, trained: bool) -> Prediction:
+    return predict(spec, trained=trained)
 
 
 def prediction(state: State) -> str:
@@ -19,7 +23,7 @@ def prediction(state: State) -> str:
     template = "explorer/templates/prediction.html"
     try:
         spec = state.spec
-        predicted = _predict(spec)
+        predicted = _predict(spec, state.trained)
         if predicted.accuracy is None:
             return render(template, state=state, complaint="; ".join(predicted.notes))
         return render(
@@ -27,10 +31,10 @@ def prediction(state: State) -> str:
             state=state,
             complaint="",
             prediction=predicted,
-            meaning=REGIMES[predicted.regime],
+            meaning=MEANINGS[predicted.regime],
             law=formula(state, predicted.regime, spec.width),
             coverage=coverage_samples(spec, state.target),
-            gradient=first_gradient_samples(spec, state.target),
+            gradient=None if state.trained else first_gradient_samples(spec, state.target),
         )
     except SpecError as error:
         return render(template, state=state, complaint=str(error))

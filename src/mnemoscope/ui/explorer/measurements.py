@@ -30,11 +30,13 @@ CURVE_POINTS, REACH = 7, 6.0
 
 def make_order(state: State, what: str, seeds: int) -> tuple[str, Order]:
     """The order in words, and the order: one setting, or seven N around where theory crosses the target."""
-    spec = state.spec
+    spec = state.measured_spec
     setting = f"V={spec.vocab:,} d={spec.dim:,} L={spec.length:,}"
     if spec.width:
         setting += f" m={spec.width:,} {spec.activation}"
     how_many = f"{seeds} seed" + "s" * (seeds > 1)
+    if state.trained:
+        setting += " trained to the end"
     if what == "point":
         return f"{setting} N={spec.samples:,}, {how_many}", Order((spec,), seeds)
     predicted = diagram.draw(state, moving=False)

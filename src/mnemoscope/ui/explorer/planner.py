@@ -3,33 +3,36 @@
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
-from mnemoscope.experiments.plan import Plan, plan_budget, plan_job
+from mnemoscope.experiments.plan import MEANINGS, Plan, plan_budget, plan_job
+from mnemoscope.experiments.plan_laws import Training
 from mnemoscope.spec import SpecError, read_option
-from mnemoscope.spec.validators import between, whole
+from mnemoscope.spec.validators import between, one_of, whole
 from mnemoscope.store.schema import NOWHERE
 from mnemoscope.store.trials import Store
-from mnemoscope.theory.predict import REGIMES
 from mnemoscope.ui.figures.interactive import as_plotly
 from mnemoscope.ui.figures.trade_off import make_figure
 from mnemoscope.ui.pages.render import render
 
 
 class Field(NamedTuple):
-    """A field of the form: its label, what it holds at first, and what it may hold."""
+    """A field of the form: its label, what it holds at first, what it may hold, and its choices if it has any."""
 
     label: str
     initial: str
     check: Callable[[Any], Any]
+    choices: tuple[str, ...] = ()
 
 
+TRAININGS: tuple[Training, ...] = get_args(Training)
 FIELDS = {
     "facts": Field("facts to recall (leave empty to ask what a budget buys)", "10000", whole(2, 2**20)),
     "length": Field("L: tokens in a sequence, one of which is informative", "64", whole(1, 2**12)),
     "target": Field("accuracy to reach", "0.95", between(0.001, 0.9999)),
     "parameters": Field("parameters, at most (optional)", "", between(1, 1e12)),
     "tokens": Field("training tokens, at most (optional)", "", between(1, 1e15)),
+    "training": Field("training: to the end, or three steps", "trained", one_of(*TRAININGS), TRAININGS),
 }
 
 
@@ -54,7 +57,7 @@ def answer(words: Mapping[str, str], path: Path) -> str:
         best=best,
         options=options,
         notes=plan.notes,
-        regimes=REGIMES,
+        regimes=MEANINGS,
         figure=as_plotly(make_figure(plan)) if len(options) > 1 else None,
         command="mnemoscope plan " + " ".join(f"--{name} {text}" for name, text in texts.items()),
     )

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, get_args
 from urllib.parse import urlencode
 
+from mnemoscope.experiments.plan_laws import Training
 from mnemoscope.spec import Retrieval, SpecError, Trigger, read_option
 from mnemoscope.spec.names import ACTIVATIONS, LAWS
 from mnemoscope.spec.validators import between, one_of, whole
@@ -16,20 +17,29 @@ RANGES = {"vocab": (64, 8192), "dim": (8, 2048), "length": (2, 1024), "samples":
 CHOICES = {"activation": ACTIVATIONS, "embedding": LAWS, "trigger": get_args(Trigger)}
 # Fields that can be the x axis; the y axis is always samples.
 ACROSS = ("dim", "length", "vocab", "width")
-# What a first visit shows: a setting in which several regimes meet.
+# What trains a model to the end when it is measured: as many steps as it takes to settle, at most so many.
+TO_THE_END = {"then": "adamw", "steps": 3000, "stop": "settled"}
+# What a first visit shows: a setting in which several regimes meet, after the three steps that the laws are about.
 FIRST: dict[str, Any] = {
     **{"vocab": 512, "dim": 128, "length": 64, "samples": 4000, "width": 0},
     **{"activation": "hermite3", "embedding": "gaussian", "trigger": "keys", "target": 0.5, "x": "dim"},
+    "training": "three-steps",
 }
 
 
 @dataclass(frozen=True)
 class State:
-    """Sizes and choices of the setting at the cross, the contour's accuracy, and the x axis."""
+    """Sizes and choices of the setting at the cross, the contour's accuracy, the x axis, and the training."""
 
     values: Mapping[str, Any]
     target: float
     x: str
+    training: Training = "three-steps"
+
+    @property
+    def trained(self) -> bool:
+        """Whether models are trained to the end."""
+        return self.training == "trained"
 
     @cached_property
     def spec(self) -> Retrieval:
@@ -39,7 +49,17 @@ class State:
     @property
     def query(self) -> str:
         """The state as a query string."""
-        return urlencode({**self.values, "target": self.target, "x": self.x})
+        return urlencode({**self.values, "target": self.target, "x": self.x, "training": self.training})
+
+    @property
+    def measured_spec(self) -> Retrieval:
+        """The setting with the training that a measurement gives it."""
+        return self.spec.replace(**TO_THE_END) if self.trained else self.spec
+
+    @property
+    def further(self) -> str:
+        """That training as a command's options, empty after three steps."""
+        return "".join(f" --{name} {value}" for name, value in TO_THE_END.items()) if self.trained else ""
 
     def cells(self, **sizes: Any) -> SpecGrid:
         """A grid of settings with other sizes."""
@@ -68,7 +88,7 @@ class State:
             if left >= right or (self.x in ("length", "width") and not self.possible):
                 return ""
         return (
-            f"mnemoscope phase {self.options(self.x, 'samples')} --x {self.x}={left}:{right}:33 "
+            f"mnemoscope phase {self.options(self.x, 'samples')}{self.further} --x {self.x}={left}:{right}:33 "
             f"--y samples={low}:{high}:25 --target {self.target:g} --theory --out map.svg"
         )
 
@@ -90,4 +110,5 @@ def read_state(words: Mapping[str, Any]) -> State:
     if 0 < values["width"] < least:
         raise SpecError("width", f"expected 0, or at least {least}, got {values['width']}")
     target = read_option("target", between(0.01, 0.99), given["target"])
-    return State(values, target, read_option("x", one_of(*ACROSS), given["x"]))
+    x = read_option("x", one_of(*ACROSS), given["x"])
+    return State(values, target, x, read_option("training", one_of(*get_args(Training)), given["training"]))

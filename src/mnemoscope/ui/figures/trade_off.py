@@ -1,4 +1,4 @@
-"""The trade-off of a plan: parameters against training tokens."""
+"""The trade-off of a plan: parameters against training tokens, shown once in a step."""
 
 from typing import Any
 
@@ -11,10 +11,11 @@ def make_figure(plan: Plan) -> Any:
     figure, axes = open_canvas(width=6.4, height=4.2)
     best = plan.recommended
     options = [*plan.alternatives, *([best] if best else [])]
-    parameters, tokens = ([getattr(option, size) for option in options] for size in ("parameters", "tokens"))
+    repeated = any(option.shown > option.tokens for option in options)
+    parameters, tokens = ([getattr(option, size) for option in options] for size in ("parameters", "shown"))
     for name, wide, style, color in (("attention alone", False, "o-", "C0"), ("with an MLP", True, "o", "C1")):
         series = sorted((o for o in options if bool(o.spec.width) == wide), key=lambda option: option.parameters)
-        points = [(option.parameters, option.tokens) for option in series]
+        points = [(option.parameters, option.shown) for option in series]
         if series:
             axes.plot(*zip(*points, strict=True), style, color=color, markersize=4, label=name)
         for at, (option, point) in enumerate(zip(series, points, strict=True)):
@@ -27,11 +28,11 @@ def make_figure(plan: Plan) -> Any:
             axes.annotate(label, point, offset, "data", "offset points", ha=align, fontsize=7)
     if best is not None:
         marker = {"color": "black", "markersize": 10, "fillstyle": "none", "label": "recommended"}
-        axes.plot([best.parameters], [best.tokens], "s", **marker)
+        axes.plot([best.parameters], [best.shown], "s", **marker)
     plain_log_ticks(axes, "x", min(parameters), max(parameters))
     plain_log_ticks(axes, "y", min(tokens), max(tokens))
     axes.margins(0.12)
-    axes.set(xlabel="parameters", ylabel="training tokens, N L")
+    axes.set(xlabel="parameters", ylabel="training tokens, N L" + (" times the steps" if repeated else ""))
     axes.legend(fontsize=8)
     return figure
 

@@ -68,6 +68,10 @@ form.addEventListener("input", (event) => {
   for (const slider of sliders.values()) slider.place();
   moved();
 });
+// The switch stands above the map, outside the form that it belongs to.
+for (const side of document.querySelectorAll("input[name=training]")) {
+  side.addEventListener("change", () => moved());
+}
 form.addEventListener("submit", (event) => event.preventDefault());
 
 const label = (field) => form.querySelector(`label[for=${field.id}]`).textContent.trim();
@@ -290,7 +294,8 @@ byId("figure").addEventListener("click", () => {
   const held = [["V", "vocab"], ["d", "dim"], ["L", "length"], ["m", "width"]]
     .filter(([, name]) => name !== shown.x.field && query.get(name) !== "0")
     .map(([letter, name]) => `${letter} = ${query.get(name)}`);
-  layout.title = { text: `Predicted accuracy, ${held.join(", ")}; dashed: ${shown.target}`,
+  const how = shown.training === "trained" ? "trained to the end" : "after three steps";
+  layout.title = { text: `Predicted accuracy ${how}, ${held.join(", ")}; dashed: ${shown.target}`,
     font: { size: 14 } };
   layout.margin = { ...layout.margin, t: 44 };
   Plotly.downloadImage({ data, layout }, { format: "svg", filename: "map", width: 900, height: 640 });

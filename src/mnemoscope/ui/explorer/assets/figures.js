@@ -67,6 +67,10 @@ export function mapFigure(diagram, x, N) {
       autocontour: false, hoverinfo: "skip", name: `accuracy ${diagram.target}`,
       contours: { start: diagram.target, end: diagram.target, size: 1, coloring: "none" },
       line: { color: "#fff", width: 2.5, dash: "dash" } },
+    { type: "contour", x: diagram.x.values, y: diagram.y.values, z: diagram.other, showscale: false,
+      autocontour: false, hoverinfo: "skip", name: "after the other training",
+      contours: { start: diagram.target, end: diagram.target, size: 1, coloring: "none" },
+      line: { color: "rgba(255,255,255,0.75)", width: 1.5, dash: "dot" } },
     { type: "scatter", mode: "lines", x: lines.x, y: lines.y, hoverinfo: "skip",
       line: { color: "rgba(140,140,140,0.9)", width: 1 } },
     mark(18, 5, "#fff"), mark(16, 2.5, palette().warm),
@@ -80,9 +84,14 @@ export function mapFigure(diagram, x, N) {
 // at the contour's accuracy.
 export function curveFigure(diagram, points, N) {
   const { accent, warm, soft } = palette();
+  const names = ["after three steps", "trained to the end"];
+  if (diagram.training === "trained") names.reverse();
   const side = { label: "N, samples", values: diagram.y.values };
   const data = [
-    { type: "scatter", mode: "lines", name: "predicted", x: diagram.curve.samples,
+    { type: "scatter", mode: "lines", name: names[1], x: diagram.curve.samples, y: diagram.curve.other,
+      line: { color: soft, width: 1.5, dash: "dot" },
+      hovertemplate: `N = %{x:,}<br>${names[1]} %{y:.3f}<extra></extra>` },
+    { type: "scatter", mode: "lines", name: names[0], x: diagram.curve.samples,
       y: diagram.curve.accuracy, line: { color: accent, width: 2.5 },
       hovertemplate: "N = %{x:,}<br>predicted %{y:.3f}<extra></extra>" },
     { type: "scatter", mode: "markers", name: "measured", x: points.map((point) => point.samples),
