@@ -66,13 +66,18 @@ def trained_accuracy(spec: Retrieval, enough: float = 0.0) -> float:
     return bound if bound < enough else bound * attended_share(spec)
 
 
-def accuracy_within(spec: Retrieval, target: float, fullest: float = math.inf) -> tuple[float, Retrieval | None]:
+def accuracy_within(
+    spec: Retrieval, target: float, fullest: float = math.inf, shown: float = 0.0
+) -> tuple[float, Retrieval | None]:
     """The accuracy that a derived setting reaches with at most its samples, and the least that reach the target.
 
     Up to 1 %; an accuracy below the target may be a bound. More samples may overload the weights, so all numbers on a
-    grid are tried, but only where the load is `fullest` or less. The grid does not depend on the samples allowed.
+    grid are tried, but only where the load is `fullest` or less, and from `shown` samples a token on. The grid does not
+    depend on the samples allowed.
     """
-    samples, bound = _along_samples(spec.replace(samples=1), target, fullest)
+    if spec.samples < shown * spec.vocab:
+        return 0.0, None
+    samples, bound = _along_samples(spec.replace(samples=1), target, fullest, shown)
     fits = samples <= spec.samples
     samples, bound = np.append(samples[fits], spec.samples), bound[fits]
     bound = np.append(bound, _bounds(spec, samples[-1:], fullest))
@@ -95,10 +100,10 @@ def accuracy_within(spec: Retrieval, target: float, fullest: float = math.inf) -
 
 
 @lru_cache(maxsize=256)
-def _along_samples(spec: Retrieval, target: float, fullest: float) -> tuple[np.ndarray, np.ndarray]:
+def _along_samples(spec: Retrieval, target: float, fullest: float, shown: float) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of samples from where enough tokens are seen, and the accuracy after each with perfect attention."""
     V, most = spec.vocab, most_samples(spec)
-    least = max(1.0, math.log1p(-target) / math.log1p(-1 / V))  # (T11)
+    least = max(1.0, shown * V, math.log1p(-target) / math.log1p(-1 / V))  # (T11)
     fine = least * FINE_STEP ** np.arange(math.ceil(math.log(max(2.0, SEEN_ALL * V / least)) / math.log(FINE_STEP)))
     coarse = fine[-1] * COARSE_STEP ** np.arange(1, 1 + math.ceil(math.log(2**31) / math.log(COARSE_STEP)))
     samples = np.unique(np.ceil(np.concatenate([fine, coarse])))
