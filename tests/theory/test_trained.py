@@ -13,7 +13,6 @@ import mnemoscope as mn
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.theory.critical import first_that
 from mnemoscope.theory.trained.capacity import (
-    closed_share,
     critical_items,
     effective_inputs,
     half_point,
@@ -23,6 +22,7 @@ from mnemoscope.theory.trained.capacity import (
 )
 from mnemoscope.theory.trained.cones import draw_cones, draw_labels, draw_orthogonal_cones, project
 from mnemoscope.theory.trained.fixed_point import curve, draw_items, prox
+from mnemoscope.theory.trained.hull import closed_share
 from mnemoscope.theory.trained.overload import overloaded, stored_share
 from mnemoscope.theory.trained.predict import accuracy_of, coverage, predict_trained
 from mnemoscope.theory.trained.steps import margin, steps_to_store
@@ -100,11 +100,11 @@ def test_gaussian_labels_inside_the_hull_are_as_many_as_predicted(labels: int, d
         equal = np.vstack([U[1:].T, np.ones(labels - 1)])
         inside += linprog(np.zeros(labels - 1), A_eq=equal, b_eq=np.append(U[0], 1.0)).status == 0
     share, error = inside / draws, math.sqrt(inside + 1) / draws
-    assert closed_share(labels, dim) == pytest.approx(share, abs=3 * error + 0.1 * share)
+    assert taken(labels, dim, "gaussian").closed == pytest.approx(share, abs=3 * error + 0.1 * share)
 
 
 def test_fewer_labels_than_dimensions_surround_nothing():
-    assert closed_share(9, 8) == 0.0
+    assert closed_share(9, 8, draws=10) == 0.0
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0])
