@@ -150,7 +150,7 @@ def _step_table(spec: Retrieval, finished: list[Trial]) -> Table:
         accuracy = _mean(finished, at, "accuracy") or 0.0
         means = (number(_mean(finished, at, field), digits) for field, digits in fields)
         # Each seed has settled after a number of steps of its own.
-        name = f"{spec.then}, end" if spec.settles and at == len(steps) - 1 else step.name
+        name = "end" if spec.settles and at == len(steps) - 1 else step.name
         rows.append((name, number(accuracy), bar(accuracy), *means))
     grid = table(columns, rows, left=("after", ""), title=title)
     grid.caption = "\n".join(
