@@ -222,7 +222,8 @@ def test_the_domain_is_in_the_printed_table(capsys: pytest.CaptureFixture[str]):
 
 def test_a_prediction_loads_no_simulator():
     code = (
-        "import sys, mnemoscope as mn; mn.predict(mn.Retrieval(vocab=64, dim=24, length=8, samples=400), trained=True); "
+        "import sys, mnemoscope as mn; "
+        "mn.predict(mn.Retrieval(vocab=64, dim=24, length=8, samples=400), trained=True); "
         "print([name for name in sys.modules if name == 'jax' or name.startswith('mnemoscope.training')])"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
