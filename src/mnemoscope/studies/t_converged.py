@@ -199,10 +199,11 @@ STUDY = Study(
     place="its model, trained on by AdamW until the loss has settled; (T10) is ours",
     statement="Accuracy at the end of training is coverage times attention times storage, without a fitted number.",
     expected="errors of 0.03 on average and 0.10 at worst",
-    rule="Accuracy after training that has settled against the law's, at settings drawn beforehand below "
-    "and above N_c, where three steps already find the token, all base seeds' seeds in one. Supported if the mean error is at most 0.03 and no error is above 0.10, "
-    "standard errors over seeds added. Refuted if the mean error, less those standard errors and what they add to it, "
-    "is above 0.03, or if one error is decidedly above 0.10. Otherwise inconclusive.",
+    rule="Accuracy after training that has settled against the law's, at settings drawn beforehand below and above "
+    "N_c, where three steps already find the token, all base seeds' seeds in one. Supported if the mean error is at "
+    "most 0.03 and no error is above 0.10, standard errors over seeds added. Refuted if the mean error, less those "
+    "standard errors and what they add to it, is above 0.03, or if one error is decidedly above 0.10. Otherwise "
+    "inconclusive.",
     measure=measure,
     judge_all=judge_all,
     draw=draw,

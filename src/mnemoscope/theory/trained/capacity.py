@@ -77,8 +77,10 @@ def taken(labels: float, dim: float, law: str) -> Taken:
     if not embedding_law(law).overlapping:
         # Orthonormal labels are as many dimensions: the cone of (T2).
         return Taken(_interpolated("sphere", "dimension", labels, math.inf), 0.0, 0.0)
-    closed = math.exp(_interpolated(law, "log_closed", labels, dim)) if law == "gaussian" else 0.0
-    return Taken(_interpolated(law, "dimension", labels, dim), _interpolated(law, "variance", labels, dim), closed)
+    # What is extrapolated in M may pass these ends.
+    closed = min(1.0, math.exp(_interpolated(law, "log_closed", labels, dim))) if law == "gaussian" else 0.0
+    dimension = min(float(dim), _interpolated(law, "dimension", labels, dim))
+    return Taken(dimension, max(0.0, _interpolated(law, "variance", labels, dim)), closed)
 
 
 def effective_inputs(dim: int, width: int, activation: str) -> int:
