@@ -14,13 +14,14 @@ from mnemoscope.experiments.best_limits import draw_items, largest_held
 from mnemoscope.experiments.exact_storage import store
 from mnemoscope.experiments.listwise_storage import holds_listwise, soften, top_average
 from mnemoscope.spec import Memory
-from mnemoscope.studies import lin_hebbian, lin_listwise, lin_optimal, t_converged
+from mnemoscope.studies import lin_hebbian, lin_listwise, lin_optimal, lin_two_layer, t_converged
 from mnemoscope.studies.base import Numbers, Size, Study
 from mnemoscope.studies.one_constant import fit_levels, lead_of
 from mnemoscope.studies.power import ENOUGH
 from mnemoscope.studies.seed_limits import limit_point
 from mnemoscope.theory.associative import hebbian_constant
 from mnemoscope.theory.domain import TRAINED, doubts
+from mnemoscope.theory.trained.capacity import critical_items
 
 SUPPORTED, REFUTED, OPEN = "supported", "refuted", "inconclusive"
 QUANTILES = (np.arange(16) + 0.5) / 16
@@ -174,6 +175,41 @@ def test_the_soft_average_bounds_the_top_average():
     assert top_average(np.array([[3.0, 1.0, 2.0]]), 1.5)[0] == pytest.approx((3 + 0.5 * 2) / 1.5)
 
 
+def two_layers(law: str = lin_two_layer.CLAIM, level: float = 1.0, spread: float = 1.0, moved: float = 1.0) -> Numbers:
+    points = []
+    for place in lin_two_layer.places_of("quick"):
+        items = lin_two_layer.LAWS[law](place)
+        each = [level * items * math.exp(spread * off) for off in (-0.04, 0.0, 0.04)]
+        point = limit_point(each, 0.02, **place)
+        points.append({**point, "half": [limit / moved for limit in each]})
+    return {"points": points}
+
+
+def test_the_rule_of_two_layers():
+    judge = lin_two_layer.STUDY.judge
+    assert judge(two_layers()).verdict == SUPPORTED
+    for name in ("degrees of freedom", "parameters, up to d²", "r d", "d², whatever the rank"):
+        assert judge(two_layers(name)).verdict == REFUTED
+    assert judge(two_layers(level=0.8)).verdict == REFUTED
+    assert judge(two_layers(level=1.09)).verdict == OPEN
+    assert judge(two_layers(spread=20.0)).verdict == OPEN
+    assert judge(two_layers(moved=1.3)).verdict == OPEN  # out of steps everywhere
+
+
+def test_what_low_rank_leaves_of_a_gaussian_matrix():
+    sums = lin_two_layer.squares_of(24)
+    assert sums[-1] == pytest.approx(24**2, rel=0.02)
+    # At half of the ranks, by the quarter-circle law of the singular values.
+    x = np.linspace(0, 2, 20001)
+    density = np.sqrt(4 - x**2) / np.pi
+    share = np.cumsum(density) / density.sum()
+    above = x > x[np.searchsorted(share, 0.5)]
+    wanted = np.sum(x[above] ** 2 * density[above]) / np.sum(x**2 * density)
+    assert lin_two_layer.squares_of(96)[47] / 96**2 == pytest.approx(wanted, abs=0.01)
+    full = {"dim": 24, "width": 24}
+    assert lin_two_layer.items_at(full) == pytest.approx(critical_items(24, 24, "sphere"), rel=0.03)
+
+
 def converged(off: Callable[[float], float], swing: float = 0.002, missing: int = 0) -> Numbers:
     """Accuracies off the law's by `off` of the load, seeds swinging about that."""
     points = []
@@ -200,6 +236,13 @@ def test_the_rule_of_the_end_of_training():
     assert judge(converged(lambda load: 0.0, missing=5)).verdict == OPEN
 
 
+def test_what_noise_adds_to_an_absolute_error():
+    random = np.random.default_rng(0)
+    for true in (0.0, 0.01, 0.05):
+        drawn = np.abs(random.normal(true, 0.02, 200_000)).mean() - true
+        assert t_converged.added_by_noise(np.array([true]), np.array([0.02]))[0] == pytest.approx(drawn, abs=2e-4)
+
+
 @pytest.mark.parametrize("size", get_args(Size))
 def test_settings_are_drawn_in_the_laws_domain(size: Size):
     specs = t_converged.drawn_settings(size)
@@ -210,7 +253,7 @@ def test_settings_are_drawn_in_the_laws_domain(size: Size):
     assert min(loads) < 0.6 < 1.5 < max(loads)
 
 
-POWERED = (lin_hebbian, lin_optimal, lin_listwise, t_converged)
+POWERED = (lin_hebbian, lin_optimal, lin_listwise, lin_two_layer, t_converged)
 
 
 @pytest.mark.long
@@ -230,6 +273,7 @@ def test_figures_are_drawn_from_numbers_alone():
         (lin_hebbian, hebbian()),
         (lin_optimal, optimal()),
         (lin_listwise, listwise()),
+        (lin_two_layer, two_layers()),
         (t_converged, converged(lambda load: 0.01)),
     ]
     for module, numbers in drawn:

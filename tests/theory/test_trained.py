@@ -13,7 +13,6 @@ import mnemoscope as mn
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.theory.critical import first_that
 from mnemoscope.theory.trained.capacity import (
-    closed_share,
     critical_items,
     effective_inputs,
     half_point,
@@ -23,6 +22,7 @@ from mnemoscope.theory.trained.capacity import (
 )
 from mnemoscope.theory.trained.cones import draw_cones, draw_labels, draw_orthogonal_cones, project
 from mnemoscope.theory.trained.fixed_point import curve, draw_items, prox
+from mnemoscope.theory.trained.hull import closed_share
 from mnemoscope.theory.trained.overload import overloaded, stored_share
 from mnemoscope.theory.trained.predict import accuracy_of, coverage, predict_trained
 from mnemoscope.theory.trained.steps import margin, steps_to_store
@@ -51,9 +51,9 @@ def test_two_labels_take_half_a_dimension_and_three_orthogonal_ones_five_sixths(
 
 
 @pytest.mark.parametrize("law", ["sphere", "gaussian"])
-@pytest.mark.parametrize(("labels", "dim"), [(24, 8), (90, 16), (300, 100), (181, 31)])
+@pytest.mark.parametrize(("labels", "dim"), [(24, 8), (90, 16), (300, 40)])
 def test_the_table_holds_what_fresh_draws_give(law: str, labels: int, dim: int):
-    cone = draw_cones(labels, dim, law, 2000, seed=1)
+    cone = draw_cones(labels, dim, law, 800, seed=1)
     tabulated = taken(labels, dim, law)
     # The table's own error is a fifth of this one, and interpolation adds less than a percent.
     assert tabulated.dimension == pytest.approx(cone.dimension, abs=4 * cone.error + 0.01 * cone.dimension)
@@ -61,9 +61,8 @@ def test_the_table_holds_what_fresh_draws_give(law: str, labels: int, dim: int):
 
 def test_dimensions_join_the_orthogonal_limit():
     limit = draw_orthogonal_cones(1024, 50_000).dimension
-    near = [taken(1024, dim, "sphere").dimension for dim in (64, 256, 1024, 2**20)]
-    assert near == sorted(near)
-    assert near[-1] == pytest.approx(limit, rel=0.01)
+    assert taken(1024, 16, "sphere").dimension < taken(1024, 48, "sphere").dimension < 0.97 * limit
+    assert taken(1024, 2**20, "sphere").dimension == pytest.approx(limit, rel=0.01)
 
 
 def test_at_leading_order_a_matrix_holds_the_conjectured_number():
@@ -94,18 +93,18 @@ def test_half_of_the_draws_store_the_half_point():
 @pytest.mark.parametrize(("labels", "dim"), [(64, 8), (256, 8), (512, 16)])
 def test_gaussian_labels_inside_the_hull_are_as_many_as_predicted(labels: int, dim: int):
     random = np.random.default_rng(2)
-    draws, inside = 400, 0
+    draws, inside = 150, 0
     for _ in range(draws):
         U = draw_labels(random, labels, dim, "gaussian")
         # Is u_0 a mean of the others?
         equal = np.vstack([U[1:].T, np.ones(labels - 1)])
         inside += linprog(np.zeros(labels - 1), A_eq=equal, b_eq=np.append(U[0], 1.0)).status == 0
     share, error = inside / draws, math.sqrt(inside + 1) / draws
-    assert closed_share(labels, dim) == pytest.approx(share, abs=3 * error + 0.1 * share)
+    assert taken(labels, dim, "gaussian").closed == pytest.approx(share, abs=3 * error + 0.1 * share)
 
 
 def test_fewer_labels_than_dimensions_surround_nothing():
-    assert closed_share(9, 8) == 0.0
+    assert closed_share(9, 8, draws=10) == 0.0
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0])

@@ -66,6 +66,7 @@ STUDIES = {
     "lin-hebbian": Listed("lin_hebbian", 0.4, 3.0),
     "lin-optimal": Listed("lin_optimal", 0.4, 10.0),
     "lin-listwise": Listed("lin_listwise", 0.7, 8.0),
+    "lin-two-layer": Listed("lin_two_layer", 0.8, 10.0, asks_often=True),
     "t-converged": Listed("t_converged", 0.8, 5.0),
 }
 

@@ -13,12 +13,7 @@ The sum of N intrinsic volumes has variance N v, so that all N items are stored 
 
     P = Phi((m d - N delta) / sqrt(N v)) exp(-N f).
 
-f is the share of items that no matrix stores, because u_x lies inside the hull of the other labels. On the sphere there
-are none. Gaussian embeddings differ in length: with r the hull's reach in a direction, f = P(|u_x| < r), and (T5)
-
-    r = min_R t sqrt((1 + R^2) / d),    t from    (M - 1) E(h - t)_+^2 = (d - 1) R^2 / (1 + R^2),    h ~ N(0, 1)
-
-by Gordon's comparison of min_w max_y u_y^T w over w with a component of 1 along u_x and length R across.
+f is the share of items that no matrix stores, because u_x lies inside the hull of the other labels (`hull.py`).
 """
 
 import json
@@ -29,8 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
-from scipy.optimize import brentq, minimize_scalar
-from scipy.special import comb, gammainc, ndtr
+from scipy.optimize import brentq
+from scipy.special import comb, ndtr
 
 from mnemoscope.theory.registry import embedding_law
 
@@ -82,7 +77,7 @@ def taken(labels: float, dim: float, law: str) -> Taken:
     if not embedding_law(law).overlapping:
         # Orthonormal labels are as many dimensions: the cone of (T2).
         return Taken(_interpolated("sphere", "dimension", labels, math.inf), 0.0, 0.0)
-    closed = closed_share(labels, dim) if law == "gaussian" else 0.0
+    closed = math.exp(_interpolated(law, "log_closed", labels, dim)) if law == "gaussian" else 0.0
     return Taken(_interpolated(law, "dimension", labels, dim), _interpolated(law, "variance", labels, dim), closed)
 
 
@@ -145,26 +140,3 @@ def half_point(dim: int, inputs: int, law: str) -> float:
         return separable_probability(items, items, dim, inputs, law) - 0.5
 
     return math.exp(float(brentq(excess, math.log(2.0), math.log(2 * top), xtol=1e-6)))  # pyright: ignore[reportArgumentType]
-
-
-def _squared_excess(t: float) -> float:
-    """E(h - t)_+^2."""
-    return (1 + t * t) * float(ndtr(-t)) - t * math.exp(-t * t / 2) / math.sqrt(2 * math.pi)
-
-
-@lru_cache(maxsize=4096)
-def closed_share(labels: float, dim: float) -> float:
-    """f of (T5): the share of Gaussian labels inside the hull of the others."""
-    if labels - 1 <= dim:
-        return 0.0  # fewer points than dimensions surround nothing
-    if dim < 2:
-        return 1 - 2 / labels  # on a line all but the two ends
-
-    def reach(log_across: float) -> float:
-        square = math.exp(2 * log_across)
-        wanted = (dim - 1) / (labels - 1) * square / (1 + square)
-        t = float(brentq(lambda t: _squared_excess(t) - wanted, -30, 30))  # pyright: ignore[reportArgumentType]
-        return t * math.sqrt((1 + square) / dim)
-
-    r = float(minimize_scalar(reach, bounds=(-5, 5), method="bounded").fun)  # pyright: ignore[reportAttributeAccessIssue]
-    return float(gammainc(dim / 2, dim * r * r / 2)) if r > 0 else 0.0

@@ -5,6 +5,7 @@ dimensions and load. Both hold averages over random draws with a fixed seed, and
 """
 
 import json
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 from mnemoscope.theory.trained.cones import draw_cones, draw_orthogonal_cones
 from mnemoscope.theory.trained.fixed_point import TOPS, curve
+from mnemoscope.theory.trained.hull import closed_share
 
 LAWS = ("sphere", "gaussian")
 CONE_DIMS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 0)
@@ -21,6 +23,8 @@ CONE_ENTRIES, CONE_DRAWS = 1e8, (200, 10_000)
 # Larger label matrices are left out: what lies beyond is interpolated to d = infinity, which the last column has.
 LARGEST_MATRIX = 2**21
 ORTHOGONAL_DRAWS = 100_000
+# Linear programs for the reach of a hull, and a share of labels so small that it is none.
+REACHES, NOTHING = 400, 1e-12
 
 CURVE_DIMS = (8, 16, 32)
 CURVE_LABELS = (32, 128, 512)
@@ -38,14 +42,23 @@ def draws_for(labels: int, dim: int, entries: float, ends: tuple[int, int]) -> i
 
 
 def cone_cell(law: str, labels: int, dim: int) -> dict[str, float] | None:
-    """One cell of `cones.json`; dimension 0 stands for infinity."""
+    """One cell of `cones.json`; a dimension of 0 stands for infinity."""
     if labels * dim > LARGEST_MATRIX:
         return None
     if dim == 0:
         cone = draw_orthogonal_cones(labels, ORTHOGONAL_DRAWS)
     else:
         cone = draw_cones(labels, dim, law, draws_for(labels, dim, CONE_ENTRIES, CONE_DRAWS))
-    return {"dimension": round(cone.dimension, 5), "variance": round(cone.variance, 4), "error": round(cone.error, 5)}
+    cell = {"dimension": round(cone.dimension, 5), "variance": round(cone.variance, 4), "error": round(cone.error, 5)}
+    if law == "gaussian":
+        cell["log_closed"] = round(log_closed(labels, dim), 4)
+    return cell
+
+
+def log_closed(labels: int, dim: int) -> float:
+    """ln f, no less than NOTHING."""
+    share = closed_share(labels, dim, REACHES) if dim else 0.0
+    return math.log(max(share, NOTHING))
 
 
 def curve_cell(law: str, labels: int, dim: int) -> list[dict[str, list[float]]]:
