@@ -28,9 +28,9 @@ def drawn(count: int) -> list[Retrieval]:
     for _ in range(count):
         V, d = (int(2 ** random.uniform(*ends)) for ends in ((6, 13), (3.6, 10)))
         law = str(random.choice(["gaussian", "sphere", "orthonormal"]))
-        values = dict(vocab=V, dim=max(d, V) if law == "orthonormal" else d, length=8, embedding=law)
+        values: dict[str, Any] = dict(vocab=V, dim=max(d, V) if law == "orthonormal" else d, length=8, embedding=law)
         values |= dict(samples=int(V * 2 ** random.uniform(-3, 6)), width=int(random.choice([0, 64, 900])))
-        specs.append(Retrieval(**values, activation=str(random.choice(["relu", "hermite2"]))))
+        specs.append(Retrieval.read({**values, "activation": str(random.choice(["relu", "hermite2"]))}))
     return specs
 
 
@@ -93,9 +93,11 @@ def test_more_samples_may_overload_the_weights():
 
 
 def test_what_only_three_steps_have_is_refused():
-    for axis, change in (("length", {}), ("samples", {"attention": "locked"}), ("dim", {"eta": 1.0, "gamma": 2.0})):
+    with pytest.raises(SpecError, match="expected one of samples, dim, vocab"):
+        critical_value(SPEC, "length", trained=True)
+    for change in ({"attention": "locked"}, {"eta": 1.0, "gamma": 2.0}):
         with pytest.raises(SpecError):
-            critical_value(SPEC.replace(**change), axis, trained=True)
+            critical_value(SPEC.replace(**change), "samples", trained=True)
     with pytest.raises(SpecError, match="first_gradient"):
         critical_value(SPEC, "samples", 0.5, "first_gradient", trained=True)
     with pytest.raises(SpecError, match="expected one of samples, dim, length"):
@@ -111,11 +113,11 @@ def test_experiments_that_train_on_show_the_end_of_training():
     assert guess_from_theory(long, "samples", 0.5, "first_gradient") is None
     finite = long.replace(eta=1.0, gamma=2.0)
     assert guess_from_theory(finite, "samples", 0.5, "accuracy") is None
-    sides = dict(x=("dim", [20, 64]), y=("samples", [300, 4000]))
-    map_ = predicted_diagram(long, **sides)
+    sides = ("dim", [20, 64]), ("samples", [300, 4000])
+    map_ = predicted_diagram(long, *sides)
     wanted = [[accuracy_of(SPEC.replace(dim=d, samples=N)) for d in (20, 64)] for N in (300, 4000)]
     assert map_.predicted == pytest.approx(np.array(wanted))
-    assert np.isnan(predicted_diagram(finite, **sides).predicted).all()
+    assert np.isnan(predicted_diagram(finite, *sides).predicted).all()
     # Three steps themselves say nothing of what follows them.
     assert predict(long).accuracy is None
 

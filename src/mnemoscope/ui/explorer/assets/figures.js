@@ -84,7 +84,7 @@ export function mapFigure(diagram, x, N) {
 // at the contour's accuracy.
 export function curveFigure(diagram, points, N) {
   const { accent, warm, soft } = palette();
-  const names = ["after three steps", "trained to the end"];
+  const names = ["three steps", "trained"];
   if (diagram.training === "trained") names.reverse();
   const side = { label: "N, samples", values: diagram.y.values };
   const data = [
