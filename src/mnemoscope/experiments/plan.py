@@ -224,10 +224,8 @@ def plan_budget(
         if options:
             text = f"theory finds a way, but what the store has of it misses accuracy {target:g}"
         return Plan(training, None, (), (text,))
-    best = max(enough, key=lambda option: (not _preference(option)[0], option.spec.vocab))
+    best = max(enough, key=lambda option: option.spec.vocab)
     why = "the most facts for this budget"
-    if any(option.spec.vocab > best.spec.vocab for option in enough):
-        why = "the most facts for this budget by a law that was tested; the alternatives' was not"
     if parameters is None:
         # Any d is within the budget: of those that hold as many facts, the one that costs least.
         as_many = _options(all_ways(best.spec.vocab, length, target, budget, training), store, training)

@@ -26,7 +26,7 @@ PEAK_STEP = 1.25
 
 def critical_value(
     spec: Retrieval,
-    axis: Axis | TrainedAxis,
+    axis: Axis | TrainedAxis | Literal["width"],
     target: float = 0.5,
     measure: Measure = "accuracy",
     *,
@@ -40,7 +40,7 @@ def critical_value(
     """
     if not 0 < target < 1:
         raise SpecError("target", f"expected a number between 0 and 1, got {target:g}")
-    search: dict[str, tuple[int, int]] = {**(TRAINED_SEARCH if trained else SEARCH)}
+    search: dict[str, tuple[int, int]] = dict(TRAINED_SEARCH.items() if trained else SEARCH.items())
     if axis not in search:
         raise SpecError("axis", f"expected one of {', '.join(search)}, got {axis!r}")
     predicted = _at_the_end(spec, target, measure) if trained else lambda spec: _predicted(spec, measure)

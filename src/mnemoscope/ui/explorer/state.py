@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any, cast, get_args
 from urllib.parse import urlencode
 
 from mnemoscope.experiments.plan_laws import Training
@@ -111,4 +111,5 @@ def read_state(words: Mapping[str, Any]) -> State:
         raise SpecError("width", f"expected 0, or at least {least}, got {values['width']}")
     target = read_option("target", between(0.01, 0.99), given["target"])
     x = read_option("x", one_of(*ACROSS), given["x"])
-    return State(values, target, x, read_option("training", one_of(*get_args(Training)), given["training"]))
+    training = cast(Training, read_option("training", one_of(*get_args(Training)), given["training"]))
+    return State(values, target, x, training)
