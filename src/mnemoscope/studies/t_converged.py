@@ -166,8 +166,8 @@ def power(size: Size) -> Power:
 
 
 def _spread(said: TrainedPrediction) -> float:
-    """The standard deviation over seeds, by the law's interval."""
-    return ((said.high or 0.0) - (said.low or 0.0)) / (2 * 1.96)
+    """The standard deviation over seeds, by the lower end of the law's interval: above N_c the upper one is a bound."""
+    return ((said.accuracy or 0.0) - (said.low or 0.0)) / 1.96
 
 
 def draw(numbers: Numbers, figure: Any) -> None:
@@ -194,7 +194,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 
 STUDY = Study(
     id="t-converged",
-    revision=1,
+    revision=2,
     source="ours, after paper A",
     place="its model, trained on by AdamW until the loss has settled; (T10) is ours",
     statement="Accuracy at the end of training is coverage times attention times storage, without a fitted number.",

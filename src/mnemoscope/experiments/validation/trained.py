@@ -26,8 +26,8 @@ from mnemoscope.theory.trained.predict import inputs_of, stored_of
 from mnemoscope.theory.trained.steps import steps_to_store
 from mnemoscope.training.three_step.batch import simulate_many
 
-# Numbers of items about theory's half point, as shares of it.
-ABOUT = (0.85, 0.9, 0.95, 1.0, 1.05, 1.1, 1.15)
+# Numbers of items to try, between those that theory has all but this share of draws store, and this share.
+PLACES, ENDS = 7, 0.03
 # Settings in a call of the simulator, between reports of progress.
 TOGETHER = 4
 Progress = Callable[[float], None]
@@ -47,16 +47,17 @@ def compare_capacity(specs: Sequence[Retrieval], seeds: int, device: Device, pro
     of its middle, from the likelihood's curvature. The note counts seeds without a certificate, which are left out.
     """
     for spec in specs:
-        predicted = half_point(spec.dim, inputs_of(spec), spec.embedding)
+        memory = spec.dim, inputs_of(spec), spec.embedding
+        predicted = half_point(*memory)
         stored, lost, places, open_ = [], [], [], 0
-        for share in ABOUT:
-            items = round(share * predicted)
+        for number in np.geomspace(half_point(*memory, 1 - ENDS), half_point(*memory, ENDS), PLACES):
+            items = round(number)
             answers = [solve(spec.replace(vocab=items, samples=items), seed).separable for seed in range(seeds)]
             places.append(float(items))
             stored.append(answers.count(True))
             lost.append(answers.count(False))
             open_ += answers.count(None)
-            progress(1 / len(ABOUT))
+            progress(1 / PLACES)
         middle, error = half_of(places, stored, lost)
         yield Compared(spec.replace(vocab=round(predicted)), "half", predicted, middle, error, f"{open_} open")
 

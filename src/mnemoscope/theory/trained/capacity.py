@@ -133,12 +133,12 @@ def separable_probability(items: float, labels: float, dim: int, inputs: int, la
     return float(ndtr(room / math.sqrt(items * max(cone.variance, 1e-9)))) * math.exp(-items * cone.closed)
 
 
-def half_point(dim: int, inputs: int, law: str) -> float:
-    """The number of items, each with a label of its own, that half of the draws can store."""
+def half_point(dim: int, inputs: int, law: str, share: float = 0.5) -> float:
+    """The number of items, each with a label of its own, that half of the draws can store, or another share of them."""
     top = critical_items(dim, inputs, law)
 
     def excess(log_items: float) -> float:
         items = math.exp(log_items)
-        return separable_probability(items, items, dim, inputs, law) - 0.5
+        return separable_probability(items, items, dim, inputs, law) - share
 
     return math.exp(float(brentq(excess, math.log(2.0), math.log(2 * top), xtol=1e-6)))  # pyright: ignore[reportArgumentType]
