@@ -20,7 +20,7 @@ from mnemoscope.studies.one_constant import fit_levels, lead_of
 from mnemoscope.studies.power import ENOUGH
 from mnemoscope.studies.seed_limits import limit_point
 from mnemoscope.theory.associative import hebbian_constant
-from mnemoscope.theory.domain import TRAINED, doubts
+from mnemoscope.theory.trained.attention import FOUND, first_attention
 from mnemoscope.theory.trained.capacity import critical_items
 
 SUPPORTED, REFUTED, OPEN = "supported", "refuted", "inconclusive"
@@ -244,11 +244,11 @@ def test_what_noise_adds_to_an_absolute_error():
 
 
 @pytest.mark.parametrize("size", get_args(Size))
-def test_settings_are_drawn_in_the_laws_domain(size: Size):
+def test_settings_are_drawn_on_both_sides_of_capacity_where_attention_starts_right(size: Size):
     specs = t_converged.drawn_settings(size)
     assert specs == t_converged.drawn_settings(size)
     assert len(set(specs)) == t_converged.SETTINGS[size]
-    assert not any(doubts(spec, TRAINED) for spec in specs)
+    assert all(first_attention(spec) >= FOUND for spec in specs)
     loads = [t_converged.predicted(spec).terms["load"] for spec in specs]
     assert min(loads) < 0.6 < 1.5 < max(loads)
 

@@ -82,13 +82,10 @@ LAWS: dict[str, Callable[[Mapping[str, Any]], float]] = {
 def measure(size: Size, bench: Bench) -> Numbers:
     """Every seed's largest number of pairs that are all recalled, Gaussian embeddings."""
     specs = [Memory(items=2, dim=d, embedding="gaussian") for d in DIMS[size]]
-    capacities = search_limits(bench, specs, 1.0, RESOLUTION, SEEDS[size])
-    return {
-        "points": [
-            limit_point(capacity.limits.each, RESOLUTION, dim=spec.dim, size=spec.dim**2)
-            for spec, capacity in zip(specs, capacities, strict=True)
-        ]
-    }
+    points = search_limits(
+        bench, specs, 1.0, RESOLUTION, SEEDS[size], lambda spec: {"dim": spec.dim, "size": spec.dim**2}
+    )
+    return {"points": points}
 
 
 def widths(points: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:

@@ -88,8 +88,8 @@ def measure(size: Size, bench: Bench) -> Numbers:
         for steps in (STEPS[size], STEPS[size] // 2)
         for place in places
     ]
-    capacities = search_limits(bench, specs, 1.0, RESOLUTION, SEEDS[size])
-    each = [list(capacity.limits.each) for capacity in capacities]
+    points = search_limits(bench, specs, 1.0, RESOLUTION, SEEDS[size], lambda spec: {"rank": spec.rank})
+    each = [point["each"] for point in points]
     return {
         "points": [
             limit_point(full, RESOLUTION, half=half, **place)
