@@ -17,8 +17,6 @@ TrainedAxis = Literal["samples", "dim", "vocab"]
 SEARCH: dict[Axis, tuple[int, int]] = {"samples": (1, 2**31), "dim": (2, 2**20), "length": (1, 2**20)}
 # At the end of training the length matters only through the attention that training starts with.
 TRAINED_SEARCH: dict[TrainedAxis, tuple[int, int]] = {"samples": (1, 2**31), "dim": (2, 2**20), "vocab": (2, 2**31 - 1)}
-# Along these a setting becomes harder.
-FALLING = ("length", "vocab")
 FINE = 0.01
 # Ratio of successive numbers in a search for peaks.
 PEAK_STEP = 1.25
@@ -54,14 +52,20 @@ def critical_value(
         # A learner that has seen N samples names at most N of V facts, and one more by chance.
         high = min(spec.dim if tied else high, int(spec.samples / target) + 2)
 
+    def at(value: int) -> float:
+        return predicted(spec.replace(**{axis: value}))
+
     def reaches(value: int) -> bool:
         try:
-            return predicted(spec.replace(**{axis: value})) >= target
+            return at(value) >= target
         except SpecError:  # larger than a spec allows, which only happens at the easy end, or with the longest L
             return axis != "length"
 
     # Longer sequences and larger vocabularies are harder; more samples and dimensions are easier.
-    if axis in FALLING:
+    if axis == "vocab":
+        # Not the smallest vocabularies, though: they fill a long sequence with repetitions, and attention errs.
+        crossing = last_peak_that(at, target, low, high)
+    elif axis == "length":
         crossing = last_that(reaches, low, high)
     elif trained and axis == "samples":
         crossing = _least_samples(spec, target, measure)
