@@ -42,7 +42,7 @@ def test_what_the_package_logs_goes_to_standard_error(
 ):
     log = logging.getLogger("mnemoscope.theory")
 
-    def predict(*_: object) -> None:
+    def predict(*_: object, **__: object) -> None:
         log.debug("debug")
         log.info("info")
         log.warning("warning")

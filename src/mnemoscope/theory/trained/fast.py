@@ -20,7 +20,7 @@ from mnemoscope.theory.registry import embedding_law, missing
 from mnemoscope.theory.spec_grid import SpecGrid
 from mnemoscope.theory.trained.attention import FOUND, attended_share
 from mnemoscope.theory.trained.capacity import effective_inputs, taken
-from mnemoscope.theory.trained.overload import NODES, _curves
+from mnemoscope.theory.trained.overload import NODES, curves_of
 
 # Ratios of successive numbers of samples in a search: until all tokens have been seen, and beyond, where only attention
 # gains; and the samples a token that divide the two.
@@ -148,7 +148,7 @@ def _cone(vocab: int, dim: int, width: int, activation: str, law: str) -> tuple[
 
 def _overloaded(loads: np.ndarray, labels: np.ndarray, dim: np.ndarray, rate: np.ndarray, law: str) -> np.ndarray:
     """`overload.overloaded` for cells that differ in labels, dimensions and samples a token; loads have a row each."""
-    ends, curves = _curves("gaussian" if law == "gaussian" else "sphere", 1)
+    ends, curves = curves_of("gaussian" if law == "gaussian" else "sphere", 1)
     logs = np.log(np.maximum(loads, 1.0))
     mixed = np.zeros_like(logs)
     shares = [_shares(end, at) for end, at in zip(ends, (np.log(labels), np.log(dim), 1 / rate), strict=True)]

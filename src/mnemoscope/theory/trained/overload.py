@@ -26,7 +26,7 @@ NODES = 15
 
 
 @cache
-def _curves(law: str, top: int) -> tuple[list[np.ndarray], list[list[list[PchipInterpolator]]]]:
+def curves_of(law: str, top: int) -> tuple[list[np.ndarray], list[list[list[PchipInterpolator]]]]:
     """The ends of the table (logs of labels and dimensions, inverse rates), and at each accuracy over the log load."""
     table = json.loads((Path(__file__).parent / "curves.json").read_text())
     inverse = np.array([1 / rate if rate else 0.0 for rate in table["rates"]])
@@ -48,7 +48,7 @@ def _curve(cell: dict[str, list[float]], top: int) -> PchipInterpolator:
 
 def overloaded(loads: np.ndarray, labels: float, dim: float, rate: float, law: str, top: int = 1) -> np.ndarray:
     """Accuracy at the minimum of cross-entropy with `rate` samples a token, for loads above 1; 1 below."""
-    ends, curves = _curves("gaussian" if law == "gaussian" else "sphere", top)
+    ends, curves = curves_of("gaussian" if law == "gaussian" else "sphere", top)
     logs = np.log(np.maximum(loads, 1.0))
     mixed = np.zeros(np.shape(loads))
     places = zip(ends, (math.log(labels), math.log(dim), 1 / rate), strict=True)
