@@ -28,7 +28,7 @@ BY_SIZE = {
     "models/memory.py",
     "models/constructed.py",
 }
-# And where they have as many rows as an average has nodes, or a fit has parameters.
+# And where they have as many rows as an average has nodes, a fit has parameters, or a study or table has set.
 SMALL = {
     "experiments/estimate/power_law.py",
     "experiments/estimate/threshold.py",

@@ -117,7 +117,7 @@ def _show_training(prediction: TrainedPrediction) -> None:
         f"capacity            the weights hold about {rounded(prediction.capacity):,} facts; "
         f"{seen:,.0f} are asked of them\n"
         f"load                {prediction.terms['load']:.2f}\n"
-        f"steps               {'not derived' if prediction.steps is None else f'about {prediction.steps:,}'}\n\n"
+        f"steps               {_steps(prediction)}\n\n"
         "Share that is lost"
     )
     for name, share in sorted(lost.items(), key=lambda item: -item[1]):
@@ -127,3 +127,10 @@ def _show_training(prediction: TrainedPrediction) -> None:
 def rounded(count: float) -> int:
     """A count in three digits."""
     return int(float(f"{count:.3g}"))
+
+
+def _steps(prediction: TrainedPrediction) -> str:
+    """The steps, and how rough that number is."""
+    if prediction.steps is None:
+        return "not derived"
+    return f"about {prediction.steps:,} to store the facts (an estimate); up to ten times as many until it settles"
