@@ -76,6 +76,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Running"]:
 # The files that take longest, the longest first.
 LONGEST = (
     "training/test_golden.py",
+    "training/test_settled.py",
     "training/test_three_step.py",
     "training/test_simulation.py",
     "training/test_paper_b.py",
