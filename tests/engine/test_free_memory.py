@@ -33,7 +33,6 @@ SMALL = {
     "experiments/estimate/power_law.py",
     "experiments/estimate/threshold.py",
     "experiments/exact_storage.py",
-    "experiments/listwise_storage.py",
     "studies/b_hebbian.py",
     "studies/lin_two_layer.py",
     "theory/quadrature.py",

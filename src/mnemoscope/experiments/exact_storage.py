@@ -62,13 +62,9 @@ def store(U: np.ndarray, inputs: np.ndarray, own: np.ndarray) -> Storage:
         missing = float(np.sum(1 - p[rows, own]))
         if taken and missing > LARGEST_NORM * np.linalg.norm(W) * np.linalg.norm(gradient):
             return Storage(False, accuracy, taken)
-        # The Hessian is sum_x (U^T (diag p - p p^T) U) (x) (r r^T).
+        # An item's curvature is U^T (diag p - p p^T) U.
         curvature = np.matmul(U.T * p[:, None, :], U) - mean[:, :, None] * mean[:, None, :]
-        outer = inputs[:, :, None] * inputs[:, None, :]
-        hessian = curvature.reshape(items, -1).T @ outer.reshape(items, -1)
-        hessian = hessian.reshape(dim, dim, width, width).transpose(0, 2, 1, 3).reshape(dim * width, dim * width)
-        hessian[np.diag_indices(dim * width)] += RIDGE * np.trace(hessian) / (dim * width)
-        step = np.linalg.solve(hessian, gradient.ravel()).reshape(dim, width)
+        step = newton_step(curvature, inputs, gradient)
         decrement = float(np.sum(gradient * step))
         size = 1.0
         for _ in range(HALVINGS):
@@ -81,3 +77,13 @@ def store(U: np.ndarray, inputs: np.ndarray, own: np.ndarray) -> Storage:
         W = W - size * step
         loss, logits, p = after
     return Storage(None, accuracy, taken)
+
+
+def newton_step(curvature: np.ndarray, inputs: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """The step of all weights, from each item's curvature H_x: the Hessian is sum_x H_x (x) (r_x r_x^T)."""
+    items, (dim, width) = len(inputs), gradient.shape
+    outer = inputs[:, :, None] * inputs[:, None, :]
+    hessian = curvature.reshape(items, -1).T @ outer.reshape(items, -1)
+    hessian = hessian.reshape(dim, dim, width, width).transpose(0, 2, 1, 3).reshape(dim * width, dim * width)
+    hessian[np.diag_indices(dim * width)] += RIDGE * np.trace(hessian) / (dim * width)
+    return np.linalg.solve(hessian, gradient.ravel()).reshape(dim, width)

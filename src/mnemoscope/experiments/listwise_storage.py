@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mnemoscope.experiments.exact_storage import HALVINGS, LARGEST_NORM, NEWTON_STEPS, RIDGE
+from mnemoscope.experiments.exact_storage import HALVINGS, LARGEST_NORM, NEWTON_STEPS, newton_step
 
 LEVEL_STEPS = 80
 CLOSE = 1e-11
@@ -91,11 +91,7 @@ def holds_listwise(U: np.ndarray, inputs: np.ndarray, share: float) -> bool | No
         mean = w @ U / np.sqrt(np.maximum(w.sum(axis=1), 1e-300))[:, None]
         curvature = np.matmul(U.T * w[:, None, :], U) - mean[:, :, None] * mean[:, None, :]
         curvature = h[:, None, None] * curvature + (h * (1 - h))[:, None, None] * pulls[:, :, None] * pulls[:, None, :]
-        outer = inputs[:, :, None] * inputs[:, None, :]
-        hessian = curvature.reshape(items, -1).T @ outer.reshape(items, -1)
-        hessian = hessian.reshape(dim, dim, dim, dim).transpose(0, 2, 1, 3).reshape(dim * dim, dim * dim)
-        hessian[np.diag_indices(dim * dim)] += RIDGE * np.trace(hessian) / (dim * dim)
-        step = np.linalg.solve(hessian, gradient.ravel()).reshape(dim, dim)
+        step = newton_step(curvature, inputs, gradient)
         decrement = float(np.sum(gradient * step))
         size = 1.0
         for _ in range(HALVINGS):
