@@ -32,4 +32,4 @@ def trial_parts(spec: Retrieval, seed: int, device: Device, precision: Precision
         layout = plan_memory(spec, precision, MemoryBudget.of(place))  # refuses what does not fit, before it is drawn
         streams = random.streams(spec, seed)
         frozen = make_frozen(spec, streams)
-        yield Parts(layout, frozen, Source(streams["train"], frozen.permutation))
+        yield Parts(layout, frozen, Source.of(spec, streams["train"], frozen.permutation))

@@ -10,10 +10,12 @@ Simulator and theory both take this object, and share nothing else.
 from importlib import import_module
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
+import numpy as np
 from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
 from mnemoscope.spec.base import Spec, SpecError
 from mnemoscope.spec.names import ACTIVATIONS, LAWS, Activation
+from mnemoscope.spec.token_laws import UNIFORM, probabilities, read_tokens
 from mnemoscope.spec.validators import FROM_FILE, between, is_name, law_or_file, one_of, one_of_names, step_size, whole
 
 Trigger = Literal["keys", "additive"]
@@ -65,6 +67,11 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
         description="law of the embeddings: {laws}, of which "
         "orthonormal needs dim >= vocab; or file:PATH, a matrix of your own",
     )
+    tokens: Annotated[str, BeforeValidator(read_tokens)] = Field(
+        default=UNIFORM,
+        description="how often each token occurs: uniform; zipf:A, token v with probability proportional to "
+        "(v + 1)^-A; or file:PATH, probabilities of your own",
+    )
     trigger: Annotated[Trigger, BeforeValidator(one_of(*get_args(Trigger)))] = Field(
         default="keys", description="where the trigger vector enters: the keys alone, or keys and values"
     )
@@ -91,14 +98,21 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
     @model_validator(mode="before")
     @classmethod
     def _take_matrix(cls, values: Any) -> Any:
-        """Store a user's matrix, and name it after its content."""
-        if not isinstance(values, dict) or is_name(values.get("embedding")):
+        """Store a user's matrix and probabilities, and name them after their content."""
+        if not isinstance(values, dict):
             return values
-        # Imported late: `models` comes after `spec`, which must not depend on it.
-        return import_module("mnemoscope.models.matrices").take_matrix(values)
+        # Imported late: `tasks` and `models` come after `spec`, which must not depend on them.
+        if not is_name(values.get("tokens")):
+            values = import_module("mnemoscope.tasks.token_files").take_probabilities(values)
+        if not is_name(values.get("embedding")):
+            values = import_module("mnemoscope.models.matrices").take_matrix(values)
+        return values
 
     @model_validator(mode="after")
     def _check_together(self) -> "Retrieval":
+        if self.tokens.startswith("file:") and len(self.probabilities) != self.vocab:
+            own = len(self.probabilities)
+            raise SpecError("tokens", f"expected vocab = {self.vocab:,} probabilities, got {own:,}")
         most_in_a_cell = self.most_in_a_cell(self.samples)
         if most_in_a_cell > 2**30:
             raise SpecError(
@@ -145,8 +159,13 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
 
     @property
     def largest_token_probability(self) -> float:
-        """The probability of the most frequent token: tokens are uniform."""
-        return 1 / self.vocab
+        """The probability of the most frequent token."""
+        return 1 / self.vocab if self.tokens == UNIFORM else float(self.probabilities.max())
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """The probability of each token."""
+        return probabilities(self.tokens, self.vocab)
 
     def most_in_a_cell(self, samples: int) -> float:
         """A bound on the mean count of one token in sequences of one label.

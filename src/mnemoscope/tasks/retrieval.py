@@ -1,8 +1,8 @@
 """The token-retrieval task: find the one informative token among L and name its label.
 
-    x_1 .. x_L  i.i.d. uniform on V tokens           (our choice)
-    l           uniform on the L positions           (our choice)
-    y           = Pi*(x_l), Pi* a fixed permutation  (paper A)
+    x_1 .. x_L  i.i.d. over V tokens, uniform or by the law of `tokens`    (our choice)
+    l           uniform on the L positions                                 (our choice)
+    y           = Pi*(x_l), Pi* a fixed permutation                        (paper A)
 
 A worked example with V = 5, L = 4 and Pi* = (2, 0, 4, 1, 3), that is Pi*(0) = 2, Pi*(1) = 0, ...:
 
@@ -21,6 +21,7 @@ from jax import lax
 from jaxtyping import Array, Bool, UInt32
 
 from mnemoscope.engine.random import below, random_halves, random_word
+from mnemoscope.tasks.alias import token_of
 
 
 class Batch(NamedTuple):
@@ -57,16 +58,23 @@ class Drawn(NamedTuple):
     label: UInt32[Array, "B"]
 
 
-def draw(key: UInt32[Array, "2"], index: UInt32[Array, "B"], permutation: UInt32[Array, "V"], length: int) -> Drawn:
+def draw(
+    key: UInt32[Array, "2"],
+    index: UInt32[Array, "B"],
+    permutation: UInt32[Array, "V"],
+    length: int,
+    table: UInt32[Array, "V"] | None = None,
+) -> Drawn:
     """Draw the samples numbered `index` of a stream; each depends only on its own number.
 
-    Words 0..L-1 of row i give the tokens of sample i, word L gives its position.
+    Words 0..L-1 of row i give the tokens of sample i, word L gives its position. `table` is the alias table of tokens
+    that are not uniform.
     """
     vocab, words = permutation.shape[0], length + 1
-    first, second = (below(half, vocab) for half in random_halves(key, index, words))
+    first, second = (token_of(half, vocab, table) for half in random_halves(key, index, words))
     last = jnp.full_like(index, length)
     position = below(random_word(key, index, last, words), length)
-    informative = below(random_word(key, index, position, words), vocab)
+    informative = token_of(random_word(key, index, position, words), vocab, table)
     packed = (first | (second << jnp.uint32(16)),) if vocab <= 2**16 else (first, second)
     return Drawn(packed, position, permutation[informative])
 
@@ -82,6 +90,12 @@ def read(drawn: Drawn, length: int) -> Batch:
     return Batch(tokens, drawn.position, drawn.label)
 
 
-def sample(key: UInt32[Array, "2"], index: UInt32[Array, "B"], permutation: UInt32[Array, "V"], length: int) -> Batch:
+def sample(
+    key: UInt32[Array, "2"],
+    index: UInt32[Array, "B"],
+    permutation: UInt32[Array, "V"],
+    length: int,
+    table: UInt32[Array, "V"] | None = None,
+) -> Batch:
     """Draw and unpack the samples numbered `index` of a stream."""
-    return read(draw(key, index, permutation, length), length)
+    return read(draw(key, index, permutation, length, table), length)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mnemoscope.spec import Retrieval
+from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.theory.activation import FORMULAS
 from mnemoscope.theory.quadrature import Nodes, chi_square_nodes
 from mnemoscope.theory.spec_grid import Number, Sizes
@@ -124,6 +125,8 @@ def underived(spec: Retrieval) -> tuple[str, str]:
         return ("eta" if spec.eta != "limit" else "gamma"), why
     if spec.then != "none":
         return "then", "training beyond the three steps is not derived"
+    if spec.tokens != UNIFORM:
+        return "tokens", f"tokens by {spec.tokens} are not derived: theory is for uniform ones"
     if spec.from_file:
         return "embedding", "embeddings from a file are not derived: theory is for random ones"
     return missing(spec)

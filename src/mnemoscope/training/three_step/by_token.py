@@ -22,6 +22,7 @@ from jaxtyping import Array, Bool, Float, Int32, UInt32
 from mnemoscope.engine.layout import Layout
 from mnemoscope.models.retrieval import Frozen
 from mnemoscope.spec import Retrieval
+from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.three_step.cuda import passes
 from mnemoscope.training.three_step.cuda.products import (
@@ -51,9 +52,10 @@ def inverse(permutation: Array) -> Array:
     return jnp.zeros_like(places).at[permutation].set(places, unique_indices=True)
 
 
-def kernels_serve(layout: Layout, dtype: Any = jnp.float32) -> bool:
+def kernels_serve(program: Retrieval, layout: Layout, dtype: Any = jnp.float32) -> bool:
     """Whether CUDA kernels run this program's passes; elsewhere XLA compiles the same passes."""
-    return layout.platform == "gpu" and dtype == jnp.float32 and passes.usable()
+    uniform = program.tokens == UNIFORM
+    return uniform and layout.platform == "gpu" and dtype == jnp.float32 and passes.usable()
 
 
 # --- step 1: the values at zero --------------------------------------------------------------
@@ -61,7 +63,7 @@ def kernels_serve(layout: Layout, dtype: Any = jnp.float32) -> bool:
 
 @partial(jax.jit, static_argnames=("program", "layout"), donate_argnames=("counts",))
 def _count(program: Retrieval, layout: Layout, source: Source, counts: Counts, span: Span) -> Counts:
-    if kernels_serve(layout):
+    if kernels_serve(program, layout):
 
         def add(ordered: passes.Ordered, counts: Counts) -> Counts:
             return Counts(*passes.count_pairs(ordered, *counts, program.length))
@@ -112,7 +114,7 @@ def first_gradient(
         N L C = (K - column means) Z  [+ (n - N/V) z_trig^T  where the trigger is in the values].
     """
     n = counts.labels.astype(frozen.Z.dtype)
-    kernels = kernels_serve(layout, frozen.Z.dtype)
+    kernels = kernels_serve(program, layout, frozen.Z.dtype)
     if kernels and few_counts(program, layout, samples):
         C = _centred_product(program, frozen, counts, samples)
     else:
@@ -191,7 +193,7 @@ def attention_direction(
     Z = frozen.Z - frozen.Z.mean(axis=0)
     # Under "keys" the informative value is z_{x_l} alone. Under "additive" it is z_{x_l} + z_trig.
     R_trig = UV1 @ frozen.trigger if program.trigger == "additive" else jnp.zeros_like(UV1[:, 0])
-    if kernels_serve(layout, V1.dtype):
+    if kernels_serve(program, layout, V1.dtype):
         R, scale = product_with_transpose(UV1, Z)
         run = partial(_spread_values, program, layout, source, R, scale * R_trig)
         zeros = (jnp.zeros_like(R_trig), jnp.zeros_like(R_trig[0]))

@@ -48,7 +48,7 @@ def last_gradient(
     As eta -> 0 the predictions p_i stay uniform. At finite eta they are softmax(U V1 h_i), which
     is again one row per winning token, weighted by how often it wins.
     """
-    scores, V, kernels = Scores.of(frozen, alpha), program.vocab, kernels_serve(layout, V1.dtype)
+    scores, V, kernels = Scores.of(frozen, alpha), program.vocab, kernels_serve(program, layout, V1.dtype)
     noise, informative = features = token_features(program, frozen)
     if layout.tables == "dense":
         empty = Winners(jnp.zeros((V, V), jnp.int32), jnp.zeros(V, jnp.int32))
@@ -76,7 +76,7 @@ def last_gradient(
 
 @partial(jax.jit, static_argnames=("program", "layout"), donate_argnames=("winners",))
 def _count(program: Retrieval, layout: Layout, source: Source, scores: Scores, winners: Winners, span: Span) -> Winners:
-    if kernels_serve(layout, scores.token.dtype):
+    if kernels_serve(program, layout, scores.token.dtype):
         locked = program.attention == "locked"
         return Winners(*passes.count_winners(source, scores, span, winners, program.length, locked))
 

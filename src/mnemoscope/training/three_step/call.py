@@ -162,8 +162,8 @@ def _trials(
         streams: dict[str, jax.Array], dim: jax.Array, own: jax.Array, tests: jax.Array, rates: Rates
     ) -> Result:
         frozen = draw_frozen(program, law, streams, None if law == "orthonormal" else dim)
-        train = Source(streams["train"], frozen.permutation)
-        test = Source(streams["test"], frozen.permutation)
+        train = Source.of(program, streams["train"], frozen.permutation)
+        test = Source.of(program, streams["test"], frozen.permutation)
         # Every trial counts its own samples, but all share the loop over chunks, and its end.
         learned = three_steps(program, layout, frozen, train, Count(own, samples.most), rates)
         measurements = measure_steps(program, layout, frozen, test, learned, rates, Count(tests, fresh.most))

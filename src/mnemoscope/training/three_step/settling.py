@@ -290,8 +290,8 @@ def _begin(
         streams: dict[str, jax.Array], dim: jax.Array, own: jax.Array, tests: jax.Array, rates: Rates, bounds: Bounds
     ) -> Begun:
         frozen = draw_frozen(program, law, streams, None if law == "orthonormal" else dim)
-        train = Source(streams["train"], frozen.permutation)
-        test = Source(streams["test"], frozen.permutation)
+        train = Source.of(program, streams["train"], frozen.permutation)
+        test = Source.of(program, streams["test"], frozen.permutation)
         learned = three_steps(program, layout, frozen, train, Count(own, samples.most), rates)
         measurements = measure_steps(program, layout, frozen, test, learned, rates, Count(tests, fresh.most))
         state = full_batch.begin(program, optimiser, frozen, learned, rates)
@@ -314,7 +314,7 @@ def _begin_in_parts(plan: Plan, jobs: Sequence[Job]) -> Begun:
     ((spec, seed),), call = jobs, plan.call
     streams = random.streams(spec, seed)
     frozen = make_frozen(spec, streams)
-    train, test = (Source(streams[name], frozen.permutation) for name in ("train", "test"))
+    train, test = (Source.of(spec, streams[name], frozen.permutation) for name in ("train", "test"))
     learned = train_three_steps(spec, call.layout, frozen, train)
     fresh = Count.of(spec.test_samples)
     measurements = _measure_steps(call.program, call.layout, frozen, test, learned, Rates.of(spec), fresh)

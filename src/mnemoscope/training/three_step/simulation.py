@@ -83,8 +83,8 @@ def _in_parts(spec: Retrieval, seed: int, layout: Layout, progress: Progress | N
     """Run a trial in several compiled calls, with progress reports and chances to stop."""
     streams = random.streams(spec, seed)
     frozen = make_frozen(spec, streams)
-    train = Source(streams["train"], frozen.permutation)
-    test = Source(streams["test"], frozen.permutation)
+    train = Source.of(spec, streams["train"], frozen.permutation)
+    test = Source.of(spec, streams["test"], frozen.permutation)
     learned = train_three_steps(spec, layout, frozen, train, progress)
     count = Count.of(spec.test_samples)
     measurements = _measure_steps(spec.program(), layout, frozen, test, learned, Rates.of(spec), count)

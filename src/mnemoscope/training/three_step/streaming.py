@@ -15,6 +15,8 @@ from jaxtyping import Array, Bool, UInt32
 
 from mnemoscope.engine.interrupts import stop_if_asked
 from mnemoscope.engine.layout import Layout
+from mnemoscope.spec import Retrieval
+from mnemoscope.tasks.alias import alias_table
 from mnemoscope.tasks.retrieval import Batch, Drawn, draw, read
 
 Carry = TypeVar("Carry")
@@ -24,10 +26,17 @@ Progress = Callable[[float], None]
 
 
 class Source(NamedTuple):
-    """A stream of samples: its key and the task's permutation."""
+    """A stream of samples: its key, the task's permutation, and the alias table of tokens that are not uniform."""
 
     key: UInt32[Array, "2"]
     permutation: UInt32[Array, "V"]
+    table: UInt32[Array, "V"] | None = None
+
+    @classmethod
+    def of(cls, spec: Retrieval, key: UInt32[Array, "2"], permutation: UInt32[Array, "V"]) -> "Source":
+        """The samples of a spec, or of all that share its program."""
+        table = alias_table(spec.tokens, spec.vocab)
+        return cls(key, permutation, None if table is None else jnp.asarray(table))
 
 
 class Count(NamedTuple):
@@ -82,7 +91,9 @@ def fold(body: Body[Carry], carry: Carry, source: Source, span: Span, *, length:
         index = start + lax.iota(jnp.uint32, chunk)
         # An index that wrapped past 2**32 is dead too.
         live = (index >= span.first) & (index < span.stop)
-        drawn = _compute_once(partial(draw, source.key, index, source.permutation, length), start < span.most)
+        drawn = _compute_once(
+            partial(draw, source.key, index, source.permutation, length, source.table), start < span.most
+        )
         # In a branch of its own: the generator would be run again for the unpacked tokens.
         batch = _compute_once(lambda: read(drawn, length), span.first < span.most)
         return body(carry, batch, live)

@@ -46,7 +46,7 @@ def profile(spec: Retrieval, device: Device, budget: int | None = None) -> dict[
             raise SpecError("profile", "expected a vocabulary whose tables fit in memory")
         streams = random.streams(spec, 0)
         frozen = make_frozen(spec, streams)
-        source = Source(streams["train"], frozen.permutation)
+        source = Source.of(spec, streams["train"], frozen.permutation)
         return {
             "starting a call": _seconds(lambda x: x + 1, jnp.zeros(1)),
             **_stages(spec, layout, frozen, source),

@@ -54,7 +54,7 @@ def main() -> None:
         else:
             streams = random.streams(spec, SEED)
             frozen = make_frozen(spec, streams)
-            source = Source(streams["train"], frozen.permutation)
+            source = Source.of(spec, streams["train"], frozen.permutation)
             go = SIDES[request["side"]](spec, layout, frozen, source)
         answer = _time(go, request, Peak(place))
     print(json.dumps({**answer, "tables": layout.tables}))
@@ -105,7 +105,7 @@ def batch_of_ours(spec: Retrieval, layout: Layout, batch: int) -> Callable[[], T
     @jax.jit
     def go(rows: Frozen, keys: jax.Array) -> ThreeSteps:
         def steps(frozen: Frozen, key: jax.Array) -> ThreeSteps:
-            source = Source(key, frozen.permutation)
+            source = Source.of(spec, key, frozen.permutation)
             return three_steps(program, layout, frozen, source, Count.of(spec.samples), rates)
 
         return jax.vmap(steps)(rows, keys)
@@ -119,7 +119,7 @@ def autodiff(spec: Retrieval, layout: Layout, frozen: Frozen, source: Source) ->
     @jax.jit
     def go(frozen: Frozen, source: Source) -> ThreeSteps:
         index = jnp.arange(spec.samples, dtype=jnp.uint32)
-        batch = sample(source.key, index, source.permutation, spec.length)
+        batch = sample(source.key, index, source.permutation, spec.length, source.table)
         return train_by_autodiff(spec, frozen, batch)
 
     return partial(go, frozen, source)

@@ -22,6 +22,7 @@ from pydantic_core import PydanticUndefined
 from mnemoscope.models.matrices import take_matrix
 from mnemoscope.spec import Spec, SpecError, read_toml
 from mnemoscope.spec.names import LAWS, with_registered
+from mnemoscope.tasks.token_files import take_probabilities
 from mnemoscope.ui.cli.options import option
 
 S = TypeVar("S", bound=Spec)
@@ -41,7 +42,8 @@ class Setting(Generic[S]):
         """The file's values, overridden by the options; an axis may still supply others."""
         values = {} if self.spec is None else read_toml(self.spec, self.kind)
         named = {name: getattr(self, name, None) for name in self.kind.model_fields}
-        return take_matrix({**values, **{name: value for name, value in named.items() if value is not None}})
+        given = {**values, **{name: value for name, value in named.items() if value is not None}}
+        return take_matrix(take_probabilities(given))
 
     def read(self, over: Mapping[str, Any] = MappingProxyType({})) -> S:
         """The spec; the values in `over` override those that were given."""
@@ -97,7 +99,7 @@ def field_option(kind: type[Spec], name: str) -> Parameter:
 
     def read(text: str) -> Any:
         if text.startswith("file:"):
-            return text  # a matrix: read once the whole setting is known
+            return text  # a matrix or probabilities: read once the whole setting is known
         kind.check_value(name, text)
         annotated = cast(Any, Annotated)
         return TypeAdapter(annotated[field.annotation, *field.metadata]).validate_python(text)

@@ -12,6 +12,7 @@ from mnemoscope.engine.layout import Layout
 from mnemoscope.models.activations import named
 from mnemoscope.models.retrieval import Frozen
 from mnemoscope.spec import Retrieval
+from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.training.three_step.cuda.calls import Buffer, Frame, register
 from mnemoscope.training.three_step.cuda.passes import Ordered, carry_over, like, say_why_not, trial_count, usable
 from mnemoscope.training.three_step.cuda.products import power_of_two, split
@@ -27,7 +28,7 @@ SLICES, BESIDE = (32, 16, 8), 10_240
 
 def serves(program: Retrieval, layout: Layout, frozen: Frozen) -> bool:
     """Whether the kernels can take this program's steps; elsewhere XLA compiles them."""
-    if layout.platform != "gpu" or frozen.W_in is None or frozen.Z.dtype != jnp.float32:
+    if program.tokens != UNIFORM or layout.platform != "gpu" or frozen.W_in is None or frozen.Z.dtype != jnp.float32:
         return False
     fits = program.dim % 4 == 0 and program.dim <= MOST_DIM and program.width % 2 == 0
     if not fits or program.activation not in PHI or not usable():

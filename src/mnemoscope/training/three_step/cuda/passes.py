@@ -90,7 +90,7 @@ def order_by_label(source: Source, first: Array, stop: Array, length: int, size:
     V = source.permutation.shape[0]
     shapes = [jax.ShapeDtypeStruct((length_of,), jnp.uint32) for length_of in (size, V + 1, size, V)]
     call = jax.ffi.ffi_call("mnemoscope_order", shapes, vmap_method="broadcast_all")
-    order, start, label, _ = call(*source, first, stop, length=np.int64(length))
+    order, start, label, _ = call(source.key, source.permutation, first, stop, length=np.int64(length))
     return Ordered(source.key, order, start, label, first)
 
 
@@ -138,7 +138,7 @@ def count_winners(
         "mnemoscope_winners", [*map(like, winners)], vmap_method="broadcast_all", input_output_aliases={8: 0, 9: 1}
     )
     ranks = (rank, by_rank.astype(jnp.uint32))
-    reads = (*source, *ranks, *scores, span.first, span.stop)
+    reads = (source.key, source.permutation, *ranks, *scores, span.first, span.stop)
     noise, informative = call(*reads, *winners, length=np.int64(length), locked=np.int64(locked))
     return noise, informative
 

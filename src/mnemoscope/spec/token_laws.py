@@ -1,0 +1,53 @@
+"""How often each token occurs: the laws that a setting may name, and their probabilities.
+
+    uniform       every token alike
+    zipf:A        p_v proportional to (v + 1)^-A, so that token 0 is the most frequent
+    file:DIGITS   a vector of the user's own, kept under its content's name by `tasks.token_files`
+
+Ranks and ids agree under zipf. Embeddings are drawn alike for all tokens, so their order has no effect.
+"""
+
+import re
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from mnemoscope.spec.validators import FROM_FILE, between, nearest, shown
+
+UNIFORM = "uniform"
+_ZIPF = re.compile(r"zipf:(.+)")
+# Beyond this exponent a single token has nearly all of the probability.
+_exponent = between(0, 10)
+
+
+def read_tokens(value: Any) -> str:
+    """A law's name in its one spelling; `zipf:0` is uniform."""
+    text = value.strip() if isinstance(value, str) else ""
+    if text == UNIFORM or FROM_FILE.fullmatch(text):
+        return text
+    zipf = _ZIPF.fullmatch(text)
+    if zipf is None:
+        close = nearest(text.split(":")[0], (UNIFORM, "zipf", "file"))
+        raise ValueError(f"expected uniform, zipf:EXPONENT or file:PATH, got {shown(value)}{close}")
+    try:
+        exponent = _exponent(zipf[1])
+    except ValueError as error:
+        raise ValueError(f"{error} as zipf's exponent") from None
+    return f"zipf:{exponent!r}".removesuffix(".0") if exponent else UNIFORM
+
+
+@lru_cache(maxsize=64)
+def probabilities(law: str, count: int) -> np.ndarray:
+    """The probability of each of `count` tokens, in float64; they sum to 1."""
+    if law == UNIFORM:
+        p = np.full(count, 1 / count)
+    elif zipf := _ZIPF.fullmatch(law):
+        weights = np.arange(1, count + 1, dtype=float) ** -float(zipf[1])
+        p = weights / weights.sum()
+    else:
+        # Imported late: `tasks` comes after `spec`. It reads a kept file and needs no simulator.
+        p = import_module("mnemoscope.tasks.token_files").load(law)
+    p.setflags(write=False)
+    return p
