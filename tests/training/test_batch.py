@@ -67,11 +67,11 @@ def test_trials_side_by_side_are_the_same_to_rounding(values: dict[str, Any], mo
 
 
 def test_dimensions_share_buckets():
-    assert bucket(BASE).dim == bucket(BASE.replace(dim=32)).dim == 32
-    assert bucket(BASE) == bucket(BASE.replace(samples=7, eta="limit", test_samples=9))
-    assert bucket(BASE.replace(dim=33)).dim == 64
-    assert bucket(BASE.replace(dim=3)).dim == 16
-    assert bucket(BASE.replace(dim=40, embedding="orthonormal")).dim == 40
+    assert bucket(BASE, "cpu").dim == bucket(BASE.replace(dim=32), "cpu").dim == 32
+    assert bucket(BASE, "cpu") == bucket(BASE.replace(samples=7, eta="limit", test_samples=9), "cpu")
+    assert bucket(BASE.replace(dim=33), "cpu").dim == 64
+    assert bucket(BASE.replace(dim=3), "cpu").dim == 16
+    assert bucket(BASE.replace(dim=40, embedding="orthonormal"), "cpu").dim == 40
 
 
 def test_the_budget_sets_the_batch():

@@ -24,6 +24,9 @@ TOKENS_PER_CHUNK: dict[Platform, int] = {"cpu": 2**17, "gpu": 2**23}
 BYTES_PER_CHUNK: dict[Platform, int] = {"cpu": 2**24, "gpu": 2**28}
 # The most samples in a chunk: what the last chunk may waste on dead rows.
 SAMPLES_PER_CHUNK: dict[Platform, int] = {"cpu": 2**12, "gpu": 2**16}
+# The most fresh sequences for the accuracy after the first step: attention is still uniform, every sequence costs a
+# product with the whole vocabulary, and the answer is close to chance.
+UNIFORM_SAMPLES = 256
 # Bytes of the logits of a block of tokens, where every token is answered.
 BYTES_PER_BLOCK: dict[Platform, int] = {"cpu": 2**26, "gpu": 2**30}
 # Scalars handled between two progress reports, and so the delay of Ctrl-C. Work of up to this size
@@ -96,7 +99,10 @@ def needed_bytes(spec: Retrieval, layout: Layout, precision: Precision = "float3
     size = _bytes_of(precision)
     hidden = spec.width or spec.dim
     # The values, hidden units and logits of a chunk, or its tokens; below, with temporaries.
-    vectors = layout.by_sample * (spec.length * spec.dim + spec.width + spec.vocab) * size
+    by_table = spec.width == 0 and spec.eta == "limit" and spec.then == "none" and layout.tables == "dense"
+    # Where training goes by tables, only the accuracy under uniform attention needs vectors.
+    with_vectors = min(layout.by_sample, UNIFORM_SAMPLES) if by_table else layout.by_sample
+    vectors = with_vectors * (spec.length * spec.dim + spec.width + spec.vocab) * size
     tokens = 4 * layout.by_token * spec.length
     needed = {
         "embeddings": 2 * spec.vocab * spec.dim * size,

@@ -101,7 +101,7 @@ def loss_and_gradient(
 
     zero = (jnp.zeros((), frozen.Z.dtype), jax.tree.map(jnp.zeros_like, parameters))
     span = Span(jnp.uint32(0), samples, samples if most is None else most)
-    total = fold(body, zero, source, span, length=spec.length, chunk=layout.by_sample)
+    total = fold(body, zero, source, span, length=spec.length, chunk=layout.by_sample, platform=layout.platform)
     return jax.tree.map(lambda part: part / samples.astype(frozen.Z.dtype), total)
 
 

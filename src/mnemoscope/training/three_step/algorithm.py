@@ -16,13 +16,15 @@ and its tables fit, and a form by sample (`by_sample`) elsewhere. `reference` co
 by plain automatic differentiation.
 """
 
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from mnemoscope.engine.device import Place
 from mnemoscope.engine.layout import Layout
 from mnemoscope.models.retrieval import Frozen, Parameters
 from mnemoscope.spec import Retrieval, SpecError
@@ -55,9 +57,22 @@ class Rates(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _program_and_rates(spec: Retrieval) -> tuple[Retrieval, Rates]:
-    """What a call is compiled for, and its rates; making them again for every call takes longer than a short call."""
-    return spec.program(), Rates.of(spec)
+def _program_of(spec: Retrieval) -> Retrieval:
+    """What a call is compiled for; making it again for every call takes as long as a short call."""
+    return spec.program()
+
+
+@lru_cache(maxsize=64)
+def _one_call(program: Retrieval, layout: Layout) -> Callable[..., ThreeSteps]:
+    """The steps as one compiled call. JAX would compare static arguments at every call, which takes as long as one."""
+    return jax.jit(partial(three_steps, program, layout))
+
+
+@lru_cache(maxsize=64)
+def _numbers_on(place: Place, dtype: Any, spec: Retrieval) -> tuple[Count, Rates]:
+    """N and the rates as arrays on a device, kept there: moving them takes a GPU longer than some of the steps."""
+    rates = (jnp.asarray(rate, dtype) for rate in Rates.of(spec))
+    return jax.device_put((Count.of(spec.samples), Rates(*rates)), place)
 
 
 def train_three_steps(
@@ -67,10 +82,11 @@ def train_three_steps(
 
     Short work is one compiled call; long work is a call for every segment of every pass.
     """
-    program, rates = _program_and_rates(spec)
+    program = _program_of(spec)
     if not train_in_one_call(spec, layout):
-        return three_steps(program, layout, frozen, source, Segments(spec.samples, progress), rates)
-    learned = _in_one_call(program, layout, frozen, source, Count.of(spec.samples), rates)
+        return three_steps(program, layout, frozen, source, Segments(spec.samples, progress), Rates.of(spec))
+    (place,) = frozen.Z.devices()
+    learned = _one_call(program, layout)(frozen, source, *_numbers_on(place, frozen.Z.dtype, spec))
     if progress is not None:
         jax.block_until_ready(learned)
         progress(passes(spec))
@@ -114,9 +130,6 @@ def first_gradient(
         counts = by_token.count_pairs(program, layout, source, samples)
         return by_token.first_gradient(program, layout, frozen, counts, samples), counts
     return by_sample.first_gradient(program, layout, frozen, source, samples), None
-
-
-_in_one_call = jax.jit(three_steps, static_argnames=("program", "layout"))
 
 
 def query_scale(frozen: Frozen, rates: Rates) -> Array:

@@ -59,11 +59,14 @@ def simulate_many(
     done: dict[int, Trial] = {}
     memory = MemoryBudget.of(place, budget)
     groups: dict[Call, list[int]] = {}
+    calls: dict[Retrieval, Call | None] = {}  # a diagram has many seeds of few specs
     settling = [number for number, (spec, _) in enumerate(jobs) if spec.settles]
     for number, (spec, seed) in enumerate(jobs):
         if spec.settles:
             continue
-        call = call_for(spec, precision, memory, place)
+        if spec not in calls:
+            calls[spec] = call_for(spec, precision, memory, place)
+        call = calls[spec]
         if call is None:
             with _turn, keeping_partial(done):
                 done[number] = simulate(

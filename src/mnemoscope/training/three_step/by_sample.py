@@ -49,7 +49,7 @@ def _add_hidden(
         features = hidden(program, frozen, uniform_pool(program, frozen, batch))
         return total.at[batch.label].add(jnp.where(live[:, None], features, 0))
 
-    return fold(body, total, source, span, length=program.length, chunk=layout.by_sample)
+    return fold(body, total, source, span, length=program.length, chunk=layout.by_sample, platform=layout.platform)
 
 
 def first_gradient(
@@ -94,7 +94,7 @@ def _pull(
         beta = beta + jnp.zeros_like(beta).at[batch.tokens].add(weight)
         return beta, tau + jnp.sum(jnp.where(batch.at_position, weight, 0))
 
-    return fold(body, sums, source, span, length=program.length, chunk=layout.by_sample)
+    return fold(body, sums, source, span, length=program.length, chunk=layout.by_sample, platform=layout.platform)
 
 
 def attention_direction(
@@ -127,7 +127,7 @@ def _add_errors(
         predicted = jax.nn.softmax(features @ M.T, axis=1)
         return total.at[batch.label].add(features) - predicted.T @ features
 
-    return fold(body, total, source, span, length=program.length, chunk=layout.by_sample)
+    return fold(body, total, source, span, length=program.length, chunk=layout.by_sample, platform=layout.platform)
 
 
 def last_gradient(

@@ -80,7 +80,15 @@ def _count(program: Retrieval, layout: Layout, source: Source, counts: Counts, s
 
     before = counts.pairs.reshape(-1)
     start = jnp.zeros(before.shape, jnp.uint16) if narrow else before
-    flat, labels = fold(body, (start, counts.labels), source, span, length=program.length, chunk=layout.by_token)
+    flat, labels = fold(
+        body,
+        (start, counts.labels),
+        source,
+        span,
+        length=program.length,
+        chunk=layout.by_token,
+        platform=layout.platform,
+    )
     flat = before + flat.astype(jnp.int32) if narrow else flat
     return Counts(flat.reshape(counts.pairs.shape), labels)
 
@@ -171,7 +179,7 @@ def _spread(
         sums = sums.at[copy[:, None], batch.tokens].add(share, mode="promise_in_bounds")
         return q + sums.sum(axis=0)
 
-    return fold(body, q, source, span, length=program.length, chunk=layout.by_token)
+    return fold(body, q, source, span, length=program.length, chunk=layout.by_token, platform=layout.platform)
 
 
 def attention_direction(

@@ -88,7 +88,7 @@ def _count(program: Retrieval, layout: Layout, source: Source, scores: Scores, w
             winners.informative.at[batch.label].add((live & wins).astype(jnp.int32)),
         )
 
-    return fold(body, winners, source, span, length=program.length, chunk=layout.by_token)
+    return fold(body, winners, source, span, length=program.length, chunk=layout.by_token, platform=layout.platform)
 
 
 @partial(jax.jit, static_argnames=("program", "layout"), donate_argnames=("sums",))
@@ -111,7 +111,7 @@ def _add(
             sums.informative.at[batch.informative].add((live & wins).astype(jnp.uint32)),
         )
 
-    return fold(body, sums, source, span, length=program.length, chunk=layout.by_sample)
+    return fold(body, sums, source, span, length=program.length, chunk=layout.by_sample, platform=layout.platform)
 
 
 @partial(jax.jit, static_argnames=("layout",))

@@ -35,6 +35,8 @@ _compiling: dict[Any, threading.Lock] = {}
 
 # Above this size of a product of tables (V^2 d), spare columns cost more than a compilation.
 LARGE = 2**34
+# Up to this size a GPU has the product of tables in microseconds.
+SPARE_ON_GPU = 2**27
 
 
 class Call(NamedTuple):
@@ -55,13 +57,17 @@ class Result(NamedTuple):
     finite: jax.Array
 
 
-def bucket(spec: Retrieval) -> Retrieval:
+def bucket(spec: Retrieval, platform: str) -> Retrieval:
     """The program that serves this spec, with d rounded up to 16, 32, 64, ...
 
-    Orthonormal embeddings keep their d, since a frame cannot be padded; so do large tables.
+    On a GPU, spare columns of small tables cost less than one more program, so d is rounded up to 512 where V^2 d is
+    small. Orthonormal embeddings keep their d, since a frame cannot be padded; so do large tables.
     """
     program = spec.program()
-    dim = max(16, 2 ** math.ceil(math.log2(spec.dim)))
+    by_table = spec.width == 0 and spec.eta == "limit" and spec.then == "none"
+    spare = SPARE_ON_GPU // spec.vocab**2 if platform != "cpu" and by_table else 0
+    least = min(512, 2 ** int(math.log2(spare))) if spare else 16
+    dim = max(16, least, 2 ** math.ceil(math.log2(spec.dim)))
     if spec.embedding == "orthonormal" or spec.vocab**2 * dim > LARGE:
         return program
     return program.replace(dim=dim)
@@ -80,7 +86,7 @@ def steps_call(spec: Retrieval, exact: Layout, precision: Precision, memory: Mem
     """The call for the three steps alone; `exact` is the layout without spare columns."""
     if spec.from_file:
         return None
-    program = bucket(spec)
+    program = bucket(spec, memory.platform)
     layout = choose_layout(program, precision, memory.platform, memory.planned)._replace(
         ordered=exact.ordered, orders=exact.orders
     )

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, UInt32
 
-from mnemoscope.engine.layout import Layout
+from mnemoscope.engine.layout import UNIFORM_SAMPLES, Layout
 from mnemoscope.models.retrieval import (
     Frozen,
     Margin,
@@ -43,9 +43,8 @@ from mnemoscope.training.three_step.streaming import Count, Source, Span, fold
 
 Attend = Literal["uniform", "softmax", "argmax", "locked"]
 
-# The most fresh sequences for the accuracy after the first step: attention is still uniform, every
-# sequence costs a product with the whole vocabulary, and the answer is close to chance.
-UNIFORM_SAMPLES = 256
+# Fresh sequences in a chunk where tokens are looked up: usually all of them. Of a larger chunk most would be dead rows.
+FRESH_AT_ONCE = 4096
 
 
 class Test(NamedTuple):
@@ -126,7 +125,7 @@ def _hits_by_token(test: Test, attend: Literal["argmax", "locked"], answers: Ans
             tied = tied | attention_tied(batch, scores)
         return Judged(answered, jnp.broadcast_to(attended, answered.shape), tied)
 
-    return _count_hits(test, judge, test.layout.by_token, answers.noise.shape[:-1])
+    return _count_hits(test, judge, min(test.layout.by_token, FRESH_AT_ONCE), answers.noise.shape[:-1])
 
 
 def _hits_by_sample(test: Test, attend: Literal["uniform", "softmax"], Vmat: Array, w: Float[Array, "d"]) -> Hits:
@@ -218,4 +217,5 @@ def _count_hits(test: Test, judge: Callable[[Batch], Judged], chunk: int, models
 
     zero = Hits(*(jnp.zeros(models, jnp.uint32) for _ in Hits._fields))
     span = Span(jnp.uint32(0), *test.samples)
-    return fold(body, zero, test.source, span, length=test.program.length, chunk=chunk)
+    platform = test.layout.platform
+    return fold(body, zero, test.source, span, length=test.program.length, chunk=chunk, platform=platform)

@@ -24,12 +24,12 @@ class RetrievalKind:
 
     def program(self, spec: Retrieval, platform: str) -> Retrieval:
         """Seeds, N, d within a bucket, and step sizes are arguments of the compiled program."""
-        return bucket(spec)
+        return bucket(spec, platform)
 
     def program_id(self, spec: Retrieval, platform: str) -> str:
         """The embedding law and further training are compiled in."""
         further = f"{spec.then} {spec.stop}" if spec.settles else spec.then
-        return f"{spec.embedding} {further} {bucket(spec).canonical()}"
+        return f"{spec.embedding} {further} {bucket(spec, platform).canonical()}"
 
     def bytes_needed(self, program: Retrieval) -> int:
         """The bytes of the layout that a CPU uses without a budget."""

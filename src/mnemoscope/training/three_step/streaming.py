@@ -14,7 +14,7 @@ from jax import lax
 from jaxtyping import Array, Bool, UInt32
 
 from mnemoscope.engine.interrupts import stop_if_asked
-from mnemoscope.engine.layout import Layout
+from mnemoscope.engine.layout import Layout, Platform
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.alias import alias_table
 from mnemoscope.tasks.retrieval import Batch, Drawn, draw, read
@@ -83,19 +83,21 @@ class Span(NamedTuple):
     most: UInt32[Array, ""]
 
 
-def fold(body: Body[Carry], carry: Carry, source: Source, span: Span, *, length: int, chunk: int) -> Carry:
+def fold(
+    body: Body[Carry], carry: Carry, source: Source, span: Span, *, length: int, chunk: int, platform: Platform
+) -> Carry:
     """Fold body(carry, batch, live) over the samples of a span; dead rows pad the last chunk."""
+    once = _compute_once if platform == "cpu" else lambda compute, _: compute()
 
     def add_chunk(number: Array | int, carry: Carry) -> Carry:
         start = span.first + jnp.uint32(number) * jnp.uint32(chunk)
         index = start + lax.iota(jnp.uint32, chunk)
         # An index that wrapped past 2**32 is dead too.
         live = (index >= span.first) & (index < span.stop)
-        drawn = _compute_once(
-            partial(draw, source.key, index, source.permutation, length, source.table), start < span.most
-        )
+        tokens = partial(draw, source.key, index, source.permutation, length, source.table)
+        drawn = once(tokens, start < span.most)
         # In a branch of its own: the generator would be run again for the unpacked tokens.
-        batch = _compute_once(lambda: read(drawn, length), span.first < span.most)
+        batch = once(lambda: read(drawn, length), span.first < span.most)
         return body(carry, batch, live)
 
     total = span.most - span.first
@@ -112,7 +114,7 @@ def _compute_once(compute: Callable[[], Arrays], needed: Bool[Array, ""]) -> Arr
     decide, so the chunk is drawn in one. (Every chunk of the loop is needed; XLA cannot know.)
     """
     zeros = jax.tree.map(lambda array: jnp.zeros(array.shape, array.dtype), jax.eval_shape(compute))
-    return lax.platform_dependent(cpu=lambda: lax.cond(needed, compute, lambda: zeros), default=lambda: compute())
+    return lax.cond(needed, compute, lambda: zeros)
 
 
 def over_samples(

@@ -39,7 +39,8 @@ GPU = [
 
 DIAGRAM = (
     "V={vocab} L={length}, {points} dimensions up to {dims} x {points} N up to {samples} x {seeds} seeds: "
-    "{trials} trials, {failed} failed, {seconds:.1f} s, compilation included"
+    "{trials} trials, {failed} failed, {seconds:.1f} s with nothing compiled before, "
+    "{warm_seconds:.1f} s in the next process"
 )
 FACTS = (
     "{trainings} trainings, up to {longest:,} steps: {seconds:.2f} s side by side, {alone_seconds:.2f} s for the "
@@ -83,7 +84,6 @@ def bench(
     heading = {"device": describe(place), "cases": []}
     if diagram:
         ask_first(of_diagram(place.platform), place.platform, yes)
-        jax.config.update("jax_enable_compilation_cache", False)
         timed = time_diagram(place.platform, device, memory)
         return deliver({**heading, "diagram": timed}, json, _say(DIAGRAM.format(**timed)))
     if facts:

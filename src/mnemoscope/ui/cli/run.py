@@ -6,6 +6,7 @@ import sys
 from rich.table import Table
 
 from mnemoscope.engine.device import find_device
+from mnemoscope.engine.layout import UNIFORM_SAMPLES
 from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.forecast import jobs_ahead
@@ -13,7 +14,6 @@ from mnemoscope.experiments.run import Run, kept_run, workers_for
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.models.activations import hermite_parts
 from mnemoscope.spec import Retrieval
-from mnemoscope.training.three_step.evaluation import UNIFORM_SAMPLES
 from mnemoscope.ui.cli.options import AnySeed, Budget, DeviceName, Json, Seeds, StoreFile, Work, Yes, read_seeds
 from mnemoscope.ui.cli.output import bar, deliver, echo, number, table
 from mnemoscope.ui.cli.setting import Setting, takes

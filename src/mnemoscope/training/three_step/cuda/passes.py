@@ -133,7 +133,9 @@ def count_winners(
 ) -> tuple[Int32[Array, "V V"], Int32[Array, "V"]]:
     """Add which token attention rests on, by label: a noise token, or the informative one."""
     by_rank = jnp.argsort(scores.token, stable=True)
-    rank = jnp.zeros_like(by_rank, jnp.int32).at[by_rank].set(lax.iota(jnp.int32, by_rank.shape[0]))
+    rank = (
+        jnp.zeros_like(by_rank, jnp.int32).at[by_rank].set(lax.iota(jnp.int32, by_rank.shape[0]), unique_indices=True)
+    )
     call = jax.ffi.ffi_call(
         "mnemoscope_winners", [*map(like, winners)], vmap_method="broadcast_all", input_output_aliases={8: 0, 9: 1}
     )
