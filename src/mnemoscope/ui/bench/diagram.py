@@ -37,7 +37,7 @@ def diagram_jobs(vocab: int, length: int, points: int, seeds: int, dims: int, sa
 
 
 def time_diagram(platform: str, device: Device, budget: int | None = None) -> dict[str, Any]:
-    """Seconds for the standing diagram of this platform, from nothing compiled, and with what that left in the cache."""
+    """Seconds for this platform's standing diagram: from nothing compiled, and with what that left in the cache."""
     setting = DIAGRAMS["cpu" if platform == "cpu" else "gpu"]
     with tempfile.TemporaryDirectory() as cache:
         cold, warm = (_in_a_process({"setting": setting, "device": device, "budget": budget}, cache) for _ in range(2))
