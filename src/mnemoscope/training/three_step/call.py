@@ -136,20 +136,18 @@ def arguments_of(call: Call, jobs: Sequence[Job]) -> tuple[Any, ...]:
     Trials without samples pad a short batch, so that it has the compiled shape.
     """
     filled = [*jobs, *[jobs[-1]] * (call.size - len(jobs))]
-    streams = {
-        name: jnp.asarray(np.stack([random.stream(spec, seed, name) for spec, seed in filled]))
-        for name in random.STREAMS
-    }
+    # NumPy's arrays: JAX's would be made by small programs of their own, compiled one by one.
+    streams = {name: np.stack([random.stream(spec, seed, name) for spec, seed in filled]) for name in random.STREAMS}
     alive = np.arange(call.size) < len(jobs)
-    samples = np.where(alive, [spec.samples for spec, _ in filled], 0)
-    fresh = np.where(alive, [spec.test_samples for spec, _ in filled], 0)
-    rates = [Rates.of(spec) for spec, _ in filled]
+    samples: Any = np.where(alive, [spec.samples for spec, _ in filled], 0).astype(np.uint32)
+    fresh: Any = np.where(alive, [spec.test_samples for spec, _ in filled], 0).astype(np.uint32)
+    rates: Any = np.array([Rates.of(spec) for spec, _ in filled], jax.dtypes.canonicalize_dtype(float))
     return (
         streams,
-        jnp.asarray([spec.dim for spec, _ in filled], jnp.uint32),
-        Count(jnp.asarray(samples, jnp.uint32), jnp.uint32(samples.max())),
-        Count(jnp.asarray(fresh, jnp.uint32), jnp.uint32(fresh.max())),
-        Rates(*(jnp.asarray(column, float) for column in zip(*rates, strict=True))),
+        np.array([spec.dim for spec, _ in filled], np.uint32),
+        Count(samples, samples.max()),
+        Count(fresh, fresh.max()),
+        Rates(*rates.T),
     )
 
 

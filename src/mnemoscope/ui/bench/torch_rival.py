@@ -41,15 +41,18 @@ class TorchRival:
         learned = self.steps(self.frozen, *(self._tensor(part.astype(np.int64)) for part in (tokens, position, label)))
         return tuple(part.cpu().numpy() for part in learned)
 
-    def run(self) -> None:
-        """Draw the samples and take the steps, to the end."""
+    def run(self) -> tuple[Any, Any, Any]:
+        """Draw the samples and take the steps; on a GPU the result may still be under way."""
         spec, torch = self.spec, self.torch
         tokens = torch.randint(spec.vocab, (spec.samples, spec.length), device=self.device)
         position = torch.randint(spec.length, (spec.samples,), device=self.device)
         label = self.frozen["permutation"][tokens.gather(1, position[:, None])[:, 0]]
-        self.steps(self.frozen, tokens, position, label)
+        return self.steps(self.frozen, tokens, position, label)
+
+    def wait(self, _: Any) -> None:
+        """Wait for all that is under way."""
         if self.device == "cuda":
-            torch.cuda.synchronize()
+            self.torch.cuda.synchronize()
 
     def peak_bytes(self) -> int | None:
         """The most device memory in use so far; None on a CPU, where PyTorch does not count it."""
