@@ -10,6 +10,7 @@ from mnemoscope.theory.predict import Prediction, predict
 
 if TYPE_CHECKING:
     from mnemoscope.engine.record import Step, Trial
+    from mnemoscope.experiments.calibration import Calibration, calibrate
     from mnemoscope.experiments.capacity import Capacities, Capacity, capacity, capacity_many
     from mnemoscope.experiments.critical import Critical, critical, critical_many
     from mnemoscope.experiments.dynamics import Dynamics, dynamics
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from mnemoscope.training.three_step.simulation import simulate
 
 __all__ = [
+    "Calibration",
     "Capacities",
     "Capacity",
     "Critical",
@@ -39,6 +41,7 @@ __all__ = [
     "Step",
     "Store",
     "Trial",
+    "calibrate",
     "capacity",
     "capacity_many",
     "critical",
@@ -58,6 +61,7 @@ __all__ = [
 # What needs the simulator is loaded when it is first asked for: theory alone starts in a moment.
 _SIMULATOR = {
     "engine.record": ("Step", "Trial"),
+    "experiments.calibration": ("Calibration", "calibrate"),
     "experiments.capacity": ("Capacities", "Capacity", "capacity", "capacity_many"),
     "experiments.critical": ("Critical", "critical", "critical_many"),
     "experiments.dynamics": ("Dynamics", "dynamics"),
