@@ -22,7 +22,7 @@ TOKENS = Retrieval(vocab=32, dim=16, length=4, samples=400)
 def rounds(seed: int) -> list[list[AnyJob]]:
     """What a driver asks for, one sweep after the other; seed 2 has one round less."""
     first: list[AnyJob] = [(TOKENS, seed)]
-    second: list[AnyJob] = [(TOKENS.replace(dim=d), seed) for d in (8, 32)]
+    second: list[AnyJob] = [(TOKENS.replace(length=n), seed) for n in (3, 5)]
     return [first] if seed == 2 else [first, second]
 
 
@@ -122,7 +122,7 @@ def test_what_is_ready_is_kept_before_an_error_is_told(tmp_path: Path, monkeypat
     def work(client: Client, seed: int) -> None:
         with Store(tmp_path / "s.db") as store:
             with pytest.raises(SpecError, match="expected another one"):
-                sweep([(TOKENS, seed), (TOKENS.replace(dim=32), seed)], store, client)
+                sweep([(TOKENS, seed), (TOKENS.replace(length=5), seed)], store, client)
             assert store.count() == 1
 
     in_threads(work, Broker("cpu", 1, threads=1))
