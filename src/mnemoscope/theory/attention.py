@@ -260,6 +260,12 @@ def win_rate(length: Number, lift: np.ndarray, score: np.ndarray) -> np.ndarray:
     return ndtr(score + lift) ** (length - 1)
 
 
+def attended_by_seed(length: Number, seeds: Seeds) -> np.ndarray:
+    """The share of sequences in which attention is right, at each node over seeds."""
+    score, score_weight = normal_nodes(FINE.scores)
+    return win_rate(length, seeds.lift[:, None], score) @ score_weight
+
+
 def noise_wins(spec: Sizes, lift: np.ndarray, score: np.ndarray) -> np.ndarray:
     """The number of training sequences that a token of this score wins as noise (A20)."""
     others = ndtr(score) ** np.maximum(0, spec.length - 2)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from mnemoscope.spec import Retrieval
-from mnemoscope.theory.attention import Seeds, noise_wins, win_rate
+from mnemoscope.theory.attention import Seeds, attended_by_seed, noise_wins, win_rate
 from mnemoscope.theory.frame import named_in_frame
 from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.quadrature import (
@@ -41,7 +41,7 @@ class Recall:
         self.weight, self.lift = seeds.weight, seeds.lift
         score, score_weight = normal_nodes(FINE.scores)
         won = win_rate(spec.length, seeds.lift[:, None], score)
-        attended = won @ score_weight
+        attended = attended_by_seed(spec.length, seeds)
         if won.min() > 1 - 1e-6:  # the same for all tokens and seeds
             named = map_accuracy(spec, np.ones((1, 1)), np.zeros((1, 1)), np.ones(1))
             right = np.broadcast_to(named[:, 0], attended.shape)

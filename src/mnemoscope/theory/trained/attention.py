@@ -17,7 +17,7 @@ The line between the two, FOUND, was drawn from trainings (docs/theory/trained.m
 """
 
 from mnemoscope.spec import Retrieval
-from mnemoscope.theory.predict import solve
+from mnemoscope.theory.attention import attended_by_seed, attention_terms, lift_over_seeds
 
 # The three steps' attention accuracy from which training makes it perfect.
 FOUND = 0.8
@@ -27,7 +27,8 @@ def first_attention(spec: Retrieval) -> float:
     """The share of sequences in which attention is right after the three steps."""
     if spec.length == 1:
         return 1.0
-    return float(solve(spec.three_steps())[1].attention_accuracy)
+    seeds = lift_over_seeds(spec, attention_terms(spec))
+    return float(seeds.weight @ attended_by_seed(spec.length, seeds))
 
 
 def attended_share(spec: Retrieval) -> float:
