@@ -52,6 +52,7 @@ def test_the_interval_holds_most_seeds(spec: Retrieval, coverage: dict[str, Comp
     assert found.predicted == LEVEL
 
 
+@pytest.mark.long
 def test_the_intervals_together_hold_what_they_should(coverage: dict[str, Compared]):
     """Neither too few seeds nor all of them."""
     share = np.mean([row.observed for row in coverage.values()])
