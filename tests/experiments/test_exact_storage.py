@@ -5,7 +5,8 @@ import pytest
 from scipy.optimize import linprog
 
 from mnemoscope.experiments.exact_storage import store
-from mnemoscope.experiments.validation.trained import half_of
+from mnemoscope.experiments.validation.trained import half_of, numbers_to_try
+from mnemoscope.theory.trained.capacity import half_point, separable_probability
 
 
 def separable(U: np.ndarray, inputs: np.ndarray, own: np.ndarray) -> bool:
@@ -47,3 +48,12 @@ def test_the_middle_of_a_crossing_is_found():
     middle, error = half_of(places, [40, 38, 20, 2, 0], [0, 2, 20, 38, 40])
     assert middle == pytest.approx(100, abs=2 * error)
     assert 0 < error < 3
+
+
+@pytest.mark.parametrize(("dim", "inputs"), [(8, 8), (8, 24), (8, 40), (12, 48), (16, 32)])
+def test_the_middle_is_that_of_a_crossing_with_a_long_tail(dim: int, inputs: int):
+    """Where labels are lost inside the hull the share falls slowly at first; the fit is to the part about a half."""
+    places = numbers_to_try(dim, inputs, "gaussian")
+    stored = [separable_probability(items, items, dim, inputs, "gaussian") for items in places]
+    middle, _ = half_of([*map(float, places)], stored, [1 - share for share in stored])
+    assert middle == pytest.approx(half_point(dim, inputs, "gaussian"), rel=0.01)
