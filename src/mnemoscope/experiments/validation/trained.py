@@ -26,9 +26,9 @@ from mnemoscope.theory.trained.predict import inputs_of, stored_of
 from mnemoscope.theory.trained.steps import steps_to_store
 from mnemoscope.training.three_step.batch import simulate_many
 
-# Numbers of items to try, between those that theory has all but this share of draws store, and this share. Where Gaussian
-# labels are lost inside the hull, the share falls far more slowly than it began to, and a normal function fitted to all
-# of the curve has its middle up to 6 % below the half point; fitted to this part, within 1 %.
+# Numbers of items to try, between those that theory has all but this share of draws store, and this share. Where
+# Gaussian labels are lost inside the hull, the share begins to fall slowly, and a normal function fitted to the whole
+# curve has its middle up to 6 % below the half point; fitted to this part, within 1 %.
 PLACES, ENDS = 7, 0.3
 # Settings in a call of the simulator, between reports of progress.
 TOGETHER = 4
@@ -65,8 +65,8 @@ def compare_capacity(specs: Sequence[Retrieval], seeds: int, device: Device, pro
 
 def numbers_to_try(dim: int, inputs: int, law: str) -> list[int]:
     """Numbers of items about theory's half point."""
-    ends = (half_point(dim, inputs, law, share) for share in (1 - ENDS, ENDS))
-    return [round(number) for number in np.geomspace(*ends, PLACES)]
+    low, high = (half_point(dim, inputs, law, share) for share in (1 - ENDS, ENDS))
+    return [round(number) for number in np.geomspace(low, high, PLACES)]
 
 
 def half_of(places: Sequence[float], stored: Sequence[float], lost: Sequence[float]) -> tuple[float, float]:
