@@ -60,6 +60,7 @@ def test_a_killed_worker_changes_nothing(tmp_path: Path, workers: Workers):
 
 def test_what_workers_cannot_do_is_an_error_and_not_a_wait(workers: Workers):
     assert isinstance(workers, FarWorkers)
+    workers.client.wait_for_workers(2, timeout=patience.SECONDS)  # one that was killed may still be starting again
     address = workers.client.scheduler.address
     with (
         pytest.raises(SpecError, match=r"^device: expected a worker with a GPU .*, got 2 without$"),

@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import numpy as np
 
@@ -66,24 +66,40 @@ async def _drag(address: str, number: int, redraws: int) -> tuple[list[float], i
     state["width"] = 512 if number % WITH_MLP == 0 else 0
     dragged = list(SLIDERS)[number % 2]  # V or L: what moves the whole diagram
     place = urlsplit(address)
-    assert place.hostname is not None
-    reader, writer = await asyncio.open_connection(place.hostname, place.port)
+    connection = await _connect(place)
     times, bad = [], 0
     await asyncio.sleep(rng.uniform() * PACE / 1000)
     for at in range(redraws):
         state[dragged] = _place(SLIDERS[dragged], (at + rng.uniform()) / redraws)
         query = "&".join(f"{name}={value}" for name, value in state.items())
+        request = f"GET /map.json?{query}&moving=1 HTTP/1.1\r\nHost: {place.netloc}\r\n\r\n"
         began = time.perf_counter()
-        writer.write(f"GET /map.json?{query}&moving=1 HTTP/1.1\r\nHost: {place.netloc}\r\n\r\n".encode())
-        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-        length = re.search(r"content-length: (\d+)", head)
-        body = await reader.readexactly(int(length[1])) if length else b""
+        try:
+            head, body = await _ask(request, *connection)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            # The server closes connections that were silent for some seconds; a browser opens another and asks again.
+            connection[1].close()
+            connection = await _connect(place)
+            head, body = await _ask(request, *connection)
         times.append(1000 * (time.perf_counter() - began))
         bad += not (head.startswith("http/1.1 200") and body.startswith(b'{"x"'))
         await asyncio.sleep(max(PACE - times[-1], 2 * times[-1]) / 1000)
-    writer.close()
-    await writer.wait_closed()
+    connection[1].close()
+    await connection[1].wait_closed()
     return times, bad
+
+
+async def _connect(place: SplitResult) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    assert place.hostname is not None
+    return await asyncio.open_connection(place.hostname, place.port)
+
+
+async def _ask(request: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[str, bytes]:
+    """The head and the body of the answer."""
+    writer.write(request.encode())
+    head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+    length = re.search(r"content-length: (\d+)", head)
+    return head, await reader.readexactly(int(length[1])) if length else b""
 
 
 def _place(limits: tuple[int, int], share: float) -> int:
