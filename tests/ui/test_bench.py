@@ -1,6 +1,7 @@
 """`bench`: both sides are run, compared, and never given a ratio when they disagree."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -45,6 +46,28 @@ def test_a_side_that_fails_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("sys.executable", "/bin/false")
     with pytest.raises(compare.WorkerError, match="ours: status 1"):
         compare.run_case(SPEC, 1e9, "cpu", with_autodiff=True, repeats=1)
+
+
+def test_sides_that_compile_together_agree_too(tmp_path: Path):
+    case = compare.run_case(SPEC, 1e9, "cpu", with_autodiff=True, repeats=1, turn=tmp_path / "turn")
+    assert case.note == ""
+    assert case.ratio == pytest.approx((case.autodiff_seconds or 0) / case.seconds)
+
+
+def test_a_side_that_fails_beside_others_is_tried_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    asked: list[str | None] = []
+
+    def call(request: dict) -> dict:
+        asked.append(request["turn"])
+        if request["turn"]:
+            raise compare.WorkerError("out of memory")
+        np.savez(request["results"], V1=np.ones(3), alpha=np.ones(3), V2=np.ones(3))
+        return {"seconds": 1.0, "peak_bytes": 1, "process_bytes": 2, "first_seconds": 2.0, "tables": "dense"}
+
+    monkeypatch.setattr(compare, "_call_worker", call)
+    turn = tmp_path / "turn"
+    assert compare.run_case(SPEC, 1e9, "cpu", with_autodiff=False, repeats=1, turn=turn).seconds == 1.0
+    assert asked == [str(turn), None]
 
 
 def test_bytes_that_must_move():

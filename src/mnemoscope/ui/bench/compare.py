@@ -1,13 +1,15 @@
 """A case of the benchmark: ours and its rivals at one setting, and how near ours is to the limit."""
 
+import fcntl
 import importlib.util
 import json
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,19 @@ class Side:
         return self.seconds / ours if self.seconds is not None and agrees else None
 
 
+def run_cases(cases: Sequence[tuple[Retrieval, int]], bandwidth: float, device: str, **how: Any) -> Iterator[Case]:
+    """`run_case` for each setting and its batch, in order.
+
+    On a GPU, whose host has cores to spare, all of them compile at once: that takes longer than timing them.
+    """
+    if device == "cpu":
+        yield from (run_case(spec, bandwidth, device, batch=batch, **how) for spec, batch in cases)
+        return
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(len(cases)) as pool:
+        turn = Path(folder) / "turn"
+        yield from pool.map(lambda case: run_case(case[0], bandwidth, device, batch=case[1], turn=turn, **how), cases)
+
+
 def run_case(
     spec: Retrieval,
     bandwidth: float,
@@ -82,15 +97,30 @@ def run_case(
     budget: int | None = None,
     with_torch: bool = False,
     batch: int = 1,
+    turn: Path | None = None,
 ) -> Case:
-    """Time ours and its rivals, each in its own process, one after the other. `budget` is in bytes."""
-    with tempfile.TemporaryDirectory() as folder:
-        request = {"device": device, "budget": budget, "platform": device, "batch": batch}
-        ours, results = _ask(spec, "ours", {**request, "repeats": repeats}, Path(folder))
-        ours["seconds"] /= batch
-        rival = partial(_rival, spec, results, {**request, "repeats": min(3, repeats)}, Path(folder))
-        autodiff = rival("autodiff") if with_autodiff else Side()
-        torch = rival("torch") if with_torch else Side()
+    """Time ours and its rivals, each in its own process. `budget` is in bytes.
+
+    They run one after the other; with the file `turn`, they compile together and only time one after the other.
+    """
+    wanted = {"ours": True, "autodiff": with_autodiff, "torch": with_torch}
+    request = {"device": device, "budget": budget, "platform": device, "batch": batch, "turn": turn and str(turn)}
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(len(wanted) if turn else 1) as pool:
+        asked = {
+            side: pool.submit(
+                _ask, spec, side, {**request, "repeats": repeats if side == "ours" else min(3, repeats)}, Path(folder)
+            )
+            for side, is_wanted in wanted.items()
+            if is_wanted
+        }
+        try:
+            ours, results = asked.pop("ours").result()
+        except WorkerError:
+            pool.shutdown(cancel_futures=True)
+            raise
+        sides = {side: _compared(side, results, answer) for side, answer in asked.items()}
+    ours["seconds"] /= batch
+    autodiff, torch = (sides.get(side, Side()) for side in ("autodiff", "torch"))
     return Case(
         spec=spec.model_dump(),
         batch=batch,
@@ -113,9 +143,10 @@ def torch_is_here() -> bool:
     return importlib.util.find_spec("torch") is not None
 
 
-def _rival(spec: Retrieval, ours: dict[str, np.ndarray], request: dict[str, Any], folder: Path, name: str) -> Side:
+def _compared(name: str, ours: dict[str, np.ndarray], asked: Future[tuple[dict[str, Any], Any]]) -> Side:
+    """A rival's figures, where it came back and computed the same."""
     try:
-        answer, theirs = _ask(spec, name, request, folder)
+        answer, theirs = asked.result()
     except WorkerError as error:
         return Side(note=f"{name} failed: {error}")
     difference = max(
@@ -135,7 +166,16 @@ def _ask(
     spec: Retrieval, side: str, request: dict[str, Any], folder: Path
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     results = folder / f"{side}.npz"
-    answer = _call_worker({"spec": spec.model_dump(), "side": side, "results": str(results), **request})
+    request = {**request, "spec": spec.model_dump(), "side": side, "results": str(results)}
+    try:
+        answer = _call_worker(request)
+    except WorkerError:
+        if not request["turn"]:
+            raise
+        # Beside others it may have been short of memory: once more, alone.
+        with Path(request["turn"]).open("a") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            answer = _call_worker({**request, "turn": None})
     with np.load(results) as arrays:
         return answer, dict(arrays)
 
@@ -148,12 +188,12 @@ def _call_worker(request: dict[str, Any]) -> dict[str, Any]:
         capture_output=True,
         text=True,
         check=False,
-        # The worker has the GPU to itself, so that fragmented memory does not stop the larger side. It reports the
-        # peak in use, not what was set aside.
+        # A worker that has the GPU to itself sets its memory aside, so that fragments do not stop the larger side. It
+        # reports the peak in use, not what was set aside.
         env={
             **(os.environ if side == "ours" else untouched_environment()),
             "JAX_ENABLE_COMPILATION_CACHE": "false",  # the first call is to compile
-            "XLA_PYTHON_CLIENT_PREALLOCATE": "true",
+            "XLA_PYTHON_CLIENT_PREALLOCATE": "false" if request.get("turn") else "true",
             "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.92",
             "JAX_TRACEBACK_FILTERING": "off",
             **({"JAX_PLATFORMS": "cpu"} if side == "torch" else {}),

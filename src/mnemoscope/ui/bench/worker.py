@@ -6,13 +6,15 @@ steps on the training samples, and the samples' own making with them; the frozen
 
 import contextlib
 import ctypes
+import fcntl
 import json
+import os
 import resource
 import statistics
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,7 @@ def main() -> None:
     if request["side"] == "bandwidth":
         print(json.dumps({"bandwidth": copy_bandwidth(find_device(request["device"]))}))
         return
+    take_turn(request["turn"], alone=False)
     spec = Retrieval.read(request["spec"])
     if request["side"] == "torch":
         print(json.dumps(time_torch(spec, request)))
@@ -72,6 +75,7 @@ def _time(go: Callable[[], ThreeSteps], request: dict[str, Any], peak: "Peak") -
     V1, alpha, V2 = (np.asarray(part) for part in first)
     np.savez(request["results"], V1=V1, alpha=alpha, V2=V2)
     del learned, first, V1, alpha, V2
+    take_turn(request["turn"], alone=True)
     _give_back()
     peak.restart()
     return {
@@ -80,6 +84,21 @@ def _time(go: Callable[[], ThreeSteps], request: dict[str, Any], peak: "Peak") -
         "peak_bytes": peak.above(),
         "process_bytes": peak.in_all(),
     }
+
+
+def take_turn(turn: str | None, *, alone: bool) -> None:
+    """Wait until this process may compile beside others, or have the device alone; it keeps the turn to its end.
+
+    Workers that were started together share a lock on a file while they compile, and time one after the other.
+    """
+    if turn is not None:
+        fcntl.flock(_open_once(turn), fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+
+
+@lru_cache
+def _open_once(path: str) -> int:
+    """A descriptor that stays open, and with it the lock, until the process ends."""
+    return os.open(path, os.O_RDWR | os.O_CREAT)
 
 
 def seconds_of(
@@ -145,6 +164,7 @@ def time_torch(spec: Retrieval, request: dict[str, Any]) -> dict[str, Any]:
     V1, alpha, V2 = rival.on(*(np.asarray(part) for part in batch))
     first_seconds = time.perf_counter() - began
     np.savez(request["results"], V1=V1, alpha=alpha, V2=V2)
+    take_turn(request["turn"], alone=True)
     queued = QUEUED[request["platform"]]
     seconds = statistics.median(seconds_of(rival.run, request["repeats"], queued, rival.wait))
     return {"seconds": seconds, "first_seconds": first_seconds, "peak_bytes": rival.peak_bytes()}

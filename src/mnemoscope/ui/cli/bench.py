@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from mnemoscope.engine.device import find_device, share_gpu
 from mnemoscope.spec import Retrieval, SpecError
-from mnemoscope.ui.bench.compare import RIVALS, Case, measure_bandwidth, run_case, torch_is_here
+from mnemoscope.ui.bench.compare import RIVALS, Case, measure_bandwidth, run_cases, torch_is_here
 from mnemoscope.ui.bench.cost import of_case, of_diagram, of_growth, of_stages, of_trainings
 from mnemoscope.ui.bench.diagram import time_diagram
 from mnemoscope.ui.bench.explorer import time_explorer
@@ -34,8 +34,12 @@ CPU = [
 ]
 GPU = [
     dict(vocab=4096, dim=256, length=256, samples=131072),
+    dict(vocab=1024, dim=128, length=64, samples=32768),
     dict(vocab=1024, dim=64, length=64, samples=32768, width=1024, activation="hermite3"),
+    dict(vocab=1024, dim=128, length=64, samples=32768, width=4096, activation="relu"),
 ]
+# Trials to a call where a single one of that setting does not fill a GPU.
+BATCH = {(1024, 128, 0): 256}
 
 DIAGRAM = (
     "V={vocab} L={length}, {points} dimensions up to {dims} x {points} N up to {samples} x {seeds} seeds: "
@@ -60,7 +64,13 @@ def bench(
     growth: Annotated[bool, Parameter(help="also fit how time grows with N, L, V and d")] = True,
     autodiff: Annotated[bool, Parameter(help="run JAX's autodiff beside ours")] = True,
     torch: Annotated[bool, Parameter(help="run PyTorch beside ours, where it is installed")] = True,
-    batch: Annotated[int, Parameter(help="trials of ours to a call, as in a phase diagram; the rivals run one")] = 1,
+    batch: Annotated[
+        int | None,
+        Parameter(
+            help="trials of ours to a call, as in a phase diagram; the rivals run one [default: 1, but 256 for the "
+            "standard case of a GPU that one trial does not fill]"
+        ),
+    ] = None,
     diagram: Annotated[bool, flag("time a whole phase diagram instead, compilation too")] = False,
     facts: Annotated[bool, flag("time trainings of `facts` side by side instead")] = False,
     explorer: Annotated[bool, flag("time fifty visitors of `explore` who drag instead")] = False,
@@ -102,7 +112,7 @@ def bench(
         lines = [_name(specs[0].model_dump()).replace("\n", " ")]
         lines += [f"  {name:32} {seconds * 1e3:10.3f} ms" for name, seconds in stages.items()]
         return deliver({**heading, "spec": specs[0].model_dump(), "profile": stages}, json, _say(*lines))
-    if batch < 1:
+    if batch is not None and batch < 1:
         raise SpecError("batch", f"expected a whole number from 1 up, got {batch}")
     repeats, doublings = (3, 1) if quick else (9, 2)
     # Everything that is timed, one after the other: the sides of each case, then sizes along the axes.
@@ -114,11 +124,11 @@ def bench(
     exponents = None
     with Watch("cases", sum(part.usual for part in parts)) as watch:
         bandwidth = measure_bandwidth(device)
-        for spec, part in zip(specs, parts, strict=False):
-            rivals = {"with_autodiff": autodiff, "with_torch": torch and torch_is_here()}
-            cases.append(
-                run_case(spec, bandwidth, place.platform, **rivals, repeats=repeats, budget=memory, batch=batch)
-            )
+        rivals = {"with_autodiff": autodiff, "with_torch": torch and torch_is_here()}
+        runs = [(spec, batch or _usual_batch(spec, place.platform, standard=not setting.given())) for spec in specs]
+        timed = run_cases(runs, bandwidth, place.platform, **rivals, repeats=repeats, budget=memory)
+        for case, part in zip(timed, parts, strict=False):
+            cases.append(case)
             watch.advance(part.usual)
         if growth:
             exponents = growth_exponents(
@@ -127,6 +137,11 @@ def bench(
     rows = [asdict(case) for case in cases]
     result = {**heading, "bandwidth": bandwidth, "cases": rows, "growth": exponents, "rivals": RIVALS}
     return deliver(result, json, lambda _: show(result, cases))
+
+
+def _usual_batch(spec: Retrieval, platform: str, *, standard: bool) -> int:
+    """The trials to a call of a standard case; 1 for a case of the user's own."""
+    return BATCH.get((spec.vocab, spec.dim, spec.width), 1) if standard and platform == "gpu" else 1
 
 
 def _say(*lines: str) -> Callable[[dict[str, Any]], None]:
