@@ -5,23 +5,30 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import Any, ClassVar
 
 from mnemoscope.engine.device import Precision
 from mnemoscope.engine.record import Trial
+from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.intervals import mean_interval
 from mnemoscope.experiments.sweep import OneByOne, ThisProcess, sweep
+from mnemoscope.experiments.tabular import Tabular
+from mnemoscope.experiments.tools import ShowProgress, open_tools
 from mnemoscope.experiments.workers.batches import run_trials
 from mnemoscope.spec import Retrieval
+from mnemoscope.spec.summary import Summary, brief, number
 from mnemoscope.spec.validators import Device
 from mnemoscope.store.schema import NOWHERE
 from mnemoscope.store.trials import Store
 
 
-@dataclass(frozen=True)
-class Run:
+@dataclass(frozen=True, repr=False)
+class Run(Drawable, Tabular):
     """The trials of one setting."""
 
+    figure: ClassVar[str] = "steps"
+    axes: ClassVar[tuple[str, ...]] = ("seed", "after")
     spec: Retrieval
     trials: tuple[Trial, ...]
 
@@ -41,6 +48,39 @@ class Run:
             draws *= statistics.fmean(trial.attention_accuracy or 0.0 for trial in trials)
         return mean_interval([getattr(trial, metric) for trial in trials], draws)
 
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each seed and step."""
+        return [
+            {
+                "seed": trial.seed,
+                "after": step.name,
+                "accuracy": step.accuracy,
+                "attention_accuracy": step.attention_accuracy,
+                "recall": step.recall,
+                "map_accuracy": step.map_accuracy,
+                "lift": step.ratio,
+            }
+            for trial in self.finished
+            for step in trial.steps
+        ]
+
+    def summary(self) -> Summary:
+        """The means over seeds, and every seed's outcome."""
+        shown = [(str(trial.seed), trial.status, number(trial.accuracy)) for trial in self.trials[:MOST_SHOWN]]
+        left = len(self.trials) - len(shown)
+        return Summary(
+            brief(self.spec),
+            {
+                "accuracy": str(self.interval("accuracy")),
+                "attention": str(self.interval("attention_accuracy")),
+                "seeds": f"{len(self.finished)}",
+                **({"crashed": f"{crashed}"} if (crashed := len(self.trials) - len(self.finished)) else {}),
+            },
+            ("seed", "status", "accuracy"),
+            tuple(shown),
+            f"and {left:,} more seeds" if left else "",
+        )
+
     def as_dict(self) -> dict[str, object]:
         """Plain data, ready for JSON."""
         return {
@@ -49,6 +89,10 @@ class Run:
             "trials": [trial.as_dict() for trial in self.trials],
             **{metric: self.interval(metric).ends("mean") for metric in ("accuracy", "attention_accuracy", "recall")},
         }
+
+
+# More seeds than these are not listed one by one.
+MOST_SHOWN = 8
 
 
 class Keep(Enum):
@@ -66,11 +110,13 @@ def run(
     device: Device = "auto",
     budget: int | None = None,
     store: Store | Path | str | Keep | None = Keep.USER,
+    progress: ShowProgress = None,
 ) -> Run:
     """`seeds` trials of one setting, with seeds first, first + 1, ... `budget` is in bytes.
 
     Trials are kept in the user's store, as the command keeps them, and one that was kept is not run again. `store` may
-    be another one, or a file; None keeps nothing. A store holds float32 trials: those in float64 are not kept.
+    be another one, or a file; None keeps nothing. A store holds float32 trials: those in float64 are not kept. Progress
+    is shown in a terminal and in a notebook; `progress` may be False, or a function that is called with it.
     """
     numbers = range(first, first + seeds)
     if precision != "float32":
@@ -78,8 +124,9 @@ def run(
     if not isinstance(store, Store):
         path = None if isinstance(store, Keep) else NOWHERE if store is None else store
         with Store(path) as kept:
-            return run(spec, seeds, first=first, device=device, budget=budget, store=kept)
-    sweep([(spec, seed) for seed in numbers], store, workers_for(spec, device, budget))
+            return run(spec, seeds, first=first, device=device, budget=budget, store=kept, progress=progress)
+    with open_tools(store=store, workers=workers_for(spec, device, budget), progress=progress) as tools:
+        sweep([(spec, seed) for seed in numbers], store, tools.workers, tools.report("seeds"))
     return kept_run(spec, numbers, store)
 
 
