@@ -14,6 +14,9 @@ from mnemoscope.experiments.run import Run, kept_run, workers_for
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.models.activations import hermite_parts
 from mnemoscope.spec import Retrieval
+from mnemoscope.spec.summary import span
+from mnemoscope.theory.critical import has_trained_law
+from mnemoscope.theory.predict import predict
 from mnemoscope.ui.cli.options import AnySeed, Budget, DeviceName, Json, Seeds, StoreFile, Work, Yes, read_seeds
 from mnemoscope.ui.cli.output import bar, deliver, echo, number, table
 from mnemoscope.ui.cli.setting import Setting, takes
@@ -92,12 +95,25 @@ def show(run: Run) -> None:
             f"recall              {run.interval('recall')}",
             f"chance              {1 / spec.vocab:.4f}",
         )
+        echo(*_theory(spec))
         if spec.settles:
             echo(f"steps               {_steps_taken(spec, finished)}")
         ties = _ties(spec, finished)
         if ties:
             shares = ", ".join(f"{share:.1%} after {step}" for step, share in ties.items())
             echo(f"ties                {shares} of the test sequences, decided by a rule, not by rounding")
+
+
+def _theory(spec: Retrieval) -> list[str]:
+    """Theory's accuracy beside the measured one, where there is a number."""
+    if spec.then != "none" and not has_trained_law(spec):
+        return []
+    prediction = predict(spec, trained=has_trained_law(spec))
+    if prediction.accuracy is None:
+        return []
+    outside = "" if prediction.valid else f"  outside the validated range: {prediction.notes[0]}"
+    ends = span(prediction.low, prediction.high).replace("[", r"\[")
+    return [f"theory              {prediction.accuracy:.3f} {ends}  95 % of seeds{outside}"]
 
 
 def _steps_taken(spec: Retrieval, finished: list[Trial]) -> str:
