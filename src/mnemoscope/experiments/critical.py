@@ -176,7 +176,7 @@ def critical_many(
     ]
 
 
-@spells_out(critical_many)
+@spells_out(critical_many, without=("ranges",))
 def critical(
     spec: Retrieval,
     axis: Along,

@@ -167,7 +167,8 @@ def _step_table(spec: Retrieval, finished: list[Trial]) -> Table:
         means = (number(_mean(finished, at, field), digits) for field, digits in fields)
         # Each seed has settled after a number of steps of its own.
         name = "end" if spec.settles and at == len(steps) - 1 else step.name
-        rows.append((name, number(accuracy), bar(accuracy), *means))
+        # With the loss beside it, the table would be wider than a terminal of 80 columns.
+        rows.append((name, number(accuracy), bar(accuracy, 12 if spec.then == "none" else 8), *means))
     grid = table(columns, rows, left=("after", ""), title=title)
     grid.caption = "\n".join(
         [f"{step.name}: {MEANING[step.name]}" for step in steps if step.name in MEANING]
