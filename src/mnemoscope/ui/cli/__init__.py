@@ -133,7 +133,11 @@ def describe(error: cyclopts.CycloptsError) -> str:
     match_ = re.search(r"--[\w-]+", text)
     option = match_[0] if match_ else ""
     hint = re.search(r"Did you mean (.*?)\?", text)
-    near = f"; did you mean {hint[1]}?" if hint and nearest(option or _quoted(text), [hint[1]]) else ""
+    near = (
+        f"; did you mean {hint[1]}?"
+        if hint and nearest((option or _quoted(text)).lstrip("-"), [hint[1].lstrip("-")])
+        else ""
+    )
     match error:
         case cyclopts.UnknownOptionError():
             return f"{option}: expected a known option, got {option!r}{near}"
