@@ -12,6 +12,7 @@ import cyclopts
 
 from mnemoscope.spec import SpecError
 from mnemoscope.spec.validators import nearest
+from mnemoscope.studies.sources import PAPERS
 from mnemoscope.ui.cli.output import complain
 
 # A command is imported when it is called, so that those without a simulator start fast. Its docstring, which is its
@@ -49,6 +50,9 @@ PURPOSES = {
 
 # Options of every command that show more of the package's log.
 VERBOSE = {"-v": logging.INFO, "--verbose": logging.INFO, "-vv": logging.DEBUG}
+VERBOSE_HELP = "Every command takes -v, which logs what it does on standard error, and -vv, which logs more."
+# Help speaks of the first papers: those whose models the commands run.
+NAMED = 2
 
 
 def make_app(called: str) -> cyclopts.App:
@@ -56,7 +60,7 @@ def make_app(called: str) -> cyclopts.App:
     app = cyclopts.App(
         name="mnemoscope",
         help="An instrument that shows how much a transformer can learn to recall.",
-        help_epilogue="Every command takes -v, which logs what it does on standard error, and -vv, which logs more.",
+        help_epilogue="\n\n".join([VERBOSE_HELP, *(f"{paper.name}: {paper.citation}" for paper in PAPERS[:NAMED])]),
         version_flags=["--version"],
         suppress_keyboard_interrupt=False,  # `main` handles it, once finished work is stored
     )
