@@ -51,6 +51,8 @@ ELSEWHERE = {
     r"^explore": "it answers a browser until it is stopped: tests/ui/test_explorer_page.py",
 }
 STUDY = "a-three-steps"
+# A search for how many facts fit: of the smallest model, to within a factor.
+TINY = {"dim": 8, "heads": 2, "head-dim": 2, "width": 4, "seeds": 1}
 
 
 def commands() -> Iterator[Any]:
@@ -82,6 +84,8 @@ def shortened(words: list[str]) -> list[str]:
             word = f"{field}={AXES[field]}"
         elif command == "memory" and option == "dim":
             word = "12,16" if "," in word else "16"
+        elif option in TINY and "--capacity" in rest:
+            word = str(min(int(word), TINY[option]))
         elif option in MOST and word.isdigit() and "constructed" not in rest:
             word = str(min(int(word), MOST[option]))
         elif option == "range":
@@ -91,6 +95,8 @@ def shortened(words: list[str]) -> list[str]:
         # One study stands for all; the others are run by tests/studies.
         options = [word for word in words[1:] if word.startswith("--") and word != "--full"]
         words = ["reproduce", STUDY, *options, *(["stages.svg"] if "--out" in options else [])]
+    if "--capacity" in words:
+        words += ["--tolerance", "10"]
     if command == "validate" and "--vocab" in words:
         return words
     for option, *value in [SHORT.get(command, [])[at : at + 2] for at in range(0, len(SHORT.get(command, [])), 2)]:

@@ -54,7 +54,7 @@ def as_html(summary: Summary) -> str:
 
 
 def _cells(tag: str, texts: Iterable[str]) -> str:
-    return "".join(f'<{tag} style="text-align: left">{escape(text)}</{tag}>' for text in texts)
+    return "".join(f'<{tag} style="text-align: left; padding: 2px 12px 2px 0">{escape(text)}</{tag}>' for text in texts)
 
 
 def _table(rows: Iterable[str]) -> str:

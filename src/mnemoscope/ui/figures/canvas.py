@@ -89,7 +89,8 @@ def as_image(figure: Any) -> str:
     """The figure as an image for a notebook."""
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=96)
-    return f'<img alt="" src="data:image/png;base64,{base64.b64encode(content.getvalue()).decode()}">'
+    data = base64.b64encode(content.getvalue()).decode()
+    return f'<div><img alt="" src="data:image/png;base64,{data}"></div>'
 
 
 def plain_log_ticks(axes: Any, name: Literal["x", "y"], low: float, high: float) -> None:
