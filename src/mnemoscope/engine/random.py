@@ -10,6 +10,7 @@ used, and XLA fuses the rounds into whatever consumes the words.
 """
 
 import hashlib
+from functools import lru_cache
 
 import jax.numpy as jnp
 import numpy as np
@@ -41,7 +42,15 @@ def stream(spec: Retrieval, seed: int, name: str) -> np.ndarray:
 
     The hashed text is, for example, `mnemoscope|7|train|vocab=256|length=8`.
     """
-    return named_key(seed, name, **{field: getattr(spec, field) for field in STREAMS[name]})
+    return _stream(seed, name, tuple(getattr(spec, field) for field in STREAMS[name]))
+
+
+@lru_cache(maxsize=2**16)
+def _stream(seed: int, name: str, values: tuple[int, ...]) -> np.ndarray:
+    """The key, cached: settings of a diagram share most of their streams."""
+    key = named_key(seed, name, **dict(zip(STREAMS[name], values, strict=True)))
+    key.setflags(write=False)
+    return key
 
 
 def named_key(seed: int, name: str, **facts: int) -> np.ndarray:

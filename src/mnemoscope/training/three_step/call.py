@@ -51,10 +51,13 @@ class Call(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a call returns for a trial: the model after each step, and whether V2 is finite."""
+    """What a call returns for a trial: the model after each step, and whether V2 is finite.
+
+    Inside the call these are arrays, outside plain numbers.
+    """
 
     measurements: dict[str, Measurement]
-    finite: jax.Array
+    finite: Any
 
 
 def bucket(spec: Retrieval, platform: str) -> Retrieval:
@@ -103,7 +106,9 @@ def run_call(call: Call, jobs: Sequence[Job]) -> list[Result]:
     program = compiled(call, jobs[0])
     with numerics(call.precision, call.place):
         results = jax.device_get(program(*arguments_of(call, jobs)))
-    return [jax.tree.map(lambda part, row=row: part[row], results) for row in range(len(jobs))]
+    leaves, tree = jax.tree.flatten(results)
+    rows = zip(*(leaf.tolist() for leaf in leaves), strict=True)
+    return [tree.unflatten(row) for row, _ in zip(rows, jobs, strict=False)]
 
 
 def compiled(call: Call, example: Job) -> Any:
