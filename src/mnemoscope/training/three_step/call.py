@@ -53,7 +53,7 @@ class Call(NamedTuple):
 class Result(NamedTuple):
     """What a call returns for a trial: the model after each step, and whether V2 is finite.
 
-    Inside the call these are arrays, outside plain numbers.
+    Inside the call these are arrays, outside plain numbers where a trial has one of them.
     """
 
     measurements: dict[str, Measurement]
@@ -107,7 +107,7 @@ def run_call(call: Call, jobs: Sequence[Job]) -> list[Result]:
     with numerics(call.precision, call.place):
         results = jax.device_get(program(*arguments_of(call, jobs)))
     leaves, tree = jax.tree.flatten(results)
-    rows = zip(*(leaf.tolist() for leaf in leaves), strict=True)
+    rows = zip(*(leaf.tolist() if leaf.ndim == 1 else leaf for leaf in leaves), strict=True)
     return [tree.unflatten(row) for row, _ in zip(rows, jobs, strict=False)]
 
 
