@@ -20,6 +20,9 @@ import numpy as np
 from mnemoscope.spec.validators import FROM_FILE, between, nearest, shown
 
 UNIFORM = "uniform"
+# Stands for all laws but uniform where they share a compiled program: what holds for it, such as the size of a counter,
+# holds for any other.
+MOST_UNEVEN = "zipf:10"
 _ZIPF = re.compile(r"zipf:(.+)")
 # Beyond this exponent a single token has nearly all of the probability.
 _exponent = between(0, 10)
@@ -78,7 +81,6 @@ def bands(p: np.ndarray, samples: int) -> tuple[Band, ...]:
     expected = samples * p
     edges = [0.0, *(10.0**k for k in range(max(0, math.floor(math.log10(max(1.0, expected.max())))) + 2))]
     parts = (
-        Band(least, below, np.flatnonzero((expected >= least) & (expected < below)))
-        for least, below in pairwise(edges)
+        Band(least, below, np.flatnonzero((expected >= least) & (expected < below))) for least, below in pairwise(edges)
     )
     return tuple(band for band in parts if len(band.tokens))
