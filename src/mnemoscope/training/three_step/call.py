@@ -1,8 +1,8 @@
 """The compiled call: one whole trial, or several side by side.
 
-Trials that differ in seed, N, d, step sizes and token probabilities share a program, which takes these as arguments
-(uniform tokens, which need no table, have one of their own). d is rounded up to a bucket, and zeros fill the spare columns of the embeddings, which changes no inner
-product.
+Trials that differ in seed, N, d, step sizes and token probabilities share a program, which takes
+these as arguments. (Uniform tokens need no table, and have programs of their own.) d is rounded up to
+a bucket, and zeros fill the spare columns of the embeddings, which changes no inner product.
 
 On a CPU a call runs one trial, since several at once would be no faster. The same machine code then
 computes a trial alone, among others, or on a cluster, and its numbers are equal to the bit. On a GPU a
@@ -143,10 +143,10 @@ def arguments_of(call: Call, jobs: Sequence[Job]) -> tuple[Any, ...]:
     samples: Any = np.where(alive, [spec.samples for spec, _ in filled], 0).astype(np.uint32)
     fresh: Any = np.where(alive, [spec.test_samples for spec, _ in filled], 0).astype(np.uint32)
     rates: Any = np.array([Rates.of(spec) for spec, _ in filled], jax.dtypes.canonicalize_dtype(float))
-    tables = [alias_table(spec.tokens, spec.vocab) for spec, _ in filled]
+    tables = [table for spec, _ in filled if (table := alias_table(spec.tokens, spec.vocab)) is not None]
     return (
         streams,
-        None if tables[0] is None else np.stack(tables),
+        np.stack(tables) if tables else None,
         np.array([spec.dim for spec, _ in filled], np.uint32),
         Count(samples, samples.max()),
         Count(fresh, fresh.max()),
