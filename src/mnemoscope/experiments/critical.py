@@ -11,6 +11,7 @@ from mnemoscope.experiments.estimate.search import search_crossing
 from mnemoscope.experiments.searches import SearchInProgress, run_searches
 from mnemoscope.experiments.tools import GivenTools, open_tools
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.critical import SEARCH, TRAINED_SEARCH, critical_value, has_trained_law
 
@@ -83,8 +84,17 @@ def guess_from_theory(spec: Retrieval, axis: Along, target: float, measure: Meas
     return None if value is None else float(value)
 
 
+def check_measure(spec: Retrieval, measure: Measure) -> None:
+    """Refuse a measure that trials of this setting do not have."""
+    if measure == "first_gradient" and spec.attention == "locked":
+        raise SpecError("measure", "expected learned attention for first_gradient, got locked")
+    if measure == "accuracy_by_fact" and spec.tokens == UNIFORM:
+        raise SpecError("measure", "expected tokens that are not uniform for accuracy_by_fact, got uniform")
+
+
 def range_about(spec: Retrieval, axis: Along, target: float, measure: Measure = "accuracy") -> tuple[int, int]:
     """The range from 1/AROUND to AROUND times theory's guess."""
+    check_measure(spec, measure)
     guess = guess_from_theory(spec, axis, target, measure)
     if guess is None:
         raise SpecError("range", "expected LOW:HIGH, since theory has no guess here, got none")
@@ -111,8 +121,8 @@ def critical_many(
     name as well, or all three as `tools`.
     """
     _check_axis(axis)
-    if measure == "first_gradient" and any(spec.attention == "locked" for spec in specs):
-        raise SpecError("measure", "expected learned attention for first_gradient, got locked")
+    for spec in specs:
+        check_measure(spec, measure)
     if ranges is None:
         ranges = [range_about(spec, axis, target, measure) for spec in specs]
     guesses = [guess_from_theory(spec, axis, target, measure) for spec in specs]

@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 # Where to compute: `auto` means a GPU if there is one.
 Device = Literal["auto", "cpu", "gpu"]
-# What may cross a target: accuracy, attention accuracy, or the share of tokens that the matched
-# filter names from the first gradient alone.
-Measure = Literal["accuracy", "attention_accuracy", "first_gradient"]
+# What may cross a target: accuracy by sequence, attention accuracy, accuracy by fact, or the share of tokens that the
+# matched filter names from the first gradient alone.
+Measure = Literal["accuracy", "attention_accuracy", "accuracy_by_fact", "first_gradient"]
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
