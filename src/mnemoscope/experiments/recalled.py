@@ -107,7 +107,7 @@ def usual_items(spec: Memory) -> int:
     exponent = zipf_exponent(spec)
     if exponent is None:
         return len(spec.probabilities)
-    items = ample_items(spec.dim, exponent)
+    items = 2 * ample_items(spec.dim, exponent)
     if spec.method == "trained":
         items = max(items, math.ceil(2 * items_by_law(float(spec.dim * (spec.width or spec.dim)), GUIDE_LINEAR)))
     if items > MOST:
@@ -134,24 +134,32 @@ def mean_count(counts: Sequence[float], items: int) -> Estimate:
     """The mean over seeds, with Student's interval; `above-range` where the number of items binds."""
     if len(counts) < 2:
         return Estimate("unresolved", *counts)
-    mean, spread = float(np.mean(counts)), float(np.std(counts, ddof=1))
-    # Counts that all agree still have the error of a count that was rounded to whole items.
-    half = float(stdtrit(len(counts) - 1, 0.975)) * math.sqrt((spread**2 + 1 / 12) / len(counts))
+    mean = float(np.mean(counts))
+    half = float(stdtrit(len(counts) - 1, 0.975)) * standard_error(counts)
     status = "above-range" if mean > BINDS * items else "found"
     return Estimate(status, mean, max(0.0, mean - half), mean + half)
 
 
 def fit_growth_in_dim(points: Sequence[Recalled]) -> Exponent | None:
-    """The power of d, by weighted least squares in logarithms; None with fewer than three sizes that count."""
-    kept = [point for point in points if point.status == "found" and point.estimate and point.high]
-    if len({point.spec.dim for point in kept}) < 3:
+    """The power of d, from the points whose number of items does not bind."""
+    kept = [point for point in points if point.status == "found"]
+    return fit_counts([point.spec.dim for point in kept], [point.each for point in kept])
+
+
+def fit_counts(dims: Sequence[int], counts: Sequence[Sequence[float]]) -> Exponent | None:
+    """The power of d in mean counts, by weighted least squares in logarithms; None with fewer than three sizes.
+
+    `counts` are those of the seeds at each d.
+    """
+    kept = [(dim, own) for dim, own in zip(dims, counts, strict=True) if len(own) > 1 and sum(own) > 0]
+    if len({dim for dim, _ in kept}) < 3:
         return None
-    mean = np.array([point.estimate for point in kept], float)
-    error = np.array([standard_error(point.each) for point in kept]) / mean
-    dims = np.array([[float(point.spec.dim)] for point in kept])
-    return fit_power_law(Points(("dim",), dims, np.log(mean), error)).exponents[0]
+    mean = np.array([np.mean(own) for _, own in kept])
+    error = np.array([standard_error(own) for _, own in kept]) / mean
+    x = np.array([[float(dim)] for dim, _ in kept])
+    return fit_power_law(Points(("dim",), x, np.log(mean), error)).exponents[0]
 
 
 def standard_error(counts: Sequence[float]) -> float:
-    """Of the mean of counts."""
+    """Of the mean of counts, which are rounded to whole items."""
     return math.sqrt((float(np.var(counts, ddof=1)) + 1 / 12) / len(counts))

@@ -20,9 +20,6 @@ import math
 
 from mnemoscope.spec.optimisers import OneStep
 
-# Twice the ranks of (Z3): one step of any optimiser here recalls a small share of these items.
-AMPLE = 2.0
-
 
 def recalled_power(optimiser: OneStep, exponent: float) -> float | None:
     """The power of d in the number of items that one step stores; None where it is not derived."""
@@ -34,5 +31,5 @@ def recalled_power(optimiser: OneStep, exponent: float) -> float | None:
 
 
 def ample_items(dim: int, exponent: float) -> int:
-    """So many items that their number does not limit what one step stores."""
-    return math.ceil(AMPLE * dim ** (1 + 1 / (2 * max(exponent, 0.5))))
+    """So many items that their number does not limit what one step stores: those of (Z3), with its constant far below 1."""
+    return math.ceil(dim ** (1 + 1 / (2 * max(exponent, 0.5))))

@@ -62,6 +62,10 @@ class MemoryKind(Trained):
     def program(self, spec: Memory, platform: str = "cpu") -> Memory:
         """Round the items up; much further on a GPU, where small steps take as long as larger ones
         and compiling takes longer."""
+        if spec.method == "one-step":
+            # The step is taken on the host: only its items and answers, and its logits, are compiled.
+            sizes = {name: getattr(spec, name) for name in ("items", "dim", "outputs", "embedding")}
+            return self.program(Memory(**sizes), platform).replace(method="one-step")
         items = spec.items
         # A frame has no room for more rows than dimensions, and frequencies belong to a number of items.
         exact = spec.embedding == "orthonormal" or spec.frequencies != UNIFORM
@@ -74,9 +78,7 @@ class MemoryKind(Trained):
         steps = 0 if spec.schedule == "constant" and not spec.batch else spec.most_steps
         # The rate is an argument; two layers have no default for every optimiser.
         lr = 0.0 if spec.full_rank or spec.optimiser in ("adam", "adamw") else 1.0
-        # One step is taken on the host; only its items and answers are compiled.
-        step = {"optimiser": "adamw", "batch": 0, "label_noise": 0.0, "bits": 0} if spec.method == "one-step" else {}
-        return spec.replace(items=items, lr=lr, max_steps=steps, target=0.99, **step)
+        return spec.replace(items=items, lr=lr, max_steps=steps, target=0.99)
 
     def optimiser(self, program: Memory, lr: Rate, taken: UInt32[Array, ""]) -> optax.GradientTransformation:
         """The spec's own, at the rate of this step."""
