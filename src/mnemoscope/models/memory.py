@@ -27,17 +27,18 @@ from mnemoscope.models import activations, embeddings
 from mnemoscope.spec.base import SpecError
 from mnemoscope.spec.memory import Memory
 from mnemoscope.spec.token_laws import UNIFORM
+from mnemoscope.tasks.items import ItemStreams
 from mnemoscope.theory.activation import FORMULAS, coefficients
 
 
 class Pairs(NamedTuple):
-    """Items, answers, the answer of each item, the number of items, and the stream of samples, if any is drawn."""
+    """Items, answers, the answer of each item, the number of items, and the streams of samples, if any are drawn."""
 
     E: Float[Array, "*n N d"]
     U: Float[Array, "*n M d"]
     label: UInt32[Array, "*n N"]
     items: UInt32[Array, "*n"]
-    samples: UInt32[Array, "*n 2"] | None = None
+    samples: ItemStreams | None = None
 
 
 class Full(NamedTuple):

@@ -31,5 +31,5 @@ def recalled_power(optimiser: OneStep, exponent: float) -> float | None:
 
 
 def ample_items(dim: int, exponent: float) -> int:
-    """So many items that their number does not limit what one step stores: those of (Z3), with its constant far below 1."""
+    """So many items that their number does not limit one step, which stores a small share of those of (Z3)."""
     return math.ceil(dim ** (1 + 1 / (2 * max(exponent, 0.5))))

@@ -29,7 +29,7 @@ from mnemoscope.spec.memory import Memory
 from mnemoscope.spec.optimisers import Optimiser
 from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.tasks.alias import alias_table
-from mnemoscope.tasks.items import draw_items
+from mnemoscope.tasks.items import ItemStreams, draw_items
 from mnemoscope.training.one_step import LOGITS_AT_ONCE, one_step_matrix, right_by_rank
 from mnemoscope.training.optimisers import Rate, optimiser, rate_at
 from mnemoscope.training.side_by_side import over_rows
@@ -47,7 +47,7 @@ def draw_streams(jobs: Sequence[MemoryJob]) -> tuple[Keys, UInt32[Array, "n"]]:
     """The streams of each job, and its number of items."""
     keys = {
         name: jnp.asarray(np.stack([named_key(seed, f"memory-{name}", dim=spec.dim) for spec, seed in jobs]))
-        for name in ("item", "answer", "inner", "outer", "sample")
+        for name in ("item", "answer", "inner", "outer", "sample", "noise")
     }
     return keys, jnp.asarray([spec.items for spec, _ in jobs], jnp.uint32)
 
@@ -96,7 +96,7 @@ class MemoryKind(Trained):
     def begin(self, program: Memory, arguments: tuple[Keys, UInt32[Array, ""]]) -> tuple[Pairs, Weights]:
         """Items with their answers, and the initial weights."""
         keys, items = arguments
-        pairs = draw_pairs(program, keys, items)._replace(samples=keys["sample"])
+        pairs = draw_pairs(program, keys, items)._replace(samples=ItemStreams(keys["sample"], keys["noise"]))
         return pairs, draw_weights(program, keys)
 
     def loss(self, program: Memory, world: Pairs, weights: Weights, taken: UInt32[Array, ""]) -> Float[Array, ""]:

@@ -30,10 +30,10 @@ Rate = Float[Array, ""] | float
 
 
 def _matrices(weights: Any) -> Any:
-    """The last two axes of every array are a matrix; None for a vector."""
+    """The last two axes of every array are a matrix; None for a vector, and for an MLP that is not there."""
 
     def axes(part: Array) -> MuonDimensionNumbers | None:
-        return MuonDimensionNumbers(part.ndim - 2, part.ndim - 1) if part.ndim >= 2 else None
+        return MuonDimensionNumbers(part.ndim - 2, part.ndim - 1) if part.ndim >= 2 and part.size else None
 
     return jax.tree.map(axes, weights)
 
