@@ -137,12 +137,13 @@ class Trial(Generic[S]):
         """Whether accuracy is at least `aim`; None for a crash, which decides neither way.
 
         A training that stopped at a target of at least `aim` has met it, though its accuracy on
-        other data may be slightly lower; one that diverged has not.
+        other data may be slightly lower; one that diverged has not. Rounding comes after the stop, and may lose it.
         """
         if self.status == "crashed":
             return None
         stopped_at = getattr(self.spec, "target", None)
-        if self.status == "ok" and "steps" in self.metrics and stopped_at is not None:
+        rounded = getattr(self.spec, "bits", 0)
+        if self.status == "ok" and "steps" in self.metrics and stopped_at is not None and not rounded:
             return stopped_at >= aim
         return self.accuracy is not None and self.accuracy >= aim
 

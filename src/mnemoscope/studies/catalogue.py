@@ -67,6 +67,7 @@ STUDIES = {
     "lin-optimal": Listed("lin_optimal", 0.4, 10.0),
     "lin-listwise": Listed("lin_listwise", 0.7, 8.0),
     "lin-two-layer": Listed("lin_two_layer", 0.8, 10.0, asks_often=True),
+    "opt-one-step": Listed("opt_one_step", 0.3, 0.4),
     "t-converged": Listed("t_converged", 0.8, 5.0),
 }
 
