@@ -10,30 +10,46 @@ from mnemoscope.theory.predict import Prediction, predict
 
 if TYPE_CHECKING:
     from mnemoscope.engine.record import Step, Trial
+    from mnemoscope.experiments.bound import Bound, bound
     from mnemoscope.experiments.calibration import Calibration, calibrate
     from mnemoscope.experiments.capacity import Capacities, Capacity, capacity, capacity_many
+    from mnemoscope.experiments.compare_embeddings import Comparison, compare_embeddings
     from mnemoscope.experiments.critical import Critical, critical, critical_many
     from mnemoscope.experiments.dynamics import Dynamics, dynamics
     from mnemoscope.experiments.facts import FactsRun, learn_facts
     from mnemoscope.experiments.fit import Scaling, fit
+    from mnemoscope.experiments.laws import LawMap, laws
     from mnemoscope.experiments.phase import PhaseDiagram, phase_diagram, predicted_diagram
+    from mnemoscope.experiments.plan import Plan
+    from mnemoscope.experiments.plan_question import plan
     from mnemoscope.experiments.run import Run, run
+    from mnemoscope.experiments.validation.parts import Validation, validate
     from mnemoscope.store.trials import Store
+    from mnemoscope.studies.reproduction import Reproduction, reproduce
     from mnemoscope.training.three_step.batch import simulate_many
     from mnemoscope.training.three_step.simulation import simulate
+    from mnemoscope.ui.bench.benchmark import Benchmark, bench
+    from mnemoscope.ui.cli.explore import explore
+    from mnemoscope.ui.pages.exhibits import report
 
 __all__ = [
+    "Benchmark",
+    "Bound",
     "Calibration",
     "Capacities",
     "Capacity",
+    "Comparison",
     "Critical",
     "Dynamics",
     "Facts",
     "FactsRun",
     "Flow",
+    "LawMap",
     "Memory",
     "PhaseDiagram",
+    "Plan",
     "Prediction",
+    "Reproduction",
     "Retrieval",
     "Run",
     "Scaling",
@@ -41,37 +57,57 @@ __all__ = [
     "Step",
     "Store",
     "Trial",
+    "Validation",
+    "bench",
+    "bound",
     "calibrate",
     "capacity",
     "capacity_many",
+    "compare_embeddings",
     "critical",
     "critical_many",
     "critical_value",
     "dynamics",
+    "explore",
     "fit",
+    "laws",
     "learn_facts",
     "phase_diagram",
+    "plan",
     "predict",
     "predicted_diagram",
+    "report",
+    "reproduce",
     "run",
     "simulate",
     "simulate_many",
+    "validate",
 ]
 
 # What needs the simulator is loaded when it is first asked for: theory alone starts in a moment.
 _SIMULATOR = {
     "engine.record": ("Step", "Trial"),
+    "experiments.bound": ("Bound", "bound"),
     "experiments.calibration": ("Calibration", "calibrate"),
     "experiments.capacity": ("Capacities", "Capacity", "capacity", "capacity_many"),
+    "experiments.compare_embeddings": ("Comparison", "compare_embeddings"),
     "experiments.critical": ("Critical", "critical", "critical_many"),
     "experiments.dynamics": ("Dynamics", "dynamics"),
     "experiments.facts": ("FactsRun", "learn_facts"),
     "experiments.fit": ("Scaling", "fit"),
+    "experiments.laws": ("LawMap", "laws"),
     "experiments.phase": ("PhaseDiagram", "phase_diagram", "predicted_diagram"),
+    "experiments.plan": ("Plan",),
+    "experiments.plan_question": ("plan",),
     "experiments.run": ("Run", "run"),
+    "experiments.validation.parts": ("Validation", "validate"),
     "store.trials": ("Store",),
+    "studies.reproduction": ("Reproduction", "reproduce"),
     "training.three_step.batch": ("simulate_many",),
     "training.three_step.simulation": ("simulate",),
+    "ui.bench.benchmark": ("Benchmark", "bench"),
+    "ui.cli.explore": ("explore",),
+    "ui.pages.exhibits": ("report",),
 }
 
 

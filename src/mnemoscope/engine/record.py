@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 from mnemoscope.spec import Retrieval, Spec
+from mnemoscope.spec.summary import Shown, Summary, brief, number
 from mnemoscope.spec.validators import Measure
 
 # Raised whenever a change makes old and new results differ by more than rounding.
@@ -59,8 +60,8 @@ class Step:
         return self.signal / self.std
 
 
-@dataclass(frozen=True)
-class Trial(Generic[S]):
+@dataclass(frozen=True, repr=False)
+class Trial(Shown, Generic[S]):
     """One setting of any kind, one seed, one outcome.
 
     `history` shows how the outcome came about: the steps of a kind that trains in a few steps, or the curve of checks
@@ -146,6 +147,30 @@ class Trial(Generic[S]):
         if self.status == "ok" and "steps" in self.metrics and stopped_at is not None and not rounded:
             return stopped_at >= aim
         return self.accuracy is not None and self.accuracy >= aim
+
+    def summary(self) -> Summary:
+        """The outcome, and the model after each step where there are steps."""
+        names = ("accuracy", "attention_accuracy", "recall") if self.steps else self.metrics
+        known = {name: value for name in names if (value := self.metrics.get(name)) is not None}
+        # Accuracies are shares; how many steps were taken is a whole number.
+        numbers = {name: f"{value:,}" if isinstance(value, int) else f"{value:.3f}" for name, value in known.items()}
+        head = {"status": self.status} | ({"message": self.message} if self.message else {})
+        rows = tuple(
+            (
+                step.name,
+                number(step.accuracy),
+                number(step.attention_accuracy),
+                number(step.recall),
+                number(step.ratio, 1),
+            )
+            for step in self.steps
+        )
+        return Summary(
+            f"{brief(self.spec)}, seed {self.seed}",
+            head | numbers | {"seconds": f"{self.seconds:.2f}"},
+            ("after", "accuracy", "attention", "recall", "lift"),
+            rows,
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON: non-finite numbers become None."""

@@ -3,14 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, ClassVar, Literal, Unpack, get_args
 
 from mnemoscope.engine.record import Trial
+from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.estimate.estimate import Estimated
 from mnemoscope.experiments.estimate.search import search_crossing
 from mnemoscope.experiments.searches import SearchInProgress, run_searches
+from mnemoscope.experiments.signatures import spells_out
+from mnemoscope.experiments.tabular import Tabular
 from mnemoscope.experiments.tools import GivenTools, open_tools
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.summary import Summary, brief, number, span
 from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.critical import SEARCH, TRAINED_SEARCH, critical_value, has_trained_law
@@ -30,10 +34,11 @@ class SearchOptions(GivenTools, total=False):
     use_theory: bool
 
 
-@dataclass(frozen=True)
-class Critical(Estimated):
+@dataclass(frozen=True, repr=False)
+class Critical(Drawable, Tabular, Estimated):
     """A critical value, theory's beside it, and the trials it is based on."""
 
+    figure: ClassVar[str] = "crossing"
     spec: Retrieval
     axis: Along
     measure: Measure
@@ -50,6 +55,35 @@ class Critical(Estimated):
     def unreached(self) -> int:
         """The number of trainings that had not settled after all their steps; they count with the accuracy reached."""
         return sum(trial.status == "unreached" for trial in self.trials)
+
+    def labels(self) -> tuple[str, ...]:
+        """The axis that was searched, and the seeds."""
+        return self.axis, "seed"
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each trial."""
+        names = ("seed", "status", "accuracy")
+        rows = [
+            {
+                self.axis: getattr(trial.spec, self.axis),
+                **{name: getattr(trial, name) for name in names},
+                self.measure: trial.measured(self.measure),
+            }
+            for trial in self.trials
+        ]
+        return sorted(rows, key=lambda row: (row[self.axis], row["seed"]))
+
+    def summary(self) -> Summary:
+        """Where it crosses, and theory's guess."""
+        return Summary(
+            f"{brief(self.spec, without=(self.axis,))}, {self.measure.replace('_', ' ')} {self.target:g}",
+            {
+                "status": self.status,
+                self.axis: f"{number(self.estimate, 1)} {span(self.low, self.high, 1)}",
+                "predicted": number(self.predicted, 0),
+                "trials": f"{len(self.trials)}",
+            },
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -101,6 +135,7 @@ def range_about(spec: Retrieval, axis: Along, target: float, measure: Measure = 
     return max(1, int(guess) // AROUND), int(guess) * AROUND
 
 
+@spells_out(open_tools)
 def critical_many(
     specs: Sequence[Retrieval],
     axis: Along,
@@ -151,6 +186,7 @@ def critical_many(
     ]
 
 
+@spells_out(critical_many)
 def critical(
     spec: Retrieval,
     axis: Along,

@@ -7,9 +7,8 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
+from typing import Any, ClassVar, Literal, Unpack
 
-from mnemoscope.engine.extras import need
 from mnemoscope.engine.record import finite
 from mnemoscope.experiments.axes import Axis, grid
 from mnemoscope.experiments.critical import Along, Critical, SearchOptions, critical_many
@@ -27,22 +26,22 @@ from mnemoscope.experiments.estimate.power_law import (
     no_law,
     points_of,
 )
+from mnemoscope.experiments.signatures import spells_out
+from mnemoscope.experiments.tabular import Tabular
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.summary import Summary, number, span
 from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.critical import has_trained_law
 from mnemoscope.theory.laws import laws_for
 from mnemoscope.theory.predict import predict
-
-if TYPE_CHECKING:
-    import pandas
 
 FitStatus = Literal["found", "too-few-points", "axes-do-not-vary"]
 # The first gradient's own law, N d^2 ~ L V^2 ln V: what the matched filter needs.
 FIRST_GRADIENT = {"dim": -2.0, "length": 1.0, "vocab": 2.0}
 
 
-@dataclass(frozen=True)
-class Scaling(Drawable):
+@dataclass(frozen=True, repr=False)
+class Scaling(Drawable, Tabular):
     """Exponents of a critical value, what they rest on, and what theory says of the same points.
 
     Where the status is not `found`, the law's numbers are NaN.
@@ -111,12 +110,29 @@ class Scaling(Drawable):
     def _at(self, critical: Critical) -> dict[str, Any]:
         return {axis: getattr(critical.spec, axis) for axis in self.points.axes}
 
-    def to_frame(self) -> "pandas.DataFrame":
-        """The points as a table."""
-        need("tables", "pandas")
-        import pandas
+    def labels(self) -> tuple[str, ...]:
+        """The axes of the grid."""
+        return self.points.axes
 
-        return pandas.DataFrame(self.as_dict()["points"])
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each point with a crossing."""
+        return self.as_dict()["points"]
+
+    def summary(self) -> Summary:
+        """Each exponent with its interval, and theory's."""
+        theory = self.predicted.exponents if self.predicted else ()
+        predicted = {power.axis: number(power.value, 2) for power in theory}
+        rows = tuple(
+            (power.axis, number(power.value), span(power.low, power.high), predicted.get(power.axis, "–"))
+            for power in (self.law.exponents if self.status == "found" else ())
+        )
+        powers = {f"{row[0]}": f"{row[1]} {row[2]}" for row in rows}
+        return Summary(
+            f"critical {self.along} at {self.measure.replace('_', ' ')} {self.target:g}",
+            {"status": self.status, "points": f"{len(self.found)}", **powers},
+            ("axis", "exponent", "95 % interval", "theory, same points"),
+            rows,
+        )
 
 
 def settings(base: Retrieval | dict[str, Any], axes: Sequence[Axis], along: Along) -> list[Retrieval]:
@@ -137,6 +153,7 @@ def settings(base: Retrieval | dict[str, Any], axes: Sequence[Axis], along: Alon
     return grid({along: 2, **given}, axes, "axis")
 
 
+@spells_out(critical_many)
 def fit(
     base: Retrieval | dict[str, Any],
     axes: Sequence[tuple[str, Sequence[Any]]],

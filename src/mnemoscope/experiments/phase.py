@@ -6,40 +6,45 @@ all seeds. The contour interpolates between exactly those rows, so it equals tha
 """
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from mnemoscope.engine.extras import need
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.axes import NAMED, Axis, grid
 from mnemoscope.experiments.critical import RISING
 from mnemoscope.experiments.drawable import Drawable
+from mnemoscope.experiments.signatures import spells_out
 from mnemoscope.experiments.sweep import sweep
+from mnemoscope.experiments.tabular import Tabular
 from mnemoscope.experiments.tools import GivenTools, Tools, open_tools
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.summary import Summary, brief, number
 from mnemoscope.theory.critical import has_trained_law
 from mnemoscope.theory.predict import predict
-
-if TYPE_CHECKING:
-    import xarray
 
 # Enough seeds to see on which side of the target a cell lies.
 FEW_SEEDS = 2
 
 
-@dataclass(frozen=True)
-class PhaseDiagram(Drawable):
-    """Accuracy on a grid; rows follow `y`, columns follow `x`. NaN where nothing was run."""
+@dataclass(frozen=True, repr=False)
+class PhaseDiagram(Drawable, Tabular):
+    """Accuracy on a grid; rows follow `y`, columns follow `x`. NaN where nothing was run.
+
+    `spread` is the standard deviation over a cell's seeds, `spec` the setting of the first cell.
+    """
 
     figure: ClassVar[str] = "phase"
+    spec: Retrieval
     x: Axis
     y: Axis
     target: float
     accuracy: np.ndarray
+    spread: np.ndarray
     predicted: np.ndarray
     regimes: list[list[str]]
     seeds: np.ndarray
@@ -71,21 +76,45 @@ class PhaseDiagram(Drawable):
             "unreached": self.unreached,
         }
 
-    def to_xarray(self) -> "xarray.Dataset":
-        """Measured and predicted accuracy with labelled axes."""
-        need("tables")
-        import xarray
+    def labels(self) -> tuple[str, ...]:
+        """The two axes."""
+        return self.y.field, self.x.field
 
-        dims = (self.y.field, self.x.field)
-        return xarray.Dataset(
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each cell: measured accuracy with its spread over seeds, their number, and theory."""
+        return [
             {
-                "accuracy": (dims, self.accuracy),
-                "predicted": (dims, self.predicted),
-                "seeds": (dims, self.seeds),
-                "regime": (dims, np.array(self.regimes)),
+                self.y.field: up,
+                self.x.field: across,
+                "accuracy": self.accuracy[r, c],
+                "spread": self.spread[r, c],
+                "seeds": int(self.seeds[r, c]),
+                "predicted": self.predicted[r, c],
+                "regime": self.regimes[r][c],
+            }
+            for r, up in enumerate(self.y.values)
+            for c, across in enumerate(self.x.values)
+        ]
+
+    def summary(self) -> Summary:
+        """The axes, how much was run, and the contour."""
+        contour = zip(self.x.values, self.contour(), predicted_contour(self), strict=True)
+        rows = [(f"{x:,}", number(measured, 0), number(theory, 0)) for x, measured, theory in contour]
+        return Summary(
+            brief(self.spec, without=self.labels()),
+            {
+                "grid": f"{len(self.y.values)} {self.y.field} x {len(self.x.values)} {self.x.field}",
+                "trials": f"{len(self.trials):,}",
+                **({"failed": f"{self.failed:,}"} if self.failed else {}),
             },
-            coords={self.y.field: list(self.y.values), self.x.field: list(self.x.values)},
+            (self.x.field, f"{self.y.field} at accuracy {self.target:g}", "predicted"),
+            tuple(rows),
         )
+
+
+def predicted_contour(diagram: PhaseDiagram) -> list[float | None]:
+    """Theory's contour, for each column."""
+    return [crossing_in_column(diagram.y.values, column, diagram.target) for column in diagram.predicted.T]
 
 
 def ordered(option: str, axis: tuple[str, Sequence[Any]]) -> Axis:
@@ -130,16 +159,26 @@ class Measured:
         trials = tools.store.get(jobs)
         self.trials |= {cell: trials[job] for cell, job in zip(wanted, jobs, strict=True) if job in trials}
 
-    def mean(self, row: int, column: int) -> float:
-        """Mean accuracy of a cell; NaN if nothing was run."""
-        accuracies = [
+    def accuracies(self, row: int, column: int) -> list[float]:
+        """The accuracies of a cell's trials."""
+        return [
             trial.accuracy
             for (r, c, _), trial in self.trials.items()
             if (r, c) == (row, column) and trial.accuracy is not None
         ]
+
+    def spread(self, row: int, column: int) -> float:
+        """The standard deviation over a cell's seeds; NaN for fewer than two."""
+        accuracies = self.accuracies(row, column)
+        return statistics.stdev(accuracies) if len(accuracies) > 1 else math.nan
+
+    def mean(self, row: int, column: int) -> float:
+        """Mean accuracy of a cell; NaN if nothing was run."""
+        accuracies = self.accuracies(row, column)
         return math.fsum(accuracies) / len(accuracies) if accuracies else math.nan
 
 
+@spells_out(open_tools)
 def phase_diagram(
     base: Retrieval | dict[str, Any],
     x: tuple[str, Sequence[Any]],
@@ -172,6 +211,7 @@ def phase_diagram(
     return replace(
         plain,
         accuracy=np.array([[measured.mean(r, c) for c in range(columns)] for r in range(rows)]),
+        spread=np.array([[measured.spread(r, c) for c in range(columns)] for r in range(rows)]),
         seeds=counts,
         failed=measured.failed,
         trials=tuple(measured.trials.values()),
@@ -183,13 +223,16 @@ def predicted_diagram(
 ) -> PhaseDiagram:
     """Theory's diagram alone: it runs and stores nothing."""
     x, y = ordered("x", x), ordered("y", y)
-    predictions = [[predict(spec, trained=has_trained_law(spec)) for spec in row] for row in _specs(base, x, y)]
+    specs = _specs(base, x, y)
+    predictions = [[predict(spec, trained=has_trained_law(spec)) for spec in row] for row in specs]
     predicted = np.array([[math.nan if p.accuracy is None else p.accuracy for p in r] for r in predictions])
     return PhaseDiagram(
+        spec=specs[0][0],
         x=x,
         y=y,
         target=target,
         accuracy=np.full_like(predicted, math.nan),
+        spread=np.full_like(predicted, math.nan),
         predicted=predicted,
         regimes=[[p.regime for p in row] for row in predictions],
         seeds=np.zeros_like(predicted),

@@ -13,8 +13,11 @@ from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.intervals import mean_interval
 from mnemoscope.experiments.sweep import OneByOne, ThisProcess, sweep
+from mnemoscope.experiments.tabular import Tabular
+from mnemoscope.experiments.tools import ShowProgress, open_tools
 from mnemoscope.experiments.workers.batches import run_trials
 from mnemoscope.spec import Retrieval
+from mnemoscope.spec.summary import Summary, brief, number
 from mnemoscope.spec.token_laws import UNIFORM, Band
 from mnemoscope.spec.validators import Device
 from mnemoscope.store.schema import NOWHERE
@@ -36,13 +39,19 @@ class BandRecall:
         return {**of, "accuracy": self.accuracy.ends("mean")}
 
 
-@dataclass(frozen=True)
-class Run(Drawable):
+@dataclass(frozen=True, repr=False)
+class Run(Drawable, Tabular):
     """The trials of one setting."""
 
-    figure: ClassVar[str] = "bands"
+    figure: ClassVar[str] = "steps"
+    axes: ClassVar[tuple[str, ...]] = ("seed", "after")
     spec: Retrieval
     trials: tuple[Trial, ...]
+
+    @property
+    def drawn_by(self) -> str:
+        """Where tokens differ in frequency, accuracy is drawn by band; else step by step."""
+        return "bands" if self.by_fact else self.figure
 
     @property
     def finished(self) -> list[Trial]:
@@ -79,6 +88,41 @@ class Run(Drawable):
             for band, shares in zip(self.spec.bands, zip(*known, strict=True), strict=True)
         ]
 
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each seed and step."""
+        return [
+            {
+                "seed": trial.seed,
+                "after": step.name,
+                "accuracy": step.accuracy,
+                "attention_accuracy": step.attention_accuracy,
+                "recall": step.recall,
+                "map_accuracy": step.map_accuracy,
+                **({"accuracy_by_fact": step.accuracy_by_fact} if self.by_fact else {}),
+                "lift": step.ratio,
+            }
+            for trial in self.finished
+            for step in trial.steps
+        ]
+
+    def summary(self) -> Summary:
+        """The means over seeds, and every seed's outcome."""
+        shown = [(str(trial.seed), trial.status, number(trial.accuracy)) for trial in self.trials[:MOST_SHOWN]]
+        left = len(self.trials) - len(shown)
+        return Summary(
+            brief(self.spec),
+            {
+                "accuracy": str(self.interval("accuracy")),
+                **({"by fact": str(self.interval("accuracy_by_fact"))} if self.by_fact else {}),
+                "attention": str(self.interval("attention_accuracy")),
+                "seeds": f"{len(self.finished)}",
+                **({"crashed": f"{crashed}"} if (crashed := len(self.trials) - len(self.finished)) else {}),
+            },
+            ("seed", "status", "accuracy"),
+            tuple(shown),
+            f"and {left:,} more seeds" if left else "",
+        )
+
     def as_dict(self) -> dict[str, object]:
         """Plain data, ready for JSON."""
         metrics = ["accuracy", "attention_accuracy", "recall", *["accuracy_by_fact"] * self.by_fact]
@@ -90,6 +134,10 @@ class Run(Drawable):
             **{metric: self.interval(metric).ends("mean") for metric in metrics},
             **bands,
         }
+
+
+# More seeds than these are not listed one by one.
+MOST_SHOWN = 8
 
 
 class Keep(Enum):
@@ -107,11 +155,13 @@ def run(
     device: Device = "auto",
     budget: int | None = None,
     store: Store | Path | str | Keep | None = Keep.USER,
+    progress: ShowProgress = None,
 ) -> Run:
     """`seeds` trials of one setting, with seeds first, first + 1, ... `budget` is in bytes.
 
     Trials are kept in the user's store, as the command keeps them, and one that was kept is not run again. `store` may
-    be another one, or a file; None keeps nothing. A store holds float32 trials: those in float64 are not kept.
+    be another one, or a file; None keeps nothing. A store holds float32 trials: those in float64 are not kept. Progress
+    is shown in a terminal and in a notebook; `progress` may be False, or a function that is called with it.
     """
     numbers = range(first, first + seeds)
     if precision != "float32":
@@ -119,8 +169,9 @@ def run(
     if not isinstance(store, Store):
         path = None if isinstance(store, Keep) else NOWHERE if store is None else store
         with Store(path) as kept:
-            return run(spec, seeds, first=first, device=device, budget=budget, store=kept)
-    sweep([(spec, seed) for seed in numbers], store, workers_for(spec, device, budget))
+            return run(spec, seeds, first=first, device=device, budget=budget, store=kept, progress=progress)
+    with open_tools(store=store, workers=workers_for(spec, device, budget), progress=progress) as tools:
+        sweep([(spec, seed) for seed in numbers], store, tools.workers, tools.report("seeds"))
     return kept_run(spec, numbers, store)
 
 

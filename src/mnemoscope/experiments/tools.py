@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TypedDict
 
 from mnemoscope.engine.record import AnyJob, Trial
@@ -32,13 +33,46 @@ class Tools:
         return self.store.get(jobs)
 
 
+# What callers may say about progress: a function that is called with it, or whether to show it. By default it is shown
+# where somebody looks on, in a terminal or in a notebook.
+ShowProgress = Progress | bool | None
+ShowSteps = Callable[[float], object] | bool | None
+WATCHING = "mnemoscope.ui.cli.progress"
+
+
 class GivenTools(TypedDict, total=False):
     """The options by which a caller passes tools, together or one by one."""
 
     tools: Tools | None
     store: Store | None
     workers: Workers | None
-    progress: Progress | None
+    progress: ShowProgress
+
+
+@contextmanager
+def shown_progress(progress: ShowProgress) -> Iterator[Progress | None]:
+    """The callback that was given, or one that shows progress while this lasts."""
+    if callable(progress):
+        yield progress
+    elif progress is False:
+        yield None
+    else:
+        # By name: what shows things to people is made of results, and nothing here depends on it.
+        with import_module(WATCHING).watch(progress) as watch:
+            yield watch
+
+
+@contextmanager
+def watch_steps(what: str, total: float, progress: ShowSteps) -> Iterator[Callable[[float], object]]:
+    """A function to call with each part of `total` that is done, for work that is not made of trials."""
+    if callable(progress):
+        yield progress
+        return
+    if progress is False:
+        yield lambda _: None
+        return
+    with import_module(WATCHING).watch(progress, what, total) as watch:
+        yield (lambda _: None) if watch is None else watch.advance
 
 
 @contextmanager
@@ -46,13 +80,15 @@ def open_tools(
     tools: Tools | None = None,
     store: Store | None = None,
     workers: Workers | None = None,
-    progress: Progress | None = None,
+    progress: ShowProgress = None,
 ) -> Iterator[Tools]:
     """The given tools; by default the user's own store, and workers in this process."""
     if tools is not None:
         yield tools
-    elif store is not None:
-        yield Tools(store, workers or ThisProcess(), progress)
-    else:
+        return
+    with shown_progress(progress) as callback:
+        if store is not None:
+            yield Tools(store, workers or ThisProcess(), callback)
+            return
         with Store() as own:
-            yield Tools(own, workers or ThisProcess(), progress)
+            yield Tools(own, workers or ThisProcess(), callback)

@@ -4,7 +4,7 @@ import hashlib
 import json
 import stat
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, cast
@@ -66,6 +66,10 @@ class Spec(BaseModel, frozen=True, extra="forbid"):
             _field_reader(cls, name).validate_python(value)
         except ValidationError as error:
             raise SpecError(name, _as_spec_error(error).message) from None
+
+    def __repr_args__(self) -> Iterator[tuple[str, Any]]:
+        """What a repr shows: the values that differ from their defaults."""
+        yield from self.canonical_values().items()
 
     def canonical_values(self) -> dict[str, Any]:
         """The values that differ from their defaults."""

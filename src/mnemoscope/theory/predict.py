@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.spec import Retrieval
+from mnemoscope.spec.summary import Shown, Summary, brief, number
 from mnemoscope.theory.attention import Attention, attention_terms, lift_over_seeds
 from mnemoscope.theory.domain import doubts
 from mnemoscope.theory.kernel import Kernel, kernel
@@ -39,8 +40,8 @@ REGIMES = {
 RECALLED = 0.9
 
 
-@dataclass(frozen=True)
-class Prediction:
+@dataclass(frozen=True, repr=False)
+class Prediction(Shown):
     """What theory predicts for one setting.
 
     95 % of seeds lie between `low` and `high`, which are computed when they are first asked for:
@@ -71,6 +72,22 @@ class Prediction:
     def high(self) -> float | None:
         """The accuracy that 2.5 % of seeds are above."""
         return self._interval[1]
+
+    def summary(self) -> Summary:
+        """Accuracy and what limits it, then each noise over the signal."""
+        rows = sorted(self.terms.items(), key=lambda term: -term[1])
+        return Summary(
+            f"{brief(self.spec)}, theory",
+            {
+                "accuracy": number(self.accuracy),
+                "attention": number(self.attention_accuracy),
+                "regime": self.regime.replace("_", " "),
+                "valid": "yes" if self.valid else "no",
+            },
+            ("noise", "over the signal"),
+            tuple((name.replace("_", " "), number(size)) for name, size in rows),
+            "; ".join(self.notes),
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""

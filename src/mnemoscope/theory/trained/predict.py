@@ -12,10 +12,11 @@ holds exactly N_c of the items, a share 1/load of them.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.summary import Summary
 from mnemoscope.theory.domain import TRAINED, doubts
 from mnemoscope.theory.predict import RECALLED, Prediction
 from mnemoscope.theory.registry import not_derived
@@ -36,7 +37,7 @@ BINDINGS: dict[str, str] = {
 NORMAL_95 = 1.96
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TrainedPrediction(Prediction):
     """What theory predicts for the end of training.
 
@@ -59,6 +60,16 @@ class TrainedPrediction(Prediction):
     def high(self) -> float | None:
         """The accuracy that 2.5 % of seeds are above."""
         return self.ends[1]
+
+    def summary(self) -> Summary:
+        """Accuracy, what binds, what the weights hold, and what each part takes away."""
+        summary = super().summary()
+        binds = {
+            "binding": self.binding or "–",
+            "capacity": "–" if self.capacity is None else f"{self.capacity:,.0f} facts",
+        }
+        title = f"{summary.title} of the end of training"
+        return replace(summary, title=title, numbers=summary.numbers | binds, columns=("part", "lost"))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""

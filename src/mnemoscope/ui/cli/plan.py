@@ -1,17 +1,15 @@
 """`mnemoscope plan`: what a job needs, or what a budget buys."""
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 from rich.padding import Padding
 
-from mnemoscope.experiments.plan import MEANINGS, Option, Plan, plan_budget, plan_job
+from mnemoscope.experiments.plan import MEANINGS, Option, Plan
 from mnemoscope.experiments.plan_laws import Training
+from mnemoscope.experiments.plan_question import plan as answer_plan
 from mnemoscope.spec import Retrieval, SpecError
-from mnemoscope.store.schema import default_path
-from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli.options import Json, choice, count
 from mnemoscope.ui.cli.options import number as number_option
 from mnemoscope.ui.cli.output import deliver, echo, number, table
@@ -47,10 +45,8 @@ def plan(
     check_form(out)
     if out is not None and facts is None:
         raise SpecError("out", "expected --facts, since a budget leaves no trade-off to draw")
-    place = store or default_path()
-    with Store(place, writing=False) if store or place.exists() else nullcontext() as trials:
-        budget = {"parameters": parameters, "tokens": tokens, "store": trials, "training": training}
-        answer = plan_job(facts, length, target, **budget) if facts else plan_budget(length, target, **budget)
+    budget = {"parameters": parameters, "tokens": tokens, "training": training}
+    answer = answer_plan(facts, length=length, target=target, **budget, store=store)
     if answer.recommended is None and not answer.alternatives:
         out = None  # nothing does the job, so there is nothing to draw
     return deliver(answer, json, lambda plan: show(plan, target), out, draw_trade_off)

@@ -14,7 +14,7 @@ from mnemoscope.experiments.forecast import jobs_ahead
 from mnemoscope.experiments.run import Run, kept_run, workers_for
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.models.activations import hermite_parts
-from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec import Retrieval
 from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.ui.cli.options import (
     AnySeed,
@@ -33,6 +33,7 @@ from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.cli.sweeping import open_tools
 from mnemoscope.ui.figures.bands import draw_bands
 from mnemoscope.ui.figures.canvas import check_form, sizes
+from mnemoscope.ui.figures.steps import draw_steps
 
 # Ties in a smaller share of the test sequences are not reported.
 LEAST_SHARE_OF_TIES = 0.001
@@ -67,10 +68,6 @@ def run(
     `mnemoscope run --vocab 512 --dim 128 --length 16 --samples 16000`
     """
     spec = setting.read()
-    if out is not None and spec.tokens == UNIFORM:
-        raise SpecError(
-            "out", "expected tokens that are not uniform, whose accuracy is drawn by frequency, got uniform"
-        )
     check_form(out)
     numbers = read_seeds(seeds, seed)
     jobs = [(spec, number) for number in numbers]
@@ -85,7 +82,7 @@ def run(
             stopped = True
         result = kept_run(spec, numbers, tools.store)
     trials = result.trials
-    deliver(result, json, show, out, draw_bands if result.by_fact else None)
+    deliver(result, json, show, out, draw_bands if result.by_fact else draw_steps)
     if known and not json:
         print(f"{known} of {seeds} seeds were in the store")
     if stopped:

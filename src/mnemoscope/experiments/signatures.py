@@ -1,0 +1,24 @@
+"""Signatures that show every option, also those that a function passes on."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def spells_out(passed_to: Callable[..., Any]) -> Callable[[F], F]:
+    """Show the options of `passed_to`, with their defaults, in place of the `**options` that go there."""
+
+    def give(function: F) -> F:
+        own = inspect.signature(function)
+        named = [part for part in own.parameters.values() if part.kind is not inspect.Parameter.VAR_KEYWORD]
+        passed = [
+            part.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for part in inspect.signature(passed_to).parameters.values()
+            if part.name not in own.parameters and part.default is not inspect.Parameter.empty
+        ]
+        vars(function)["__signature__"] = own.replace(parameters=[*named, *passed])
+        return function
+
+    return give
