@@ -10,6 +10,7 @@ from mnemoscope.theory.predict import Prediction, predict
 
 if TYPE_CHECKING:
     from mnemoscope.engine.record import Step, Trial
+    from mnemoscope.engine.words import Words, below, normal, uniform
     from mnemoscope.experiments.calibration import Calibration, calibrate
     from mnemoscope.experiments.capacity import Capacities, Capacity, capacity, capacity_many
     from mnemoscope.experiments.critical import Critical, critical, critical_many
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from mnemoscope.experiments.fit import Scaling, fit
     from mnemoscope.experiments.phase import PhaseDiagram, phase_diagram, predicted_diagram
     from mnemoscope.experiments.run import Run, run
+    from mnemoscope.models.embeddings import frame, law
     from mnemoscope.store.trials import Store
     from mnemoscope.training.three_step.batch import simulate_many
     from mnemoscope.training.three_step.simulation import simulate
@@ -41,6 +43,8 @@ __all__ = [
     "Step",
     "Store",
     "Trial",
+    "Words",
+    "below",
     "calibrate",
     "capacity",
     "capacity_many",
@@ -49,18 +53,23 @@ __all__ = [
     "critical_value",
     "dynamics",
     "fit",
+    "frame",
+    "law",
     "learn_facts",
+    "normal",
     "phase_diagram",
     "predict",
     "predicted_diagram",
     "run",
     "simulate",
     "simulate_many",
+    "uniform",
 ]
 
 # What needs the simulator is loaded when it is first asked for: theory alone starts in a moment.
 _SIMULATOR = {
     "engine.record": ("Step", "Trial"),
+    "engine.words": ("Words", "below", "normal", "uniform"),
     "experiments.calibration": ("Calibration", "calibrate"),
     "experiments.capacity": ("Capacities", "Capacity", "capacity", "capacity_many"),
     "experiments.critical": ("Critical", "critical", "critical_many"),
@@ -69,6 +78,7 @@ _SIMULATOR = {
     "experiments.fit": ("Scaling", "fit"),
     "experiments.phase": ("PhaseDiagram", "phase_diagram", "predicted_diagram"),
     "experiments.run": ("Run", "run"),
+    "models.embeddings": ("frame", "law"),
     "store.trials": ("Store",),
     "training.three_step.batch": ("simulate_many",),
     "training.three_step.simulation": ("simulate",),

@@ -46,6 +46,7 @@ class Run:
         return {
             "spec": self.spec.model_dump(),
             "id": self.spec.id,
+            "path": self.spec.path,
             "trials": [trial.as_dict() for trial in self.trials],
             **{metric: self.interval(metric).ends("mean") for metric in ("accuracy", "attention_accuracy", "recall")},
         }

@@ -54,6 +54,16 @@ class Spec(BaseModel, frozen=True, extra="forbid"):
             except ValidationError as error:
                 raise _as_spec_error(error) from None
 
+    @property
+    def path(self) -> Literal["exact", "autodiff"]:
+        """How gradients are taken: by formulas of this setting's own, or by automatic differentiation."""
+        return "autodiff"
+
+    @property
+    def hashed(self) -> bool:
+        """Whether its identity is known, so that trials of it may be kept."""
+        return True
+
     @classmethod
     def read(cls: type[S], values: dict[str, Any]) -> S:
         """A spec from values still to be validated, such as text."""
