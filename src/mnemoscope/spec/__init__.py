@@ -5,10 +5,11 @@ from mnemoscope.spec.facts import Facts, Mixing
 from mnemoscope.spec.flow import Flow
 from mnemoscope.spec.memory import Memory, Method
 from mnemoscope.spec.names import Activation, Embedding
+from mnemoscope.spec.own import Own
 from mnemoscope.spec.retrieval import LETTERS, Attention, Retrieval, Then, Trigger
 
 # Kinds by name; `engine.kinds.register` adds to them.
-KINDS: dict[str, type[Spec]] = {kind.kind: kind for kind in (Retrieval, Facts, Memory, Flow)}
+KINDS: dict[str, type[Spec]] = {kind.kind: kind for kind in (Retrieval, Facts, Memory, Flow, Own)}
 
 __all__ = [
     "KINDS",
@@ -21,6 +22,7 @@ __all__ = [
     "Memory",
     "Method",
     "Mixing",
+    "Own",
     "Retrieval",
     "Spec",
     "SpecError",

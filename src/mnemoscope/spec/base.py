@@ -90,6 +90,14 @@ class Spec(BaseModel, frozen=True, extra="forbid"):
         """The first sixteen hexadecimal digits of the canonical JSON's SHA-256."""
         return hashlib.sha256(self.canonical().encode()).hexdigest()[:16]
 
+    def vary(self: S, **changes: Any) -> S:
+        """This setting at other places on its axes."""
+        return self.replace(**changes)
+
+    def value_of(self, axis: str) -> Any:
+        """The value on an axis."""
+        return getattr(self, axis)
+
     def replace(self: S, **changes: Any) -> S:
         """This setting with some values changed, validated again."""
         return type(self).read({**self.model_dump(), **changes})

@@ -78,9 +78,9 @@ class Trained(ABC):
     def measure(self, program: Any, world: Any, weights: Any) -> dict[str, Float[Array, ""]]:
         """`accuracy` of one training, and anything else to record at a check."""
 
-    @abstractmethod
     def construct(self, program: Any, jobs: Sequence[Job]) -> list[dict[str, float]]:
-        """The same measurements of constructed weights, for specs whose method is not training."""
+        """The same measurements of constructed weights, for kinds whose method may be another than training."""
+        raise SpecError("method", f"expected trained, got {program.method!r}")
 
     @abstractmethod
     def bytes_needed(self, program: Any) -> int:
@@ -94,7 +94,7 @@ class Trained(ABC):
     def step_seconds(self, program: Any, rates: Rates) -> float:
         """Seconds for a step of one training among others, on the reference machine."""
 
-    def optimiser(self, lr: Float[Array, ""] | float) -> optax.GradientTransformation:
+    def optimiser(self, program: Any, lr: Float[Array, ""] | float) -> optax.GradientTransformation:
         """AdamW without weight decay (our choice)."""
         return adamw(lr)
 
@@ -209,7 +209,7 @@ class Trained(ABC):
 
         def begin(arguments: tuple[Any, ...]) -> tuple[Any, State]:
             world, weights = self.begin(program, arguments)
-            return world, State(weights, self.optimiser(0.0).init(weights), jnp.uint32(0))
+            return world, State(weights, self.optimiser(program, 0.0).init(weights), jnp.uint32(0))
 
         return jax.vmap(begin)(arguments)
 
@@ -245,6 +245,6 @@ class Trained(ABC):
 
     def _step(self, program: Any, world: Any, state: State, lr: Float[Array, ""]) -> tuple[State, Float[Array, ""]]:
         loss, gradient = jax.value_and_grad(partial(self.loss, program, world))(state.weights, state.taken)
-        updates, moments = self.optimiser(lr).update(gradient, state.optimiser, state.weights)
+        updates, moments = self.optimiser(program, lr).update(gradient, state.optimiser, state.weights)
         weights = optax.apply_updates(state.weights, updates)
         return State(weights, moments, state.taken + jnp.uint32(1)), loss
