@@ -4,7 +4,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from mnemoscope.spec import Facts, Flow, Memory, Retrieval, SpecError
+from mnemoscope.spec import Facts, Flow, Memory, Own, Retrieval, SpecError
 from mnemoscope.theory.critical import critical_value
 from mnemoscope.theory.predict import Prediction, predict
 
@@ -12,17 +12,20 @@ if TYPE_CHECKING:
     from mnemoscope.engine.record import Step, Trial
     from mnemoscope.engine.words import Words, below, normal, uniform
     from mnemoscope.experiments.calibration import Calibration, calibrate
-    from mnemoscope.experiments.capacity import Capacities, Capacity, capacity, capacity_many
+    from mnemoscope.experiments.capacity import Capacities, Capacity, capacity_many
     from mnemoscope.experiments.critical import Critical, critical, critical_many
     from mnemoscope.experiments.dynamics import Dynamics, dynamics
     from mnemoscope.experiments.facts import FactsRun, learn_facts
     from mnemoscope.experiments.fit import Scaling, fit
+    from mnemoscope.experiments.own_capacity import OwnCapacity, capacity
     from mnemoscope.experiments.phase import PhaseDiagram, phase_diagram, predicted_diagram
     from mnemoscope.experiments.run import Run, run
+    from mnemoscope.experiments.search import Found, search
     from mnemoscope.models.embeddings import frame, law
+    from mnemoscope.models.own import Model
     from mnemoscope.store.trials import Store
-    from mnemoscope.training.three_step.batch import simulate_many
-    from mnemoscope.training.three_step.simulation import simulate
+    from mnemoscope.tasks.own import Task
+    from mnemoscope.training.any_kind import simulate, simulate_many
 
 __all__ = [
     "Calibration",
@@ -32,8 +35,12 @@ __all__ = [
     "Dynamics",
     "Facts",
     "FactsRun",
+    "Found",
     "Flow",
     "Memory",
+    "Model",
+    "Own",
+    "OwnCapacity",
     "PhaseDiagram",
     "Prediction",
     "Retrieval",
@@ -42,6 +49,7 @@ __all__ = [
     "SpecError",
     "Step",
     "Store",
+    "Task",
     "Trial",
     "Words",
     "below",
@@ -61,6 +69,7 @@ __all__ = [
     "predict",
     "predicted_diagram",
     "run",
+    "search",
     "simulate",
     "simulate_many",
     "uniform",
@@ -71,17 +80,20 @@ _SIMULATOR = {
     "engine.record": ("Step", "Trial"),
     "engine.words": ("Words", "below", "normal", "uniform"),
     "experiments.calibration": ("Calibration", "calibrate"),
-    "experiments.capacity": ("Capacities", "Capacity", "capacity", "capacity_many"),
+    "experiments.capacity": ("Capacities", "Capacity", "capacity_many"),
     "experiments.critical": ("Critical", "critical", "critical_many"),
     "experiments.dynamics": ("Dynamics", "dynamics"),
     "experiments.facts": ("FactsRun", "learn_facts"),
     "experiments.fit": ("Scaling", "fit"),
     "experiments.phase": ("PhaseDiagram", "phase_diagram", "predicted_diagram"),
+    "experiments.own_capacity": ("OwnCapacity", "capacity"),
     "experiments.run": ("Run", "run"),
+    "experiments.search": ("Found", "search"),
     "models.embeddings": ("frame", "law"),
+    "models.own": ("Model",),
     "store.trials": ("Store",),
-    "training.three_step.batch": ("simulate_many",),
-    "training.three_step.simulation": ("simulate",),
+    "tasks.own": ("Task",),
+    "training.any_kind": ("simulate", "simulate_many"),
 }
 
 

@@ -18,6 +18,8 @@ Along = Literal["vocab", "dim", "length", "samples", "width"]
 # Accuracy rises along these axes and falls along the others.
 RISING = ("dim", "samples", "width")
 AROUND = 8
+# What has axes to search along: a setting of retrieval, or of a model of one's own.
+AnySpec = Any
 
 
 class SearchOptions(GivenTools, total=False):
@@ -33,8 +35,8 @@ class SearchOptions(GivenTools, total=False):
 class Critical(Estimated):
     """A critical value, theory's beside it, and the trials it is based on."""
 
-    spec: Retrieval
-    axis: Along
+    spec: AnySpec
+    axis: str
     measure: Measure
     target: float
     predicted: float | None
@@ -43,7 +45,7 @@ class Critical(Estimated):
     @property
     def tokens(self) -> int:
         """The number of tokens simulated for it."""
-        return sum(trial.spec.samples * trial.spec.length for trial in self.trials)
+        return sum(trial.spec.tokens_seen(trial.metrics.get("steps")) for trial in self.trials)
 
     @property
     def unreached(self) -> int:
@@ -63,7 +65,7 @@ class Critical(Estimated):
             "unreached": self.unreached,
             "trials": [
                 {
-                    self.axis: getattr(trial.spec, self.axis),
+                    self.axis: trial.spec.value_of(self.axis),
                     "seed": trial.seed,
                     "status": trial.status,
                     "accuracy": trial.accuracy,
@@ -75,7 +77,7 @@ class Critical(Estimated):
 
 
 @lru_cache(maxsize=4096)  # asked for the range, for how long it takes, and for the search
-def guess_from_theory(spec: Retrieval, axis: Along, target: float, measure: Measure) -> float | None:
+def guess_from_theory(spec: AnySpec, axis: str, target: float, measure: Measure) -> float | None:
     """Theory's critical value, where it has one: that of the end of training for a setting that trains on."""
     trained = has_trained_law(spec) and measure != "first_gradient"
     known = TRAINED_SEARCH if trained else SEARCH
@@ -83,7 +85,7 @@ def guess_from_theory(spec: Retrieval, axis: Along, target: float, measure: Meas
     return None if value is None else float(value)
 
 
-def range_about(spec: Retrieval, axis: Along, target: float, measure: Measure = "accuracy") -> tuple[int, int]:
+def range_about(spec: AnySpec, axis: str, target: float, measure: Measure = "accuracy") -> tuple[int, int]:
     """The range from 1/AROUND to AROUND times theory's guess."""
     guess = guess_from_theory(spec, axis, target, measure)
     if guess is None:
@@ -92,8 +94,8 @@ def range_about(spec: Retrieval, axis: Along, target: float, measure: Measure = 
 
 
 def critical_many(
-    specs: Sequence[Retrieval],
-    axis: Along,
+    specs: Sequence[AnySpec],
+    axis: str,
     *,
     target: float = 0.5,
     measure: Measure = "accuracy",
@@ -110,8 +112,8 @@ def critical_many(
     out of the search itself. Trials are kept in `store`, the user's own by default; workers and progress are given by
     name as well, or all three as `tools`.
     """
-    _check_axis(axis)
-    if measure == "first_gradient" and any(spec.attention == "locked" for spec in specs):
+    _check_axis(specs, axis)
+    if measure == "first_gradient" and any(getattr(spec, "attention", "") == "locked" for spec in specs):
         raise SpecError("measure", "expected learned attention for first_gradient, got locked")
     if ranges is None:
         ranges = [range_about(spec, axis, target, measure) for spec in specs]
@@ -120,17 +122,17 @@ def critical_many(
     def read(records: Sequence[Trial]) -> float | None:
         return records[0].measured(measure)
 
-    def search(spec: Retrieval, low: int, high: int | None, guess: float | None) -> SearchInProgress:
+    def search(spec: AnySpec, low: int, high: int | None, guess: float | None) -> SearchInProgress:
         steps = search_crossing(
             low,
             high,
             target,
-            rising=axis in RISING,
+            rising=spec.rises_along(axis),
             guess=guess if use_theory else None,
             tolerance=tolerance,
             most_seeds=most_seeds,
         )
-        return SearchInProgress(steps, lambda value: [spec.replace(**{axis: value})], read, first_seed)
+        return SearchInProgress(steps, lambda value: [spec.vary(**{axis: value})], read, first_seed)
 
     searches = [search(spec, *ends, guess) for spec, ends, guess in zip(specs, ranges, guesses, strict=True)]
     with open_tools(**given) as opened:
@@ -142,8 +144,8 @@ def critical_many(
 
 
 def critical(
-    spec: Retrieval,
-    axis: Along,
+    spec: AnySpec,
+    axis: str,
     *,
     low: int | None = None,
     high: int | None = None,
@@ -152,7 +154,7 @@ def critical(
     **options: Unpack[SearchOptions],
 ) -> Critical:
     """One search between `low` and `high`; the other options are those of `critical_many`."""
-    _check_axis(axis)
+    _check_axis([spec], axis)
     if low is None or high is None:
         about = range_about(spec, axis, target, measure)
         low, high = low or about[0], high or about[1]
@@ -162,6 +164,7 @@ def critical(
     return result
 
 
-def _check_axis(axis: str) -> None:
-    if axis not in get_args(Along):
-        raise SpecError("along", f"expected one of {', '.join(get_args(Along))}, got {axis!r}")
+def _check_axis(specs: Sequence[AnySpec], axis: str) -> None:
+    for spec in specs:
+        if axis not in spec.axes:
+            raise SpecError("along", f"expected one of {', '.join(spec.axes)}, got {axis!r}")

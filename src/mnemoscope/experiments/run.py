@@ -8,11 +8,13 @@ from pathlib import Path
 
 from mnemoscope.engine.device import Precision
 from mnemoscope.engine.record import Trial
+from mnemoscope.experiments.critical import AnySpec
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.intervals import mean_interval
+from mnemoscope.experiments.keeping import place_for
 from mnemoscope.experiments.sweep import OneByOne, ThisProcess, sweep
 from mnemoscope.experiments.workers.batches import run_trials
-from mnemoscope.spec import Retrieval
+from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.validators import Device
 from mnemoscope.store.schema import NOWHERE
 from mnemoscope.store.trials import Store
@@ -22,7 +24,7 @@ from mnemoscope.store.trials import Store
 class Run:
     """The trials of one setting."""
 
-    spec: Retrieval
+    spec: AnySpec
     trials: tuple[Trial, ...]
 
     @property
@@ -59,7 +61,7 @@ class Keep(Enum):
 
 
 def run(
-    spec: Retrieval,
+    spec: AnySpec,
     seeds: int = 8,
     *,
     first: int = 0,
@@ -75,20 +77,24 @@ def run(
     """
     numbers = range(first, first + seeds)
     if precision != "float32":
+        if not isinstance(spec, Retrieval):
+            raise SpecError("precision", f"expected float32 for settings of kind {spec.kind}, got {precision}")
         return Run(spec, tuple(run_trials(spec, numbers, precision=precision, device=device, budget=budget)))
     if not isinstance(store, Store):
         path = None if isinstance(store, Keep) else NOWHERE if store is None else store
         with Store(path) as kept:
             return run(spec, seeds, first=first, device=device, budget=budget, store=kept)
-    sweep([(spec, seed) for seed in numbers], store, workers_for(spec, device, budget))
-    return kept_run(spec, numbers, store)
+    with place_for([spec], store) as place:
+        sweep([(spec, seed) for seed in numbers], place, workers_for(spec, device, budget))
+        return kept_run(spec, numbers, place)
 
 
-def workers_for(spec: Retrieval, device: Device, budget: int | None) -> ThisProcess:
+def workers_for(spec: AnySpec, device: Device, budget: int | None) -> ThisProcess:
     """Trials one by one, with progress within each; trainings that settle several at once, on all cores."""
-    return (ThisProcess if spec.settles else OneByOne)(device, budget)
+    one_by_one = isinstance(spec, Retrieval) and not spec.settles
+    return (OneByOne if one_by_one else ThisProcess)(device, budget)
 
 
-def kept_run(spec: Retrieval, seeds: Iterable[int], store: Store) -> Run:
+def kept_run(spec: AnySpec, seeds: Iterable[int], store: Store) -> Run:
     """The trials of these seeds that a store has."""
     return Run(spec, tuple(store.get([(spec, seed) for seed in seeds]).values()))

@@ -1,9 +1,9 @@
 """Models of the user's own: plain functions of parameters, which may be any tree of arrays.
 
-    init(key, task) -> params                 from a key of `jax.random` and the task's sizes
-    logits(params, tokens) -> B x labels      for a batch of B x length tokens
-    attention(params, tokens) -> B x length   optional: where the last token looks
-    frozen                                    optional: names of parameters that are not trained
+init(key, task) -> params                 from a key of `jax.random` and the task's sizes
+logits(params, tokens) -> B x labels      for a batch of B x length tokens
+attention(params, tokens) -> B x length   optional: where the last token looks
+frozen                                    optional: names of parameters that are not trained
 """
 
 from collections.abc import Callable
@@ -90,7 +90,9 @@ def _under(leaf: str, name: str) -> bool:
     return leaf == name or leaf.startswith(f"{name}.")
 
 
-def logits_of(place: str, model: AnyModel, params: Any, tokens: Int32[Array, "B T"], labels: int) -> Float[Array, "B A"]:
+def logits_of(
+    place: str, model: AnyModel, params: Any, tokens: Int32[Array, "B T"], labels: int
+) -> Float[Array, "B A"]:
     """The logits of a batch, with their shape checked."""
     try:
         made = jnp.asarray(model.logits(params, tokens))

@@ -90,6 +90,19 @@ class Spec(BaseModel, frozen=True, extra="forbid"):
         """The first sixteen hexadecimal digits of the canonical JSON's SHA-256."""
         return hashlib.sha256(self.canonical().encode()).hexdigest()[:16]
 
+    @property
+    def axes(self) -> dict[str, Any]:
+        """What searches and diagrams may vary, with its values here."""
+        return {}
+
+    def rises_along(self, axis: str) -> bool:
+        """Whether accuracy grows along an axis."""
+        return True
+
+    def tokens_seen(self, steps: float | None) -> int:
+        """The tokens of a trial that took this many steps, where steps have tokens."""
+        return 0
+
     def vary(self: S, **changes: Any) -> S:
         """This setting at other places on its axes."""
         return self.replace(**changes)

@@ -107,6 +107,10 @@ class Own(Carrying, frozen=True, extra="forbid"):
         """Whether accuracy is expected to grow along an axis: not along the sizes of the task."""
         return axis not in dict(self.task_values)
 
+    def tokens_seen(self, steps: float | None) -> int:
+        """The tokens of all training samples."""
+        return int(steps or 0) * self.batch * int(self.build("task").length)
+
     def vary(self, **changes: Any) -> "Own":
         """This setting with sizes of the model or the task, or numbers of training, changed."""
         known = self.axes
@@ -198,7 +202,9 @@ def _built(option: str, name: str, values: Values) -> Any:
         raise SpecError(option, f"expected {place} to make a {option}, got {one_line(error)}") from None
     missing = [part for part in PARTS[option] if not hasattr(thing, part)]
     if missing:
-        raise SpecError(option, f"expected a {option} with {', '.join(PARTS[option])} from {place}, got no {missing[0]}")
+        raise SpecError(
+            option, f"expected a {option} with {', '.join(PARTS[option])} from {place}, got no {missing[0]}"
+        )
     return thing
 
 

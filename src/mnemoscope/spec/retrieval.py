@@ -168,6 +168,19 @@ class Retrieval(Carrying, frozen=True, extra="forbid"):
         return "exact" if self.then == "none" else "autodiff"
 
     @property
+    def axes(self) -> dict[str, Any]:
+        """The sizes."""
+        return {name: getattr(self, name) for name in LETTERS}
+
+    def rises_along(self, axis: str) -> bool:
+        """Accuracy rises with dimension, samples and width, and falls with the vocabulary and the length."""
+        return axis in ("dim", "samples", "width")
+
+    def tokens_seen(self, steps: float | None) -> int:
+        """The tokens of the training samples."""
+        return self.samples * self.length
+
+    @property
     def frozen_embeddings(self) -> bool:
         """Whether training leaves the embeddings as drawn, so that scores are tables by token."""
         return True

@@ -162,7 +162,8 @@ def prove(spec: Own) -> None:
     if not np.isfinite(made).all():
         wrong_count = int((~np.isfinite(made)).sum())
         raise SpecError(
-            "model", f"expected finite logits from {place_in(spec.model)}, got {wrong_count} of {made.size} that are not"
+            "model",
+            f"expected finite logits from {place_in(spec.model)}, got {wrong_count} of {made.size} that are not",
         )
     _proved.add((spec.model, spec.task))
 
