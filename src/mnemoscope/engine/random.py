@@ -111,7 +111,7 @@ def random_word(
     return jnp.where(second, other, first)
 
 
-def below(words: UInt32[Array, "*n"], bound: int | UInt32[Array, ""]) -> UInt32[Array, "*n"]:
+def below(words: UInt32[Array, "*n"], bound: int | UInt32[Array, "*#n"]) -> UInt32[Array, "*n"]:
     """Words mapped to 0..bound-1: floor(word * bound / 2**32).
 
     The probability of a value differs from 1/bound by at most 2**-32. The product's upper half is

@@ -175,7 +175,10 @@ class Trial(Shown, Generic[S]):
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON: non-finite numbers become None."""
         names = ("seconds", "message", "precision", "device", "versions", "code")
-        provenance = {**{name: getattr(self, name) for name in names}, "spec_id": self.spec.id}
+        provenance = {
+            **{name: getattr(self, name) for name in names},
+            **{"path": self.spec.path, "spec_id": self.spec.id},
+        }
         head = {"seed": self.seed, "status": self.status}
         if self.spec.history == "curve":
             return finite({**head, **self.metrics, **provenance, "curve": self.curve})

@@ -9,14 +9,15 @@ from typing import Any, ClassVar
 
 from mnemoscope.engine.device import Precision
 from mnemoscope.engine.record import Trial
+from mnemoscope.experiments.critical import AnySpec
 from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.intervals import mean_interval
+from mnemoscope.experiments.keeping import place_for
 from mnemoscope.experiments.sweep import OneByOne, ThisProcess, sweep
 from mnemoscope.experiments.tabular import Tabular
 from mnemoscope.experiments.tools import ShowProgress, open_tools
 from mnemoscope.experiments.workers.batches import run_trials
-from mnemoscope.spec import Retrieval
 from mnemoscope.spec.summary import Summary, brief, number
 from mnemoscope.spec.token_laws import UNIFORM, Band
 from mnemoscope.spec.validators import Device
@@ -45,7 +46,7 @@ class Run(Drawable, Tabular):
 
     figure: ClassVar[str] = "steps"
     axes: ClassVar[tuple[str, ...]] = ("seed", "after")
-    spec: Retrieval
+    spec: AnySpec
     trials: tuple[Trial, ...]
 
     @property
@@ -130,6 +131,7 @@ class Run(Drawable, Tabular):
         return {
             "spec": self.spec.model_dump(),
             "id": self.spec.id,
+            "path": self.spec.path,
             "trials": [trial.as_dict() for trial in self.trials],
             **{metric: self.interval(metric).ends("mean") for metric in metrics},
             **bands,
@@ -147,7 +149,7 @@ class Keep(Enum):
 
 
 def run(
-    spec: Retrieval,
+    spec: AnySpec,
     seeds: int = 8,
     *,
     first: int = 0,
@@ -165,21 +167,26 @@ def run(
     """
     numbers = range(first, first + seeds)
     if precision != "float32":
+        if not spec.alone:
+            raise SpecError("precision", f"expected float32 for settings of kind {spec.kind}, got {precision}")
         return Run(spec, tuple(run_trials(spec, numbers, precision=precision, device=device, budget=budget)))
     if not isinstance(store, Store):
         path = None if isinstance(store, Keep) else NOWHERE if store is None else store
         with Store(path) as kept:
             return run(spec, seeds, first=first, device=device, budget=budget, store=kept, progress=progress)
-    with open_tools(store=store, workers=workers_for(spec, device, budget), progress=progress) as tools:
-        sweep([(spec, seed) for seed in numbers], store, tools.workers, tools.report("seeds"))
-    return kept_run(spec, numbers, store)
+    with (
+        place_for([spec], store) as place,
+        open_tools(store=place, workers=workers_for(spec, device, budget), progress=progress) as tools,
+    ):
+        sweep([(spec, seed) for seed in numbers], place, tools.workers, tools.report("seeds"))
+        return kept_run(spec, numbers, place)
 
 
-def workers_for(spec: Retrieval, device: Device, budget: int | None) -> ThisProcess:
+def workers_for(spec: AnySpec, device: Device, budget: int | None) -> ThisProcess:
     """Trials one by one, with progress within each; trainings that settle several at once, on all cores."""
-    return (ThisProcess if spec.settles else OneByOne)(device, budget)
+    return (OneByOne if spec.alone and not spec.settles else ThisProcess)(device, budget)
 
 
-def kept_run(spec: Retrieval, seeds: Iterable[int], store: Store) -> Run:
+def kept_run(spec: AnySpec, seeds: Iterable[int], store: Store) -> Run:
     """The trials of these seeds that a store has."""
     return Run(spec, tuple(store.get([(spec, seed) for seed in seeds]).values()))

@@ -23,6 +23,7 @@ import numpy as np
 from jaxtyping import Array, Float, UInt32
 
 from mnemoscope.engine.random import normal
+from mnemoscope.engine.words import Words
 from mnemoscope.models import activations, embeddings
 from mnemoscope.spec.base import SpecError
 from mnemoscope.spec.memory import Memory
@@ -62,8 +63,8 @@ def draw_pairs(program: Memory, keys: dict[str, UInt32[Array, "2"]], items: UInt
     make = embeddings.law_of(program.embedding)
     N, d = program.items, program.dim
     row = jnp.arange(N, dtype=jnp.uint32)
-    E = make(normal(keys["item"], N, d).astype(float), d)
-    U = make(normal(keys["answer"], program.labels, d).astype(float), d)
+    E = make(Words(keys["item"], d), N, d)
+    U = make(Words(keys["answer"], d), program.labels, d)
     label = row % jnp.uint32(program.outputs) if program.outputs else row
     return Pairs(jnp.where((row < items)[:, None], E, 0.0), U, label, items)
 

@@ -107,6 +107,11 @@ class Facts(Spec, frozen=True, extra="forbid"):
         return self.subjects + self.relations + self.noise_tokens + 1
 
     @property
+    def path(self) -> Literal["exact", "autodiff"]:
+        """Constructed weights take no gradient."""
+        return "autodiff" if self.method == "trained" else "exact"
+
+    @property
     def parameters(self) -> int:
         """4 H d_h d + 2 m d: the paper's count, without the m biases."""
         return 4 * self.heads * self.head_dim * self.dim + 2 * self.width * self.dim

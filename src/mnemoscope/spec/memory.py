@@ -154,6 +154,11 @@ class Memory(Spec, frozen=True, extra="forbid"):
         return self.outputs or self.items
 
     @property
+    def path(self) -> Literal["exact", "autodiff"]:
+        """Constructed weights take no gradient."""
+        return "autodiff" if self.method == "trained" else "exact"
+
+    @property
     def parameters(self) -> int:
         """d^2, 2 r d at rank r, or 2 m d for both layers."""
         return 2 * (self.width or self.rank) * self.dim or self.dim**2

@@ -13,10 +13,22 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 import numpy as np
 from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
-from mnemoscope.spec.base import Spec, SpecError
+from mnemoscope.spec.base import SpecError
+from mnemoscope.spec.carrying import Carrying
 from mnemoscope.spec.names import ACTIVATIONS, LAWS, Activation
+from mnemoscope.spec.objects import name_object
 from mnemoscope.spec.token_laws import MOST_UNEVEN, UNIFORM, Band, bands, probabilities, read_tokens
-from mnemoscope.spec.validators import FROM_FILE, between, is_name, law_or_file, one_of, one_of_names, step_size, whole
+from mnemoscope.spec.validators import (
+    FROM_FILE,
+    between,
+    is_name,
+    is_place,
+    law_or_file,
+    one_of,
+    one_of_names,
+    step_size,
+    whole,
+)
 
 Trigger = Literal["keys", "additive"]
 Attention = Literal["learned", "locked"]
@@ -38,7 +50,7 @@ Gamma = Annotated[float | Literal["limit"], BeforeValidator(step_size(1e-12, 1e2
 LETTERS = {"vocab": "V", "dim": "d", "length": "L", "samples": "N", "width": "m"}
 
 
-class Retrieval(Spec, frozen=True, extra="forbid"):
+class Retrieval(Carrying, frozen=True, extra="forbid"):
     """One setting of the retrieval task, its model and its training.
 
     A sequence of `length` tokens out of `vocab` has one informative position; a fixed permutation
@@ -48,6 +60,7 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
 
     kind: ClassVar[str] = "retrieval"
     history: ClassVar[Literal["steps", "curve"]] = "steps"
+    alone: ClassVar[bool] = True
 
     vocab: Annotated[int, BeforeValidator(whole(2, 2**31 - 1))] = Field(
         description="V: number of tokens, and of labels"
@@ -65,12 +78,12 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
         default="gaussian",
         # Help fills in the laws, including those registered later.
         description="law of the embeddings: {laws}, of which "
-        "orthonormal needs dim >= vocab; or file:PATH, a matrix of your own",
+        "orthonormal needs dim >= vocab; file:PATH, a matrix of your own; or MODULE:OBJECT, a law of your own",
     )
     tokens: Annotated[str, BeforeValidator(read_tokens)] = Field(
         default=UNIFORM,
         description="how often each token occurs: uniform; zipf:A, token v with probability proportional to "
-        "(v + 1)^-A; or file:PATH, probabilities of your own",
+        "(v + 1)^-A; file:PATH, probabilities of your own; or MODULE:OBJECT, a function from V to them",
     )
     trigger: Annotated[Trigger, BeforeValidator(one_of(*get_args(Trigger)))] = Field(
         default="keys", description="where the trigger vector enters: the keys alone, or keys and values"
@@ -98,13 +111,16 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
     @model_validator(mode="before")
     @classmethod
     def _take_matrix(cls, values: Any) -> Any:
-        """Store a user's matrix and probabilities, and name them after their content."""
+        """Store a user's matrix and probabilities, and name them and a law of their own after their content."""
         if not isinstance(values, dict):
             return values
         # Imported late: `tasks` and `models` come after `spec`, which must not depend on them.
         if not is_name(values.get("tokens")):
             values = import_module("mnemoscope.tasks.token_files").take_probabilities(values)
-        if not is_name(values.get("embedding")):
+        law = values.get("embedding")
+        if callable(law) or is_place(law):
+            return {**values, "embedding": name_object("embedding", law)}
+        if not is_name(law):
             values = import_module("mnemoscope.models.matrices").take_matrix(values)
         return values
 
@@ -146,6 +162,24 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
         if self.then == "none" and self.lr is not None:
             raise SpecError("lr", f"expected none unless `then` names an optimiser, got {self.lr}")
         return self
+
+    @property
+    def path(self) -> Literal["exact", "autodiff"]:
+        """The three steps are exact: sums over tables of tokens, and an MLP's formulas. What follows is not."""
+        return "exact" if self.then == "none" else "autodiff"
+
+    @property
+    def axes(self) -> dict[str, Any]:
+        """The sizes."""
+        return {name: getattr(self, name) for name in LETTERS}
+
+    def rises_along(self, axis: str) -> bool:
+        """Accuracy rises with dimension, samples and width, and falls with the vocabulary and the length."""
+        return axis in ("dim", "samples", "width")
+
+    def tokens_seen(self, steps: float | None) -> int:
+        """The tokens of the training samples."""
+        return self.samples * self.length
 
     @property
     def frozen_embeddings(self) -> bool:

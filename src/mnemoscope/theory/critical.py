@@ -78,6 +78,8 @@ def critical_value(
 
 def has_trained_law(spec: Retrieval) -> bool:
     """Whether the law of the end of training is a setting's own: it trains on after three steps at their limits."""
+    if spec.kind != Retrieval.kind:
+        return False
     return spec.then != "none" and (spec.eta, spec.gamma) == ("limit", "limit")
 
 

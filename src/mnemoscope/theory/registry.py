@@ -105,7 +105,8 @@ def missing(spec: Sizes) -> tuple[str, str]:
         kinds = dict.fromkeys(kind for kind, _ in _LAWS)
         return "kind", f"{spec.kind} is not derived: theory is for {', '.join(kinds)}"
     if spec.embedding not in laws:
-        return "embedding", f"{spec.embedding} embeddings are not derived: theory is for {', '.join(laws)}"
+        shown = spec.embedding.partition("@")[0]
+        return "embedding", f"{shown} embeddings are not derived: theory is for {', '.join(laws)}"
     if spec.hidden and spec.activation not in FORMULAS:
         return "activation", f"the activation {spec.activation} is not derived: theory is for {', '.join(FORMULAS)}"
     return "", ""

@@ -81,9 +81,9 @@ class Trained(ABC):
     def measure(self, program: Any, world: Any, weights: Any) -> dict[str, Float[Array, ""]]:
         """`accuracy` of one training, and anything else to record at a check."""
 
-    @abstractmethod
     def construct(self, program: Any, jobs: Sequence[Job]) -> list[dict[str, float]]:
-        """The same measurements of constructed weights, for specs whose method is not training."""
+        """The same measurements of constructed weights, for kinds whose method may be another than training."""
+        raise SpecError("method", f"expected trained, got {program.method!r}")
 
     @abstractmethod
     def bytes_needed(self, program: Any) -> int:

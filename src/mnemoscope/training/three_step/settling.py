@@ -29,6 +29,7 @@ from mnemoscope.engine.interrupts import stop_if_asked
 from mnemoscope.engine.layout import Layout, needed_bytes
 from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.engine.record import Job, Step, Trial
+from mnemoscope.models.embeddings import pads
 from mnemoscope.models.frozen import make_frozen
 from mnemoscope.models.retrieval import Parameters, draw_frozen
 from mnemoscope.spec import Retrieval
@@ -288,7 +289,7 @@ def _begin(
     rates: Rates,
 ) -> Begun:
     def begin_row(streams: Any, table: Any, dim: Any, own: Any, tests: Any, rates: Rates, bounds: Bounds) -> Begun:
-        frozen = draw_frozen(program, law, streams, None if law == "orthonormal" else dim)
+        frozen = draw_frozen(program, law, streams, dim if pads(law) else None)
         train, test = (Source(streams[name], frozen.permutation, table) for name in ("train", "test"))
         learned = three_steps(program, layout, frozen, train, Count(own, samples.most), rates)
         measurements = measure_steps(program, layout, frozen, test, learned, rates, Count(tests, fresh.most))
