@@ -34,6 +34,10 @@ from mnemoscope.training.three_step.cuda.products import (
 from mnemoscope.training.three_step.streaming import Count, Samples, Source, Span, fold, over_samples
 
 
+# Copies of sums by token where some tokens are frequent, on a CPU: few, so that they stay in the nearest cache.
+FEW_COPIES = 4
+
+
 class Counts(NamedTuple):
     """K and n: all that the first step needs from the samples."""
 
@@ -167,18 +171,20 @@ def _centred_product(program: Retrieval, frozen: Frozen, counts: Counts, samples
 def _spread(
     program: Retrieval, layout: Layout, source: Source, R: Array, R_trig: Array, q: Array, span: Span
 ) -> Float[Array, "V"]:
-    # On a GPU, threads that add to one token's sum wait for each other: spread them over copies.
-    copies = 1 if layout.platform == "cpu" else 64
+    # On a GPU, threads that add to one token's sum wait for each other: spread them over copies. On a CPU, additions to
+    # a frequent token's sum wait for each other, too, and those of neighbouring positions are spread.
+    on_cpu = layout.platform == "cpu"
+    copies = (1 if program.tokens == UNIFORM else FEW_COPIES) if on_cpu else 64
 
     def body(q: Array, batch: Batch, live: Bool[Array, "B"]) -> Array:
         r = R.reshape(-1).at[cells(program, batch)].get(mode="promise_in_bounds")
         rbar = (r.sum(axis=1) + R_trig[batch.label]) / program.length
         rbar = jnp.where(live, rbar, 0)
         share = jnp.broadcast_to(rbar[:, None], batch.tokens.shape)
-        copy = lax.iota(jnp.uint32, rbar.shape[0]) % jnp.uint32(copies)
+        copy = lax.broadcasted_iota(jnp.uint32, share.shape, 1 if on_cpu else 0) % jnp.uint32(copies)
         # Sum each chunk first: float32 would lose small terms against a long running sum.
         sums = jnp.zeros((copies, program.vocab), q.dtype)
-        sums = sums.at[copy[:, None], batch.tokens].add(share, mode="promise_in_bounds")
+        sums = sums.at[copy, batch.tokens].add(share, mode="promise_in_bounds")
         return q + sums.sum(axis=0)
 
     return fold(body, q, source, span, length=program.length, chunk=layout.by_token, platform=layout.platform)
