@@ -31,6 +31,7 @@ STREAMS: dict[str, tuple[str, ...]] = {
     "permutation": ("vocab",),
     "train": ("vocab", "length"),
     "test": ("vocab", "length"),
+    "noise": ("vocab", "length"),
 }
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))

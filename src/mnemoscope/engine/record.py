@@ -88,7 +88,8 @@ class Trial(Shown, Generic[S]):
             last = vars(self.steps[-1])
             known = {name: value for name, value in last.items() if name not in ("name", "bands") and value is not None}
             if getattr(self.spec, "stop", "steps") == "settled":
-                known["steps"] = self.steps[-1].taken
+                # The weights may have been rounded after the last of them.
+                known["steps"] = max((step.taken or 0 for step in self.steps), default=0)
             object.__setattr__(self, "metrics", known if self.status in ("ok", "unreached") else {})
 
     @property

@@ -17,6 +17,17 @@ from mnemoscope.spec.base import SpecError
 from mnemoscope.spec.carrying import Carrying
 from mnemoscope.spec.names import ACTIVATIONS, LAWS, Activation
 from mnemoscope.spec.objects import name_object
+from mnemoscope.spec.optimisers import (
+    BITS_TEXT,
+    DECAY_TEXT,
+    NOISE_TEXT,
+    SCHEDULE_TEXT,
+    Batch,
+    Bits,
+    LabelNoise,
+    ScheduleName,
+    WeightDecay,
+)
 from mnemoscope.spec.token_laws import MOST_UNEVEN, UNIFORM, Band, bands, probabilities, read_tokens
 from mnemoscope.spec.validators import (
     FROM_FILE,
@@ -32,7 +43,7 @@ from mnemoscope.spec.validators import (
 
 Trigger = Literal["keys", "additive"]
 Attention = Literal["learned", "locked"]
-Then = Literal["none", "gd", "adamw"]
+Then = Literal["none", "gd", "sgd", "adam", "adamw", "muon", "sign"]
 Stop = Literal["steps", "settled"]
 
 # Sample indices are 32-bit counters of the random streams.
@@ -46,8 +57,23 @@ Rate = Annotated[float | None, BeforeValidator(lambda v: None if v is None else 
 Eta = Annotated[float | Literal["limit"], BeforeValidator(step_size(1e-12, 1e12))]
 Gamma = Annotated[float | Literal["limit"], BeforeValidator(step_size(1e-12, 1e24))]
 
+# Learning rates of further training; 1 for others.
+USUAL_RATES = {"adam": 0.01, "adamw": 0.01, "muon": 0.1, "sign": 0.001}
+
 # The sizes as formulas write them.
 LETTERS = {"vocab": "V", "dim": "d", "length": "L", "samples": "N", "width": "m"}
+
+
+NO_FURTHER_TRAINING: dict[str, Any] = {
+    "then": "none",
+    "steps": 0,
+    "stop": "steps",
+    "lr": None,
+    "batch": 0,
+    "weight_decay": 0.0,
+    "schedule": "constant",
+    "label_noise": 0.0,
+}
 
 
 class Retrieval(Carrying, frozen=True, extra="forbid"):
@@ -94,7 +120,7 @@ class Retrieval(Carrying, frozen=True, extra="forbid"):
         default="learned", description="learned by the second step, or locked on the informative token throughout"
     )
     then: Annotated[Then, BeforeValidator(one_of(*get_args(Then)))] = Field(
-        default="none", description="full-batch training after the three steps"
+        default="none", description="training after the three steps, by default on all samples in every step"
     )
     steps: Annotated[int, BeforeValidator(whole(0, 10**9))] = Field(
         default=0, description="how many such steps, or the most of them"
@@ -104,8 +130,18 @@ class Retrieval(Carrying, frozen=True, extra="forbid"):
     )
     lr: Rate = Field(
         default=None,
-        description="their learning rate; by default 1 for gd and 0.01 for adamw, ten times that with --stop settled",
+        description="their learning rate; by default 1 for gd and sgd, 0.01 for adam and adamw, 0.1 for muon and 0.001 "
+        "for sign, ten times that with --stop settled",
     )
+    batch: Batch = Field(
+        default=0, description="samples in such a step, in the order of their numbers, over and over; 0 means all"
+    )
+    weight_decay: WeightDecay = Field(default=0.0, description=DECAY_TEXT)
+    schedule: ScheduleName = Field(default="constant", description=SCHEDULE_TEXT)
+    label_noise: LabelNoise = Field(
+        default=0.0, description=f"{NOISE_TEXT}, in training after the three steps, which see the right ones"
+    )
+    bits: Bits = Field(default=0, description=BITS_TEXT)
     test_samples: Samples = Field(default=4096, description="fresh sequences on which accuracy is measured")
 
     @model_validator(mode="before")
@@ -161,7 +197,26 @@ class Retrieval(Carrying, frozen=True, extra="forbid"):
             raise SpecError("stop", f"expected steps unless `then` names an optimiser, got {self.stop!r}")
         if self.then == "none" and self.lr is not None:
             raise SpecError("lr", f"expected none unless `then` names an optimiser, got {self.lr}")
+        self._check_further()
         return self
+
+    def _check_further(self) -> None:
+        """Refuse options of further training without it, and what does not go with them."""
+        for name in ("batch", "weight_decay", "schedule", "label_noise"):
+            value = getattr(self, name)
+            if self.then == "none" and value != type(self).model_fields[name].default:
+                raise SpecError(name, f"expected none unless `then` names an optimiser, got {value!r}")
+        if self.batch > self.samples:
+            raise SpecError("batch", f"expected at most samples = {self.samples:,}, got {self.batch:,}")
+        if self.batch * self.steps > MOST_SAMPLES:
+            taken = f"{self.steps:,} steps of {self.batch:,}"
+            raise SpecError("steps", f"expected at most 2^32 samples in all, got {taken}")
+        for name in ("batch", "schedule"):
+            value = getattr(self, name)
+            if self.settles and value != type(self).model_fields[name].default:
+                raise SpecError(
+                    name, f"expected none with --stop settled, which watches the loss itself, got {value!r}"
+                )
 
     @property
     def path(self) -> Literal["exact", "autodiff"]:
@@ -232,7 +287,7 @@ class Retrieval(Carrying, frozen=True, extra="forbid"):
         """
         if self.lr is not None:
             return self.lr
-        usual = 0.01 if self.then == "adamw" else 1.0
+        usual = USUAL_RATES.get(self.then, 1.0)
         return 10 * usual if self.settles else usual
 
     @property
@@ -249,7 +304,7 @@ class Retrieval(Carrying, frozen=True, extra="forbid"):
 
     def three_steps(self) -> "Retrieval":
         """The setting without its further training."""
-        return self.replace(then="none", steps=0, lr=None, stop="steps")
+        return self.replace(**NO_FURTHER_TRAINING)
 
     def program(self) -> "Retrieval":
         """The setting that stands for all that share a compiled training program.
@@ -264,8 +319,7 @@ class Retrieval(Carrying, frozen=True, extra="forbid"):
             tokens=UNIFORM if self.tokens == UNIFORM else MOST_UNEVEN,
             eta="limit" if self.eta == "limit" else 1.0,
             gamma="limit" if self.gamma == "limit" else 1.0,
-            then="none",
-            steps=0,
-            stop="steps",
-            lr=None,
+            # Further training rounds its own weights, at its end.
+            bits=self.bits if self.then == "none" else 0,
+            **NO_FURTHER_TRAINING,
         )

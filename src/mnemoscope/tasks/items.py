@@ -7,11 +7,12 @@ With N = 4 items, each with an answer of its own, and label noise 0.1, sample 7 
 
 from typing import NamedTuple
 
+import jax.numpy as jnp
 from jaxtyping import Array, UInt32
 
 from mnemoscope.engine.random import below, random_words
 from mnemoscope.tasks.alias import token_of
-from mnemoscope.tasks.label_noise import replace_labels
+from mnemoscope.tasks.label_noise import replace_labels, word_below
 
 
 class Asked(NamedTuple):
@@ -42,4 +43,6 @@ def draw_items(
     word = random_words(streams.item, rows, 1)[:, 0]
     item = below(word, items) if table is None else token_of(word, len(table), table)
     label = answer[item]
-    return Asked(item, replace_labels(streams.noise, rows, label, labels, noise) if noise else label)
+    if noise:
+        label = replace_labels(streams.noise, jnp.uint32(word_below(noise)), rows, label, labels)
+    return Asked(item, label)

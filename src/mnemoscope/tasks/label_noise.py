@@ -11,14 +11,18 @@ from jaxtyping import Array, UInt32
 from mnemoscope.engine.random import below, random_words
 
 
+def word_below(noise: float) -> int:
+    """Words below this one, a share of `noise` of all, make a label noise."""
+    return round(noise * 2**32)
+
+
 def replace_labels(
     key: UInt32[Array, "2"],
+    below_word: UInt32[Array, ""],
     rows: UInt32[Array, "B"],
     label: UInt32[Array, "B"],
     labels: int | UInt32[Array, ""],
-    noise: float,
 ) -> UInt32[Array, "B"]:
     """The labels of the samples with these row numbers, out of `labels` in all."""
     words = random_words(key, rows, 2)
-    # A word below noise * 2^32 makes the label noise.
-    return jnp.where(words[:, 0] < jnp.uint32(round(noise * 2**32)), below(words[:, 1], labels), label)
+    return jnp.where(words[:, 0] < below_word, below(words[:, 1], labels), label)

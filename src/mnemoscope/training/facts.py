@@ -25,7 +25,7 @@ from mnemoscope.models.facts import Frozen, Weights, by_position, draw_frozen, d
 from mnemoscope.models.quantisation import round_weights
 from mnemoscope.spec.facts import Facts
 from mnemoscope.tasks.facts import Asked, Sizes, draw_facts, draw_sequences
-from mnemoscope.tasks.label_noise import replace_labels
+from mnemoscope.tasks.label_noise import replace_labels, word_below
 from mnemoscope.theory.associative import GUIDE_FACTS
 from mnemoscope.training.optimisers import Rate, optimiser, rate_at
 from mnemoscope.training.trained import UNROUNDED, Trained
@@ -72,7 +72,8 @@ def cross_entropy(
 def noisy_answers(program: Facts, world: World, asked: Asked, rows: UInt32[Array, "B"]) -> UInt32[Array, "B"]:
     """The answers of these training sequences, a share of them replaced by uniform ones."""
     answer = world.facts[asked.subject, asked.relation]
-    return replace_labels(world.keys["noise"], rows, answer, world.sizes.outputs, program.label_noise)
+    noise = jnp.uint32(word_below(program.label_noise))
+    return replace_labels(world.keys["noise"], noise, rows, answer, world.sizes.outputs)
 
 
 def draw_streams(spec: Facts, seed: int) -> dict[str, np.ndarray]:

@@ -1,5 +1,6 @@
 """`mnemoscope run`: one setting, several seeds."""
 
+import math
 import statistics
 import sys
 
@@ -42,6 +43,7 @@ MEANING = {
     "V1": "values learn, attention is uniform",
     "W1": "attention learns",
     "V2": "values learn again",
+    "rounded": "every matrix has weights of --bits bits",
 }
 TRIGGER = {"keys": "keys", "additive": "keys and values"}
 MOST_SEEDS_LISTED = 16
@@ -115,6 +117,8 @@ def show(run: Run) -> None:
         )
         if spec.settles:
             echo(f"steps               {_steps_taken(spec, finished)}")
+        if spec.bits:
+            echo(f"bits                {_bits(spec, finished)}")
         ties = _ties(spec, finished)
         if ties:
             shares = ", ".join(f"{share:.1%} after {step}" for step, share in ties.items())
@@ -128,6 +132,15 @@ def _steps_taken(spec: Retrieval, finished: list[Trial]) -> str:
     late = sum(trial.status == "unreached" for trial in finished)
     more = f"; {late} of {len(finished)} had not settled" if late else " until it settled"
     return f"{ends} of at most {spec.steps:,}{more}"
+
+
+def _bits(spec: Retrieval, finished: list[Trial]) -> str:
+    """The bits of the facts that the rounded map names, and those of its weights; and what rounding costs."""
+    before, after = (_mean(finished, at, "accuracy") or 0.0 for at in (-2, -1))
+    stored = (_mean(finished, -1, "map_accuracy") or 0.0) * spec.vocab * math.log2(spec.vocab)
+    available = spec.bits * spec.dim * ((spec.width or spec.dim) + spec.dim)
+    lost = f"accuracy {before:.3f} before rounding, {after:.3f} after"
+    return f"{stored:,.0f} stored, {available:,} available in V and W_KQ; {lost}"
 
 
 def _ties(spec: Retrieval, finished: list[Trial]) -> dict[str, float]:
@@ -173,7 +186,7 @@ def _step_table(spec: Retrieval, finished: list[Trial]) -> Table:
         accuracy = _mean(finished, at, "accuracy") or 0.0
         means = (number(_mean(finished, at, field), digits) for field, digits in fields)
         # Each seed has settled after a number of steps of its own.
-        name = "end" if spec.settles and at == len(steps) - 1 else step.name
+        name = "end" if spec.settles and step.taken else step.name
         rows.append((name, number(accuracy), bar(accuracy), *means))
     grid = table(columns, rows, left=("after", ""), title=title)
     grid.caption = "\n".join(

@@ -22,6 +22,7 @@ from pydantic_core import PydanticUndefined
 from mnemoscope.models.matrices import take_matrix
 from mnemoscope.spec import Spec, SpecError, read_toml
 from mnemoscope.spec.names import LAWS, with_registered
+from mnemoscope.spec.retrieval import NO_FURTHER_TRAINING
 from mnemoscope.spec.validators import is_place
 from mnemoscope.tasks.token_files import take_probabilities
 from mnemoscope.ui.cli.options import option
@@ -100,7 +101,7 @@ def takes(
 def field_option(kind: type[Spec], name: str) -> Parameter:
     """A field of a spec as an option."""
     field = kind.model_fields[name]
-    further = "then" in kind.model_fields and name in ("then", "steps", "stop", "lr")
+    further = "then" in kind.model_fields and name in NO_FURTHER_TRAINING
 
     def read(text: str) -> Any:
         if text.startswith("file:") or (name in OWN and is_place(text)):
