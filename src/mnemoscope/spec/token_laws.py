@@ -7,7 +7,9 @@
 Ranks and ids agree under zipf. Embeddings are drawn alike for all tokens, so their order has no effect.
 """
 
+import math
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -51,3 +53,31 @@ def probabilities(law: str, count: int) -> np.ndarray:
         p = import_module("mnemoscope.tasks.token_files").load(law)
     p.setflags(write=False)
     return p
+
+
+@dataclass(frozen=True)
+class Band:
+    """The tokens that are expected `least` times or more, and fewer than `below` times, in the training sample."""
+
+    least: float
+    below: float
+    tokens: np.ndarray
+
+    @property
+    def name(self) -> str:
+        """As tables show it."""
+        return f"{self.least:g}-{self.below:g}"
+
+
+def bands(p: np.ndarray, samples: int) -> tuple[Band, ...]:
+    """Tokens by their expected number of training sequences, samples x p: below 1, then by factors of ten.
+
+    From rare to frequent, and without bands that hold no token.
+    """
+    expected = samples * p
+    edges = [0.0, *(10.0**k for k in range(max(0, math.floor(math.log10(max(1.0, expected.max())))) + 2))]
+    parts = (
+        Band(least, below, np.flatnonzero((expected >= least) & (expected < below)))
+        for least, below in zip(edges[:-1], edges[1:], strict=True)
+    )
+    return tuple(band for band in parts if len(band.tokens))
