@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,6 @@ def bands(p: np.ndarray, samples: int) -> tuple[Band, ...]:
     edges = [0.0, *(10.0**k for k in range(max(0, math.floor(math.log10(max(1.0, expected.max())))) + 2))]
     parts = (
         Band(least, below, np.flatnonzero((expected >= least) & (expected < below)))
-        for least, below in zip(edges[:-1], edges[1:], strict=True)
+        for least, below in pairwise(edges)
     )
     return tuple(band for band in parts if len(band.tokens))
