@@ -78,7 +78,6 @@ def bands(p: np.ndarray, samples: int) -> tuple[Band, ...]:
     expected = samples * p
     edges = [0.0, *(10.0**k for k in range(max(0, math.floor(math.log10(max(1.0, expected.max())))) + 2))]
     parts = (
-        Band(least, below, np.flatnonzero((expected >= least) & (expected < below)))
-        for least, below in pairwise(edges)
+        Band(least, below, np.flatnonzero((expected >= least) & (expected < below))) for least, below in pairwise(edges)
     )
     return tuple(band for band in parts if len(band.tokens))
