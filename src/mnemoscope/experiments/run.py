@@ -5,23 +5,42 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import Any, ClassVar
 
 from mnemoscope.engine.device import Precision
 from mnemoscope.engine.record import Trial
+from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.intervals import mean_interval
 from mnemoscope.experiments.sweep import OneByOne, ThisProcess, sweep
 from mnemoscope.experiments.workers.batches import run_trials
 from mnemoscope.spec import Retrieval
+from mnemoscope.spec.token_laws import UNIFORM, Band
 from mnemoscope.spec.validators import Device
 from mnemoscope.store.schema import NOWHERE
 from mnemoscope.store.trials import Store
+from mnemoscope.training.three_step.evaluation import times_asked
 
 
 @dataclass(frozen=True)
-class Run:
+class BandRecall:
+    """The accuracy on sequences that ask for the tokens of a band, each equally often: every seed's, and their mean."""
+
+    band: Band
+    accuracy: Estimate
+    seeds: tuple[float, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        of = {"least": self.band.least, "below": self.band.below, "tokens": len(self.band.tokens)}
+        return {**of, "accuracy": self.accuracy.ends("mean")}
+
+
+@dataclass(frozen=True)
+class Run(Drawable):
     """The trials of one setting."""
 
+    figure: ClassVar[str] = "bands"
     spec: Retrieval
     trials: tuple[Trial, ...]
 
@@ -34,20 +53,42 @@ class Run:
         return [trial for trial in self.trials if trial.status in ("ok", "unreached")]
 
     def interval(self, metric: str = "accuracy") -> Estimate:
-        """The mean over seeds of accuracy, attention_accuracy or recall, with its interval."""
+        """The mean over seeds of accuracy, attention_accuracy, recall or accuracy_by_fact, with its interval."""
         trials = [trial for trial in self.finished if getattr(trial, metric) is not None]
         draws = float(self.spec.test_samples)
         if metric == "recall" and trials:  # measured only where attention is right
             draws *= statistics.fmean(trial.attention_accuracy or 0.0 for trial in trials)
+        if metric == "accuracy_by_fact":
+            draws = float(times_asked(self.spec.test_samples, self.spec.vocab) * self.spec.vocab)
         return mean_interval([getattr(trial, metric) for trial in trials], draws)
+
+    @property
+    def by_fact(self) -> bool:
+        """Whether facts differ in how often they are shown, so that accuracy by sequence and by fact differ."""
+        return self.spec.tokens != UNIFORM
+
+    @property
+    def bands(self) -> list[BandRecall]:
+        """Accuracy by band, from rare tokens to frequent ones; empty where tokens are uniform."""
+        known = [trial.bands for trial in self.finished if trial.bands is not None]
+        if not known:
+            return []
+        asked = times_asked(self.spec.test_samples, self.spec.vocab)
+        return [
+            BandRecall(band, mean_interval(shares, float(asked * len(band.tokens))), shares)
+            for band, shares in zip(self.spec.bands, zip(*known, strict=True), strict=True)
+        ]
 
     def as_dict(self) -> dict[str, object]:
         """Plain data, ready for JSON."""
+        metrics = ["accuracy", "attention_accuracy", "recall", *["accuracy_by_fact"] * self.by_fact]
+        bands = {"bands": [band.as_dict() for band in self.bands]} if self.by_fact else {}
         return {
             "spec": self.spec.model_dump(),
             "id": self.spec.id,
             "trials": [trial.as_dict() for trial in self.trials],
-            **{metric: self.interval(metric).ends("mean") for metric in ("accuracy", "attention_accuracy", "recall")},
+            **{metric: self.interval(metric).ends("mean") for metric in metrics},
+            **bands,
         }
 
 

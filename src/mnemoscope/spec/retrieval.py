@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
 from mnemoscope.spec.base import Spec, SpecError
 from mnemoscope.spec.names import ACTIVATIONS, LAWS, Activation
-from mnemoscope.spec.token_laws import UNIFORM, probabilities, read_tokens
+from mnemoscope.spec.token_laws import MOST_UNEVEN, UNIFORM, Band, bands, probabilities, read_tokens
 from mnemoscope.spec.validators import FROM_FILE, between, is_name, law_or_file, one_of, one_of_names, step_size, whole
 
 Trigger = Literal["keys", "additive"]
@@ -167,6 +167,11 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
         """The probability of each token."""
         return probabilities(self.tokens, self.vocab)
 
+    @property
+    def bands(self) -> tuple[Band, ...]:
+        """Tokens by how often they are expected to be informative in training."""
+        return bands(self.probabilities, self.samples)
+
     def most_in_a_cell(self, samples: int) -> float:
         """A bound on the mean count of one token in sequences of one label.
 
@@ -215,13 +220,14 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
     def program(self) -> "Retrieval":
         """The setting that stands for all that share a compiled training program.
 
-        They differ only in the program's arguments: counts, rates, and the embeddings themselves.
+        They differ only in the program's arguments: counts, rates, token probabilities and the embeddings themselves.
         """
         return self.replace(
             samples=1,
             test_samples=1,
             activation=self.activation if self.width else "relu",
             embedding="gaussian",
+            tokens=UNIFORM if self.tokens == UNIFORM else MOST_UNEVEN,
             eta="limit" if self.eta == "limit" else 1.0,
             gamma="limit" if self.gamma == "limit" else 1.0,
             then="none",

@@ -20,6 +20,9 @@ import numpy as np
 from mnemoscope.spec.validators import FROM_FILE, between, nearest, shown
 
 UNIFORM = "uniform"
+# Stands for all laws but uniform where they share a compiled program: what holds for it, such as the size of a counter,
+# holds for any other.
+MOST_UNEVEN = "zipf:10"
 _ZIPF = re.compile(r"zipf:(.+)")
 # Beyond this exponent a single token has nearly all of the probability.
 _exponent = between(0, 10)

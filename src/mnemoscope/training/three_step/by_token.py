@@ -96,12 +96,14 @@ def _count(program: Retrieval, layout: Layout, source: Source, counts: Counts, s
 def _fits_in_16_bits(program: Retrieval, layout: Layout) -> bool:
     """Whether 16-bit counters are safe for one call: half the memory, so more of it is in cache.
 
-    One call sees at most a segment of tokens. A cell's count is close to Poisson; with a mean of at most 2**14,
-    overflow at 2**16 is 384 standard deviations away. The largest token probability that the spec declares bounds the
-    mean, so a frequent token gets 32 bits. (GPUs add 16-bit numbers more slowly than 32-bit ones.)
+    One call sees at most a segment of tokens. A cell's count comes in clusters, one for each sequence of its label, of
+    about s = 1 + L p tokens with p the largest token probability. By Chernoff's bound with exp(count / s), a mean of at
+    most 2**14 passes 2**16 with a chance below exp(-(2**16 - 2.2 * 2**14) / s), which is exp(-110) for s <= 2**8. (GPUs
+    add 16-bit numbers more slowly than 32-bit ones.)
     """
     samples = layout.segment // program.length + layout.by_token
-    return layout.platform == "cpu" and program.most_in_a_cell(samples) <= 2**14
+    cluster = 1 + program.length * program.largest_token_probability
+    return layout.platform == "cpu" and program.most_in_a_cell(samples) <= 2**14 and cluster <= 2**8
 
 
 def count_pairs(program: Retrieval, layout: Layout, source: Source, samples: Samples) -> Counts:

@@ -1,7 +1,7 @@
 """The compiled call: one whole trial, or several side by side.
 
-Trials that differ in seed, N, d and step sizes share a program, which takes these as arguments. d is
-rounded up to a bucket, and zeros fill the spare columns of the embeddings, which changes no inner
+Trials that differ in seed, N, d, step sizes and token probabilities share a program, which takes these as arguments
+(uniform tokens, which need no table, have one of their own). d is rounded up to a bucket, and zeros fill the spare columns of the embeddings, which changes no inner
 product.
 
 On a CPU a call runs one trial, since several at once would be no faster. The same machine code then
@@ -26,6 +26,7 @@ from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.engine.record import Job
 from mnemoscope.models.retrieval import draw_frozen
 from mnemoscope.spec import Retrieval
+from mnemoscope.tasks.alias import alias_table
 from mnemoscope.training.side_by_side import over_rows
 from mnemoscope.training.three_step.algorithm import Rates, three_steps, train_in_one_call
 from mnemoscope.training.three_step.evaluation import Measurement, measure_steps
@@ -131,7 +132,7 @@ def forget_calls() -> None:
 
 
 def arguments_of(call: Call, jobs: Sequence[Job]) -> tuple[Any, ...]:
-    """Streams, dimensions, counts and rates of a batch, padded to its size.
+    """Streams, alias tables, dimensions, counts and rates of a batch, padded to its size.
 
     Trials without samples pad a short batch, so that it has the compiled shape.
     """
@@ -142,8 +143,10 @@ def arguments_of(call: Call, jobs: Sequence[Job]) -> tuple[Any, ...]:
     samples: Any = np.where(alive, [spec.samples for spec, _ in filled], 0).astype(np.uint32)
     fresh: Any = np.where(alive, [spec.test_samples for spec, _ in filled], 0).astype(np.uint32)
     rates: Any = np.array([Rates.of(spec) for spec, _ in filled], jax.dtypes.canonicalize_dtype(float))
+    tables = [alias_table(spec.tokens, spec.vocab) for spec, _ in filled]
     return (
         streams,
+        None if tables[0] is None else np.stack(tables),
         np.array([spec.dim for spec, _ in filled], np.uint32),
         Count(samples, samples.max()),
         Count(fresh, fresh.max()),
@@ -157,20 +160,18 @@ def _trials(
     layout: Layout,
     law: str,
     streams: dict[str, jax.Array],
+    tables: jax.Array | None,
     dims: jax.Array,
     samples: Count,
     fresh: Count,
     rates: Rates,
 ) -> Result:
-    def run_row(
-        streams: dict[str, jax.Array], dim: jax.Array, own: jax.Array, tests: jax.Array, rates: Rates
-    ) -> Result:
+    def run_row(streams: Any, table: Any, dim: Any, own: Any, tests: Any, rates: Rates) -> Result:
         frozen = draw_frozen(program, law, streams, None if law == "orthonormal" else dim)
-        train = Source.of(program, streams["train"], frozen.permutation)
-        test = Source.of(program, streams["test"], frozen.permutation)
+        train, test = (Source(streams[name], frozen.permutation, table) for name in ("train", "test"))
         # Every trial counts its own samples, but all share the loop over chunks, and its end.
         learned = three_steps(program, layout, frozen, train, Count(own, samples.most), rates)
         measurements = measure_steps(program, layout, frozen, test, learned, rates, Count(tests, fresh.most))
         return Result(measurements, jnp.all(jnp.isfinite(learned.V2)))
 
-    return over_rows(run_row, streams, dims, samples.samples, fresh.samples, rates)
+    return over_rows(run_row, streams, tables, dims, samples.samples, fresh.samples, rates)

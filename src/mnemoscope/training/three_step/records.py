@@ -2,11 +2,13 @@
 
 import math
 
+import numpy as np
+
 from mnemoscope.engine.device import Place, Precision
 from mnemoscope.engine.record import Job, Status, Step, Trial
 from mnemoscope.spec import Retrieval
 from mnemoscope.training.three_step.call import Result
-from mnemoscope.training.three_step.evaluation import Measurement
+from mnemoscope.training.three_step.evaluation import Measurement, times_asked
 
 
 def trial_of(job: Job, result: Result, seconds: float, precision: Precision, place: Place) -> Trial:
@@ -66,6 +68,7 @@ def make_step(spec: Retrieval, name: str, measurement: Measurement, loss: float 
     answered, attended, both, tied = (int(count) for count in measurement.hits)
     samples = int(measurement.samples)
     scored = name != "V1" and spec.attention == "learned"
+    by_fact, bands = _by_fact(spec, measurement)
     return Step(
         name=name,
         accuracy=answered / samples,
@@ -76,4 +79,14 @@ def make_step(spec: Retrieval, name: str, measurement: Measurement, loss: float 
         std=float(measurement.margin.std) if scored else None,
         loss=loss,
         tied=tied,
+        accuracy_by_fact=by_fact,
+        bands=bands,
     )
+
+
+def _by_fact(spec: Retrieval, measurement: Measurement) -> tuple[float | None, tuple[float, ...] | None]:
+    """The accuracy that counts each token once, and that of every band, where they were measured."""
+    if measurement.right is None:
+        return None, None
+    share = np.asarray(measurement.right) / times_asked(int(measurement.samples), spec.vocab)
+    return float(share.mean()), tuple(float(share[band.tokens].mean()) for band in spec.bands)

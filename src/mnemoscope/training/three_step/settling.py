@@ -281,17 +281,15 @@ def _begin(
     optimiser: str,
     bounds: Bounds,
     streams: dict[str, jax.Array],
+    tables: jax.Array | None,
     dims: jax.Array,
     samples: Count,
     fresh: Count,
     rates: Rates,
 ) -> Begun:
-    def begin_row(
-        streams: dict[str, jax.Array], dim: jax.Array, own: jax.Array, tests: jax.Array, rates: Rates, bounds: Bounds
-    ) -> Begun:
+    def begin_row(streams: Any, table: Any, dim: Any, own: Any, tests: Any, rates: Rates, bounds: Bounds) -> Begun:
         frozen = draw_frozen(program, law, streams, None if law == "orthonormal" else dim)
-        train = Source.of(program, streams["train"], frozen.permutation)
-        test = Source.of(program, streams["test"], frozen.permutation)
+        train, test = (Source(streams[name], frozen.permutation, table) for name in ("train", "test"))
         learned = three_steps(program, layout, frozen, train, Count(own, samples.most), rates)
         measurements = measure_steps(program, layout, frozen, test, learned, rates, Count(tests, fresh.most))
         state = full_batch.begin(program, optimiser, frozen, learned, rates)
@@ -303,7 +301,7 @@ def _begin(
             Result(measurements, jnp.all(jnp.isfinite(learned.V2))),
         )
 
-    return over_rows(begin_row, streams, dims, samples.samples, fresh.samples, rates, bounds)
+    return over_rows(begin_row, streams, tables, dims, samples.samples, fresh.samples, rates, bounds)
 
 
 _measure_steps = jax.jit(measure_steps, static_argnames=("program", "layout"))

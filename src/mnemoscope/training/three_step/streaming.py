@@ -34,7 +34,7 @@ class Source(NamedTuple):
 
     @classmethod
     def of(cls, spec: Retrieval, key: UInt32[Array, "2"], permutation: UInt32[Array, "V"]) -> "Source":
-        """The samples of a spec, or of all that share its program."""
+        """The samples of a spec."""
         table = alias_table(spec.tokens, spec.vocab)
         return cls(key, permutation, None if table is None else jnp.asarray(table))
 

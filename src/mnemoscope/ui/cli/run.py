@@ -9,16 +9,30 @@ from mnemoscope.engine.device import find_device
 from mnemoscope.engine.layout import UNIFORM_SAMPLES
 from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.engine.record import Trial
+from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.forecast import jobs_ahead
 from mnemoscope.experiments.run import Run, kept_run, workers_for
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.models.activations import hermite_parts
-from mnemoscope.spec import Retrieval
-from mnemoscope.ui.cli.options import AnySeed, Budget, DeviceName, Json, Seeds, StoreFile, Work, Yes, read_seeds
+from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.token_laws import UNIFORM
+from mnemoscope.ui.cli.options import (
+    AnySeed,
+    Budget,
+    DeviceName,
+    Json,
+    Picture,
+    Seeds,
+    StoreFile,
+    Work,
+    Yes,
+    read_seeds,
+)
 from mnemoscope.ui.cli.output import bar, deliver, echo, number, table
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.cli.sweeping import open_tools
-from mnemoscope.ui.figures.canvas import sizes
+from mnemoscope.ui.figures.bands import draw_bands
+from mnemoscope.ui.figures.canvas import check_form, sizes
 
 # Ties in a smaller share of the test sequences are not reported.
 LEAST_SHARE_OF_TIES = 0.001
@@ -42,6 +56,7 @@ def run(
     memory: Budget = None,
     store: StoreFile = None,
     yes: Yes = False,
+    out: Picture = None,
     json: Json = False,
 ) -> int:
     """Simulate one setting over several seeds.
@@ -52,6 +67,11 @@ def run(
     `mnemoscope run --vocab 512 --dim 128 --length 16 --samples 16000`
     """
     spec = setting.read()
+    if out is not None and spec.tokens == UNIFORM:
+        raise SpecError(
+            "out", "expected tokens that are not uniform, whose accuracy is drawn by frequency, got uniform"
+        )
+    check_form(out)
     numbers = read_seeds(seeds, seed)
     jobs = [(spec, number) for number in numbers]
     # Refuse a setting that does not fit in memory before a store is created or a forecast made.
@@ -65,7 +85,7 @@ def run(
             stopped = True
         result = kept_run(spec, numbers, tools.store)
     trials = result.trials
-    deliver(result, json, show)
+    deliver(result, json, show, out, draw_bands if result.by_fact else None)
     if known and not json:
         print(f"{known} of {seeds} seeds were in the store")
     if stopped:
@@ -82,15 +102,19 @@ def show(run: Run) -> None:
     echo(_headline(spec), style="bold")
     if finished:
         echo(_step_table(spec, finished))
+    if run.bands:
+        echo(_band_table(run))
     if 1 < len(run.trials) <= MOST_SEEDS_LISTED or not finished:
         echo(_seed_table(run.trials))
     if finished:
         over = f"95 % interval over {len(finished)} seeds" if len(finished) > 1 else "one seed"
         echo(
             f"accuracy            [bold]{run.interval('accuracy')}[/bold]  {over}",
+            *[f"accuracy by fact    {run.interval('accuracy_by_fact')}  each token once"] * run.by_fact,
             f"attention accuracy  {run.interval('attention_accuracy')}",
             f"recall              {run.interval('recall')}",
             f"chance              {1 / spec.vocab:.4f}",
+            *[f"always the same     {spec.largest_token_probability:.4f}  with the most frequent label"] * run.by_fact,
         )
         if spec.settles:
             echo(f"steps               {_steps_taken(spec, finished)}")
@@ -127,6 +151,8 @@ def _headline(spec: Retrieval) -> str:
             f"higher Hermite parts {share['higher']:.0%}"
         )
     parts = [f"{spec.embedding} embeddings", f"trigger in {TRIGGER[spec.trigger]}"]
+    if spec.tokens != UNIFORM:
+        parts.append(f"tokens by {spec.tokens}")
     if spec.attention == "locked":
         parts.append("attention locked")
     elif spec.eta == "limit":
@@ -162,6 +188,19 @@ def _step_table(spec: Retrieval, finished: list[Trial]) -> Table:
         ]
     )
     return grid
+
+
+def _band_table(run: Run) -> Table:
+    rows = []
+    for band in run.bands:
+        mean = band.accuracy.value or 0.0
+        rows.append((band.band.name, f"{len(band.band.tokens):,}", number(mean), bar(mean), _ends(band.accuracy)))
+    title = "By how often training is expected to ask for a token"
+    return table(("times", "tokens", "accuracy", "", "95 % interval"), rows, left=("",), title=title)
+
+
+def _ends(estimate: Estimate) -> str:
+    return f"{number(estimate.low)} to {number(estimate.high)}"
 
 
 def _seed_table(trials: tuple[Trial, ...]) -> Table:
