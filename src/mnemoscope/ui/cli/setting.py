@@ -85,12 +85,15 @@ def takes(
 
     def give(command: Callable[..., int]) -> Callable[..., int]:
         @functools.wraps(command)
-        def call(setting: Any = None, **words: Any) -> int:
-            return command(setting or options(), **words)
+        def call(*words: Any, setting: Any = None, **named: Any) -> int:
+            return command(setting or options(), *words, **named)
 
         signature = inspect.signature(command)
         parameters = {**signature.parameters}
-        parameters["setting"] = parameters["setting"].replace(annotation=hint, default=None)
+        # After the words of a command that takes any, and an option like the others.
+        own = parameters.pop("setting").replace(annotation=hint, default=None, kind=inspect.Parameter.KEYWORD_ONLY)
+        words = [name for name, part in parameters.items() if part.kind is inspect.Parameter.VAR_POSITIONAL]
+        parameters = {name: parameters[name] for name in words} | {"setting": own} | parameters
         call.__annotations__ = {**command.__annotations__, "setting": hint}
         call.__dict__["__signature__"] = signature.replace(parameters=list(parameters.values()))
         return call

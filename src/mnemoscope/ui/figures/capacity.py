@@ -14,6 +14,7 @@ def make_figure(capacities: Capacities) -> Any:
     """One series of capacities as a matplotlib figure."""
     figure, axes = open_canvas(width=5.6, height=4.2)
     draw_on(axes, capacities)
+    figure.legend(loc="outside lower center", fontsize=8)
     return figure
 
 
@@ -24,8 +25,7 @@ def draw_on(axes: Any, capacities: Capacities) -> None:
     named = "all right" if right == "all" else f"{right} right"
     draw_series(axes, capacities.points, f"{spec.method}, {named}", "C0")
     draw_laws(axes, capacities.points)
-    axes.set_title(f"{spec.form} memory", fontsize=10)
-    axes.legend(fontsize=8)
+    axes.set_title(f"{spec.form} memory", fontsize="medium")
 
 
 draw_capacity = saved(make_figure)

@@ -36,7 +36,7 @@ def draw_on(axes: Any, laws: LawMap) -> None:
         spot = np.argmin((x - np.median(x)) ** 2 + ((y - np.median(y)) / 2) ** 2)
         axes.text(x[spot], y[spot], name.replace("_", " "), ha="center", va="center", fontsize=9)
     axes.set(xlabel=r"$\log_V d$", ylabel=r"$\log_V N$")
-    axes.set_title(rf"Which noise binds, $L = V^{{{regimes.length:g}}}$ (leading powers)", fontsize=10)
+    axes.set_title(rf"Which noise binds, $L = V^{{{regimes.length:g}}}$ (leading powers)", fontsize="medium")
 
 
 draw_regimes = saved(make_figure)

@@ -15,7 +15,7 @@ def make_figure(run: Run) -> Any:
     """The run as a matplotlib figure."""
     figure, axes = open_canvas(width=5.6, height=3.8)
     draw_on(axes, run)
-    figure.legend(loc="outside lower center", ncols=len(LINES))
+    figure.legend(loc="outside lower center", ncols=2)
     return figure
 
 
