@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mnemoscope.experiments.phase import PhaseDiagram, phase_diagram, predicted_diagram
     from mnemoscope.experiments.run import Run, run
     from mnemoscope.experiments.search import Found, search
+    from mnemoscope.models.adapters import from_equinox, from_nnx, from_torch
     from mnemoscope.models.embeddings import frame, law
     from mnemoscope.models.own import Model
     from mnemoscope.store.trials import Store
@@ -35,8 +36,8 @@ __all__ = [
     "Dynamics",
     "Facts",
     "FactsRun",
-    "Found",
     "Flow",
+    "Found",
     "Memory",
     "Model",
     "Own",
@@ -62,6 +63,9 @@ __all__ = [
     "dynamics",
     "fit",
     "frame",
+    "from_equinox",
+    "from_nnx",
+    "from_torch",
     "law",
     "learn_facts",
     "normal",
@@ -89,6 +93,7 @@ _SIMULATOR = {
     "experiments.own_capacity": ("OwnCapacity", "capacity"),
     "experiments.run": ("Run", "run"),
     "experiments.search": ("Found", "search"),
+    "models.adapters": ("from_equinox", "from_nnx", "from_torch"),
     "models.embeddings": ("frame", "law"),
     "models.own": ("Model",),
     "store.trials": ("Store",),

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, Literal, Unpack
 
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.estimate.estimate import Estimated
 from mnemoscope.experiments.estimate.search import search_crossing
 from mnemoscope.experiments.searches import SearchInProgress, run_searches
 from mnemoscope.experiments.tools import GivenTools, open_tools
-from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec import SpecError
 from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.critical import SEARCH, TRAINED_SEARCH, critical_value, has_trained_law
 
@@ -81,7 +81,7 @@ def guess_from_theory(spec: AnySpec, axis: str, target: float, measure: Measure)
     """Theory's critical value, where it has one: that of the end of training for a setting that trains on."""
     trained = has_trained_law(spec) and measure != "first_gradient"
     known = TRAINED_SEARCH if trained else SEARCH
-    value = critical_value(spec, axis, target, measure, trained=trained) if axis in known else None
+    value = critical_value(spec, cast(Any, axis), target, measure, trained=trained) if axis in known else None
     return None if value is None else float(value)
 
 

@@ -1,6 +1,5 @@
 """Capacity of anything: up to where a user's model learns a user's task, or how much a memory holds."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Unpack, overload
 

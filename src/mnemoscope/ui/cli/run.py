@@ -10,12 +10,14 @@ from mnemoscope.engine.layout import UNIFORM_SAMPLES
 from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.forecast import jobs_ahead
+from mnemoscope.experiments.keeping import place_for
 from mnemoscope.experiments.run import Run, kept_run, workers_for
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.models.activations import hermite_parts
-from mnemoscope.spec import Retrieval
+from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.ui.cli.options import AnySeed, Budget, DeviceName, Json, Seeds, StoreFile, Work, Yes, read_seeds
 from mnemoscope.ui.cli.output import bar, deliver, echo, number, table
+from mnemoscope.ui.cli.own import NO_WORDS, OwnOptions, run_own
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.cli.sweeping import open_tools
 from mnemoscope.ui.figures.canvas import sizes
@@ -36,6 +38,7 @@ MOST_SEEDS_LISTED = 16
 def run(
     setting: Setting[Retrieval],
     *,
+    own: OwnOptions = NO_WORDS,
     seeds: Seeds = 8,
     seed: AnySeed = 0,
     device: DeviceName = "auto",
@@ -50,9 +53,18 @@ def run(
     sequence and to name its label. Trials are kept in the store, and no seed is run twice. Example:
 
     `mnemoscope run --vocab 512 --dim 128 --length 16 --samples 16000`
+
+    With `--model` and `--task`, a model of your own is trained instead:
+
+    `mnemoscope run --model mymodel:model --task mytask:Facts --set facts=32`
     """
-    spec = setting.read()
     numbers = read_seeds(seeds, seed)
+    if own.given:
+        strangers = [name for name in Retrieval.model_fields if getattr(setting, name, None) is not None]
+        if strangers or setting.spec is not None:
+            raise SpecError((strangers or ["spec"])[0], "expected it without --model and --task, got both")
+        return run_own(own.read(), numbers, Work(device, None, store, yes), json)
+    spec = setting.read()
     jobs = [(spec, number) for number in numbers]
     # Refuse a setting that does not fit in memory before a store is created or a forecast made.
     plan_memory(spec, "float32", MemoryBudget.of(find_device(device), memory))
@@ -60,10 +72,13 @@ def run(
     with open_tools(Work(device, None, store, yes), jobs_ahead(jobs)) as tools:
         known = len(tools.store.finished(jobs))
         try:
-            sweep(jobs, tools.store, workers_for(spec, device, memory), lambda tally: tools.progress(tally, "seeds"))
+            with place_for([spec], tools.store) as place:
+                workers = workers_for(spec, device, memory)
+                sweep(jobs, place, workers, lambda tally: tools.progress(tally, "seeds"))
+                result = kept_run(spec, numbers, place)
         except KeyboardInterrupt:
             stopped = True
-        result = kept_run(spec, numbers, tools.store)
+            result = kept_run(spec, numbers, tools.store)
     trials = result.trials
     deliver(result, json, show)
     if known and not json:
