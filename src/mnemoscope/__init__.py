@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mnemoscope.spec import Facts, Flow, Memory, Own, Retrieval, SpecError
 from mnemoscope.theory.critical import critical_value
 from mnemoscope.theory.predict import Prediction, predict
+from mnemoscope.theory.stated import Moments
 
 if TYPE_CHECKING:
     from mnemoscope.engine.record import Step, Trial
@@ -40,6 +41,7 @@ __all__ = [
     "Found",
     "Memory",
     "Model",
+    "Moments",
     "Own",
     "OwnCapacity",
     "PhaseDiagram",

@@ -180,7 +180,7 @@ def _token_rules(thing: Any) -> Rules:
 
 
 def _task_rules(thing: Any) -> Rules:
-    spec = Own.read({"model": _Constant(), "task": thing})
+    spec = Own.read({"model": Constant(), "task": thing})
     task = spec.build("task")
     place, words = place_in(spec.task), Words(jnp.asarray(named_key(0, "check")))
 
@@ -228,7 +228,7 @@ def _task_rules(thing: Any) -> Rules:
     }
 
 
-class _Constant:
+class Constant:
     """A model that a task is tried with."""
 
     def init(self, key: Any, task: Any) -> Any:

@@ -48,7 +48,7 @@ class OwnWords:
     @property
     def given(self) -> bool:
         """Whether there is a word about a model of one's own."""
-        return any((self.model, self.task, self.optimiser, self.set_))
+        return any(word is not None for word in (self.model, self.task, self.optimiser, self.set_))
 
     def read(self, **numbers: Any) -> Own:
         """The setting."""
