@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mnemoscope.spec import Facts, Flow, Memory, Own, Retrieval, SpecError
 from mnemoscope.theory.critical import critical_value
 from mnemoscope.theory.predict import Prediction, predict
+from mnemoscope.theory.stated import Moments
 
 if TYPE_CHECKING:
     from mnemoscope.engine.record import Step, Trial
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from mnemoscope.experiments.run import Run, run
     from mnemoscope.experiments.search import Found, search
     from mnemoscope.experiments.validation.parts import Validation, validate
+    from mnemoscope.models.adapters import from_equinox, from_nnx, from_torch
     from mnemoscope.models.embeddings import frame, law
     from mnemoscope.models.own import Model
     from mnemoscope.store.trials import Store
@@ -53,6 +55,7 @@ __all__ = [
     "LawMap",
     "Memory",
     "Model",
+    "Moments",
     "Own",
     "OwnCapacity",
     "PhaseDiagram",
@@ -83,6 +86,9 @@ __all__ = [
     "explore",
     "fit",
     "frame",
+    "from_equinox",
+    "from_nnx",
+    "from_torch",
     "law",
     "laws",
     "learn_facts",
@@ -121,6 +127,7 @@ _SIMULATOR = {
     "experiments.run": ("Run", "run"),
     "experiments.search": ("Found", "search"),
     "experiments.validation.parts": ("Validation", "validate"),
+    "models.adapters": ("from_equinox", "from_nnx", "from_torch"),
     "models.embeddings": ("frame", "law"),
     "models.own": ("Model",),
     "store.trials": ("Store",),

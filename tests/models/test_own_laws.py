@@ -18,6 +18,10 @@ from mnemoscope.ui.cli import main
 SIZES: dict[str, Any] = {"vocab": 16, "dim": 24, "length": 4, "samples": 400, "test_samples": 256}
 
 
+def made_of(**more: Any) -> mn.Retrieval:
+    return mn.Retrieval(**{**SIZES, **more})
+
+
 # Our own three laws, written again.
 def own_gaussian(words: Any, rows: int, dim: Any) -> Any:
     return mn.normal(words, rows, dim) / jnp.sqrt(dim)
@@ -73,7 +77,7 @@ def numbers(trial: Trial) -> list[object]:
 )
 @pytest.mark.parametrize("dim", [24, 32])
 def test_our_laws_written_again_give_equal_bits(own: Any, name: str, dim: int):
-    spec = mn.Retrieval(**SIZES | {"dim": dim, "embedding": own})
+    spec = made_of(dim=dim, embedding=own)
     built_in = spec.replace(embedding=name)
     for seed in (0, 1):
         trial = mn.simulate(spec, seed, device="cpu")
@@ -84,10 +88,10 @@ def test_our_laws_written_again_give_equal_bits(own: Any, name: str, dim: int):
 def test_a_law_is_padded_only_where_that_changes_nothing():
     padded = {own: pads(name_object("embedding", own)) for own in (own_gaussian, own_sphere, at_host, shifted)}
     assert list(padded.values()) == [True, True, False, False]
-    trial = mn.simulate(mn.Retrieval(**SIZES | {"embedding": at_host}), 0, device="cpu")
-    plain = mn.simulate(mn.Retrieval(**SIZES, embedding="gaussian"), 0, device="cpu")
+    trial = mn.simulate(made_of(embedding=at_host), 0, device="cpu")
+    plain = mn.simulate(made_of(embedding="gaussian"), 0, device="cpu")
     assert trial.accuracy == pytest.approx(plain.accuracy, abs=0.02)
-    assert mn.simulate(mn.Retrieval(**SIZES | {"embedding": shifted}), 0, device="cpu").status == "ok"
+    assert mn.simulate(made_of(embedding=shifted), 0, device="cpu").status == "ok"
 
 
 @pytest.mark.parametrize(
@@ -100,24 +104,24 @@ def test_a_law_is_padded_only_where_that_changes_nothing():
 )
 def test_a_law_that_is_none_is_refused_in_one_line(own: Any, line: str):
     with pytest.raises(mn.SpecError, match=f"^embedding: {line}$"):
-        mn.simulate(mn.Retrieval(**SIZES | {"embedding": own}), 0, device="cpu")
+        mn.simulate(made_of(embedding=own), 0, device="cpu")
 
 
 def test_a_token_law_is_evaluated_and_kept_by_content():
-    spec = mn.Retrieval(**SIZES | {"tokens": zipf})
-    assert spec.tokens == mn.Retrieval(**SIZES | {"tokens": zipf(16)}).tokens
+    spec = made_of(tokens=zipf)
+    assert spec.tokens == made_of(tokens=zipf(16)).tokens
     assert numbers(mn.simulate(spec, 0, device="cpu")) == numbers(
-        mn.simulate(mn.Retrieval(**SIZES, tokens="zipf:1"), 0, device="cpu")
+        mn.simulate(made_of(tokens="zipf:1"), 0, device="cpu")
     )
     with pytest.raises(mn.SpecError, match=r"^tokens: expected 16 probabilities from too_few, got 2$"):
-        mn.Retrieval(**SIZES | {"tokens": too_few})
+        made_of(tokens=too_few)
     for law, line in (
         (lambda vocab: np.ones(vocab), "sum to 1 within 1e-06 from <lambda>, got 16"),
         (lambda vocab: vocab / 0, "expected 16 probabilities from <lambda>, got ZeroDivisionError: division by zero"),
         (lambda vocab: "many", "two or more probabilities from <lambda>, got an object of type str"),
     ):
         with pytest.raises(mn.SpecError, match=line):
-            mn.Retrieval(**SIZES | {"tokens": law})
+            made_of(tokens=law)
 
 
 @pytest.fixture

@@ -22,6 +22,10 @@ SIZES: dict[str, Any] = {"vocab": 16, "dim": 24, "length": 4, "samples": 400}
 SCALE = 2.0
 
 
+def made_of(**more: Any) -> mn.Retrieval:
+    return mn.Retrieval(**{**SIZES, **more})
+
+
 def made(scale: object) -> Callable[..., object]:
     def law(words: object, rows: int, dim: int) -> object:
         return scale
@@ -71,7 +75,7 @@ def test_what_has_no_identity_says_which_part(caplog: pytest.LogCaptureFixture):
     assert "@unhashed-" in name
     assert "expected source and values that can be hashed, got a lock: its trials are not kept" in caplog.text
     assert name_object("embedding", law) == name
-    assert not mn.Retrieval(**SIZES | {"embedding": law}).hashed
+    assert not made_of(embedding=law).hashed
 
 
 def test_a_changed_source_is_a_new_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -96,7 +100,7 @@ def test_a_changed_source_is_a_new_name(tmp_path: Path, monkeypatch: pytest.Monk
 def test_settings_take_along_what_cannot_be_imported(monkeypatch: pytest.MonkeyPatch):
     import cloudpickle
 
-    spec, known = mn.Retrieval(**SIZES | {"embedding": made(1.5)}), mn.Retrieval(**SIZES | {"embedding": helped})
+    spec, known = made_of(embedding=made(1.5)), made_of(embedding=helped)
     sent = cloudpickle.dumps((spec, known))
     monkeypatch.setattr(objects, "_objects", {})
     there, other = pickle.loads(sent)
@@ -104,5 +108,5 @@ def test_settings_take_along_what_cannot_be_imported(monkeypatch: pytest.MonkeyP
     assert list(objects._objects) == [spec.embedding]  # the other is imported when it is used
     assert find_object("embedding", spec.embedding)(None, 1, 1) == 1.5
     assert find_object("embedding", other.embedding) is helped
-    plain = mn.Retrieval(**SIZES)
+    plain = made_of()
     assert pickle.loads(pickle.dumps(plain)) == plain

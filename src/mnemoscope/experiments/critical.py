@@ -116,7 +116,7 @@ def guess_from_theory(spec: AnySpec, axis: str, target: float, measure: Measure)
     """Theory's critical value, where it has one: that of the end of training for a setting that trains on."""
     trained = has_trained_law(spec) and measure != "first_gradient"
     known = TRAINED_SEARCH if trained else SEARCH
-    value = critical_value(spec, axis, target, measure, trained=trained) if axis in known else None
+    value = critical_value(spec, cast(Any, axis), target, measure, trained=trained) if axis in known else None
     return None if value is None else float(value)
 
 

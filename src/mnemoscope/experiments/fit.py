@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar, Literal, Unpack
+from typing import Any, ClassVar, Literal, Unpack, cast
 
 from mnemoscope.engine.record import finite
 from mnemoscope.experiments.axes import Axis, grid
@@ -249,5 +249,5 @@ def _leading(criticals: Sequence[Critical], along: str, measure: Measure) -> tup
         return name, None
     if 2 * count <= len(criticals) or name not in known:
         return "mixed", None
-    powers = known[name].critical(along)
+    powers = known[name].critical(cast(Any, along))
     return name, None if powers is None else {str(axis): power for axis, power in powers.items()}

@@ -1,6 +1,6 @@
 """A search for anyone: where the noisy answers of a function cross a target.
 
-The steps are those of `critical` (`estimate/search.py`), the answers are kept in the store, and workers may be elsewhere.
+The steps are those of `critical` (`estimate/search.py`). Answers are kept in the store, and workers may be elsewhere.
 """
 
 import math

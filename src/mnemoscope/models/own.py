@@ -72,7 +72,8 @@ def parts_of(place: str, model: AnyModel, task: Any) -> Parts:
     except Exception as error:  # a user's function may raise anything
         raise SpecError("model", f"expected parameters from {place}.init, got {one_line(error)}") from None
     paths, tree = jax.tree_util.tree_flatten_with_path(shapes)
-    names = tuple(jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in paths)
+    written = (jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in paths)
+    names = tuple(name.removeprefix("arrays.") or "params" for name in written)
     frozen = tuple(getattr(model, "frozen", ()))
     unknown = [name for name in frozen if not any(_under(leaf, name) for leaf in names)]
     if unknown:

@@ -3,7 +3,7 @@
     [project.entry-points."mnemoscope.models"]
     two-head = "mypackage.models:two_head"
 
-The groups are `mnemoscope.models`, `.tasks`, `.laws` and `.studies`. A name that is taken is left out, and that is said.
+The groups are `mnemoscope.models`, `.tasks`, `.laws` and `.studies`. A name that is taken is left out, with a warning.
 """
 
 import logging

@@ -12,6 +12,7 @@ import os
 import secrets
 import sys
 from collections.abc import Iterable
+from functools import partial
 from importlib import import_module
 from types import FunctionType
 from typing import Any
@@ -111,6 +112,7 @@ def _place_of(thing: Any) -> str:
     if named:
         return f"{module}:{named[0]}"
     own = getattr(thing, "origin", None) or thing
+    own = own.func if isinstance(own, partial) else own
     own = own if isinstance(own, type | FunctionType) else getattr(own, "__wrapped__", type(own))
     return f"{module or 'builtins'}:{getattr(own, '__qualname__', type(own).__qualname__)}"
 

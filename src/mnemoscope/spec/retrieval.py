@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
 from mnemoscope.spec.base import SpecError
 from mnemoscope.spec.carrying import Carrying
+from mnemoscope.spec.installed import free_names, place_of
 from mnemoscope.spec.names import ACTIVATIONS, LAWS, Activation
 from mnemoscope.spec.objects import name_object
 from mnemoscope.spec.optimisers import (
@@ -154,6 +155,8 @@ class Retrieval(Carrying, frozen=True, extra="forbid"):
         if not is_name(values.get("tokens")):
             values = import_module("mnemoscope.tasks.token_files").take_probabilities(values)
         law = values.get("embedding")
+        if isinstance(law, str) and law not in LAWS and law in free_names("laws", LAWS):
+            law = place_of("embedding", "laws", law)
         if callable(law) or is_place(law):
             return {**values, "embedding": name_object("embedding", law)}
         if not is_name(law):

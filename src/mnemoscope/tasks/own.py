@@ -3,7 +3,7 @@
     vocab, labels, length                                   sizes: tokens, answers, and positions of a sequence
     sample(words, index) -> tokens, label[, position]       one sample, from the stream and its index alone
 
-`words` is the same stream for every sample of a seed (`engine.words`); the draws that belong to a sample take its `index`.
+`words` is the same stream for every sample of a seed (`engine.words`); draws that belong to a sample take its `index`.
 `position` says where attention should be.
 """
 

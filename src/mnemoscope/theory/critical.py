@@ -10,6 +10,7 @@ from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.matched_filter import matched_filter_accuracy, matched_filter_doubt
 from mnemoscope.theory.predict import solve
 from mnemoscope.theory.registry import embedding_law, not_derived
+from mnemoscope.theory.stated import stand_in
 
 Axis = Literal["samples", "dim", "length"]
 TrainedAxis = Literal["samples", "dim", "vocab"]
@@ -42,10 +43,11 @@ def critical_value(
     if axis not in search:
         raise SpecError("axis", f"expected one of {', '.join(search)}, got {axis!r}")
     predicted = _at_the_end(spec, target, measure) if trained else lambda spec: _predicted(spec, measure)
-    if not_derived(spec.three_steps() if trained else spec):
+    standing = stand_in(spec)
+    if not_derived(standing.three_steps() if trained else standing):
         return None
     low, high = search[axis]
-    tied = embedding_law(spec.embedding).least_dim(spec.vocab) > 1
+    tied = embedding_law(standing.embedding).least_dim(spec.vocab) > 1
     if axis == "dim" and tied:
         low = max(low, spec.vocab)
     if axis == "vocab":
@@ -53,7 +55,7 @@ def critical_value(
         high = min(spec.dim if tied else high, int(spec.samples / target) + 2)
 
     def at(value: int) -> float:
-        return predicted(spec.replace(**{axis: value}))
+        return predicted(stand_in(spec.replace(**{axis: value})))
 
     def reaches(value: int) -> bool:
         try:

@@ -6,7 +6,7 @@
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -22,6 +22,7 @@ from mnemoscope.theory.recall import Recall
 from mnemoscope.theory.registry import embedding_law, not_derived
 from mnemoscope.theory.seeds import interval
 from mnemoscope.theory.spec_grid import Number, Sizes
+from mnemoscope.theory.stated import note_on, stand_in
 
 # What each regime means. The first six are noises of attention, the next three of the map.
 REGIMES = {
@@ -58,10 +59,12 @@ class Prediction(Shown):
     valid: bool
     notes: tuple[str, ...]
     solved: tuple[Attention, Recall] | None = field(default=None, repr=False, compare=False)
+    # The setting that the numbers are for, if the law of `spec` only states its moments.
+    stand_in: Retrieval | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def _interval(self) -> tuple[float, float] | tuple[None, None]:
-        return (None, None) if self.solved is None else interval(self.spec, *self.solved)
+        return (None, None) if self.solved is None else interval(self.stand_in or self.spec, *self.solved)
 
     @property
     def low(self) -> float | None:
@@ -111,7 +114,11 @@ def predict(spec: Retrieval, *, trained: bool = False) -> Prediction:
     if trained:
         # Imported late: it builds on this module.
         return import_module("mnemoscope.theory.trained.predict").predict_trained(spec)
-    unknown = not_derived(spec)
+    stated, other = note_on(spec), stand_in(spec)
+    if other != spec:
+        told = predict(other)
+        return replace(told, spec=spec, valid=False, notes=(stated, *told.notes), stand_in=other)
+    unknown = stated or not_derived(spec)
     if unknown:
         return Prediction(spec, None, None, "none", {}, False, (unknown,))
     attention, recall = solve(spec)

@@ -27,6 +27,9 @@ from mnemoscope.training.trained import Trained
 
 OwnJob = tuple[Own, int]
 Weights = list[Any]
+# The streams of a task and of a model's initial parameters.
+Keys = tuple[UInt32[Array, "2"], UInt32[Array, "2"]]
+STREAMS = ("own-task", "own-model")
 # The first indices of the samples for checks, and for the reported accuracy.
 CHECKS, REPORT = MOST_SAMPLES, MOST_SAMPLES + 2**30
 
@@ -58,19 +61,20 @@ class OwnKind(Trained):
         """The same model, task and batch; rates, limits and targets are arguments."""
         return spec.replace(lr=0.01, max_steps=1, target=0.99)
 
-    def arguments(self, jobs: Sequence[OwnJob]) -> dict[str, UInt32[Array, "n 2"]]:
-        """The streams of each job; a seed has the same ones at every size."""
+    def arguments(self, jobs: Sequence[OwnJob]) -> tuple[UInt32[Array, "n 2"], UInt32[Array, "n 2"]]:
+        """The streams of the task and the model of each job; a seed has the same ones at every size."""
         for spec, _ in jobs:
             prove(spec)
-        names = ("task", "model")
-        return {n: jnp.asarray(np.stack([named_key(seed, f"own-{n}") for _, seed in jobs])) for n in names}
+        task, model = (np.stack([named_key(seed, name) for _, seed in jobs]) for name in STREAMS)
+        return jnp.asarray(task), jnp.asarray(model)
 
-    def begin(self, program: Own, arguments: dict[str, UInt32[Array, "2"]]) -> tuple[World, Weights]:
+    def begin(self, program: Own, arguments: Keys) -> tuple[World, Weights]:
         """The task's stream, and the initial parameters."""
-        key = jax.random.wrap_key_data(arguments["model"], impl="threefry2x32")
+        task, model = arguments
+        key = jax.random.wrap_key_data(model, impl="threefry2x32")
         params = program.build("model").init(key, program.build("task"))
         trained, others = shape_of(program).split(params)
-        return World(Words(arguments["task"]), others, jnp.uint32(CHECKS)), trained
+        return World(Words(task), others, jnp.uint32(CHECKS)), trained
 
     def loss(self, program: Own, world: World, weights: Weights, taken: UInt32[Array, ""]) -> Float[Array, ""]:
         """The cross-entropy on the fresh samples of one step."""
@@ -120,6 +124,12 @@ class OwnKind(Trained):
 OWN = OwnKind()
 
 
+def keys_of(seed: int) -> Keys:
+    """The streams of one seed."""
+    task, model = (jnp.asarray(named_key(seed, name)) for name in STREAMS)
+    return task, model
+
+
 def samples_of(program: Own, words: Words, index: UInt32[Array, "B"]) -> Samples:
     """The samples of these indices."""
     return draw_samples(place_in(program.task), program.build("task"), words, index)
@@ -151,8 +161,7 @@ def prove(spec: Own) -> None:
     if (spec.model, spec.task) in _proved:
         return
     program = OWN.program(spec).replace(batch=8)
-    keys = {name: jnp.asarray(named_key(0, f"own-{name}")) for name in ("task", "model")}
-    world, weights = OWN.begin(program, keys)
+    world, weights = OWN.begin(program, keys_of(0))
     samples = samples_of(program, world.words, jnp.arange(8, dtype=jnp.uint32))
     task = program.build("task")
     for what, part, bound in (("tokens", samples.tokens, task.vocab), ("labels", samples.label, task.labels)):
@@ -173,12 +182,11 @@ def prove(spec: Own) -> None:
 def step_of(program: Own) -> Step:
     """What one step takes, by the operations that JAX traces."""
 
-    def gradient(keys: Any) -> Any:
+    def gradient(keys: Keys) -> Any:
         world, weights = OWN.begin(program, keys)
         return jax.grad(lambda weights: OWN.loss(program, world, weights, jnp.uint32(0)))(weights)
 
-    keys = {name: jax.ShapeDtypeStruct((2,), jnp.uint32) for name in ("task", "model")}
-    traced = jax.make_jaxpr(gradient)(keys)
+    traced = jax.make_jaxpr(gradient)(keys_of(0))
     sizes, products = [], 0
     for equation in _equations(traced.jaxpr):
         sizes.append(sum(int(np.prod(out.aval.shape)) for out in equation.outvars if hasattr(out.aval, "shape")))

@@ -12,10 +12,11 @@ from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.forecast import jobs_ahead
+from mnemoscope.experiments.keeping import place_for
 from mnemoscope.experiments.run import Run, kept_run, workers_for
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.models.activations import hermite_parts
-from mnemoscope.spec import Retrieval
+from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.ui.cli.options import (
     AnySeed,
@@ -30,6 +31,7 @@ from mnemoscope.ui.cli.options import (
     read_seeds,
 )
 from mnemoscope.ui.cli.output import bar, deliver, echo, number, table
+from mnemoscope.ui.cli.own import NO_WORDS, OwnOptions, run_own
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.cli.sweeping import open_tools
 from mnemoscope.ui.figures.bands import draw_bands
@@ -53,6 +55,7 @@ MOST_SEEDS_LISTED = 16
 def run(
     setting: Setting[Retrieval],
     *,
+    own: OwnOptions = NO_WORDS,
     seeds: Seeds = 8,
     seed: AnySeed = 0,
     device: DeviceName = "auto",
@@ -68,10 +71,19 @@ def run(
     sequence and to name its label. Trials are kept in the store, and no seed is run twice. Example:
 
     `mnemoscope run --vocab 512 --dim 128 --length 16 --samples 16000`
+
+    With `--model` and `--task`, a model of your own is trained instead:
+
+    `mnemoscope run --model mymodel:model --task mytask:Facts --set facts=32`
     """
-    spec = setting.read()
     check_form(out)
     numbers = read_seeds(seeds, seed)
+    if own.given:
+        strangers = [name for name in Retrieval.model_fields if getattr(setting, name, None) is not None]
+        if strangers or setting.spec is not None:
+            raise SpecError((strangers or ["spec"])[0], "expected it without --model and --task, got both")
+        return run_own(own.read(), numbers, Work(device, None, store, yes), json)
+    spec = setting.read()
     jobs = [(spec, number) for number in numbers]
     # Refuse a setting that does not fit in memory before a store is created or a forecast made.
     plan_memory(spec, "float32", MemoryBudget.of(find_device(device), memory))
@@ -79,10 +91,13 @@ def run(
     with open_tools(Work(device, None, store, yes), jobs_ahead(jobs)) as tools:
         known = len(tools.store.finished(jobs))
         try:
-            sweep(jobs, tools.store, workers_for(spec, device, memory), lambda tally: tools.progress(tally, "seeds"))
+            with place_for([spec], tools.store) as place:
+                workers = workers_for(spec, device, memory)
+                sweep(jobs, place, workers, lambda tally: tools.progress(tally, "seeds"))
+                result = kept_run(spec, numbers, place)
         except KeyboardInterrupt:
             stopped = True
-        result = kept_run(spec, numbers, tools.store)
+            result = kept_run(spec, numbers, tools.store)
     trials = result.trials
     deliver(result, json, show, out, draw_bands if result.by_fact else draw_steps)
     if known and not json:

@@ -21,6 +21,7 @@ from pydantic_core import PydanticUndefined
 
 from mnemoscope.models.matrices import take_matrix
 from mnemoscope.spec import Spec, SpecError, read_toml
+from mnemoscope.spec.installed import free_names
 from mnemoscope.spec.names import LAWS, with_registered
 from mnemoscope.spec.retrieval import NO_FURTHER_TRAINING
 from mnemoscope.spec.validators import is_place
@@ -107,7 +108,7 @@ def field_option(kind: type[Spec], name: str) -> Parameter:
     further = "then" in kind.model_fields and name in NO_FURTHER_TRAINING
 
     def read(text: str) -> Any:
-        if text.startswith("file:") or (name in OWN and is_place(text)):
+        if text.startswith("file:") or (name in OWN and (is_place(text) or text in free_names("laws", LAWS))):
             return text  # a matrix, probabilities or a law: read once the whole setting is known
         kind.check_value(name, text)
         annotated = cast(Any, Annotated)
@@ -115,7 +116,7 @@ def field_option(kind: type[Spec], name: str) -> Parameter:
 
     return option(
         read,
-        (field.description or "").replace("{laws}", ", ".join(LAWS)),
+        (field.description or "").replace("{laws}", ", ".join([*LAWS, *free_names("laws", LAWS)])),
         group=FURTHER if further else SETTING,
         metavar="NAME" if field.annotation is str else None,
         show_default=None if field.default in (PydanticUndefined, None) else str(field.default),
