@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from mnemoscope.engine.device import Precision
 from mnemoscope.engine.record import Trial
+from mnemoscope.experiments.calibration import Calibration
 from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.intervals import mean_interval
@@ -38,11 +39,12 @@ class BandRecall:
 
 @dataclass(frozen=True)
 class Run(Drawable):
-    """The trials of one setting."""
+    """The trials of one setting, and their calibration where it was asked for."""
 
     figure: ClassVar[str] = "bands"
     spec: Retrieval
     trials: tuple[Trial, ...]
+    calibration: Calibration | None = None
 
     @property
     def finished(self) -> list[Trial]:
@@ -82,13 +84,15 @@ class Run(Drawable):
     def as_dict(self) -> dict[str, object]:
         """Plain data, ready for JSON."""
         metrics = ["accuracy", "attention_accuracy", "recall", *["accuracy_by_fact"] * self.by_fact]
-        bands = {"bands": [band.as_dict() for band in self.bands]} if self.by_fact else {}
+        more: dict[str, object] = {"bands": [band.as_dict() for band in self.bands]} if self.by_fact else {}
+        if self.calibration is not None:
+            more["calibration"] = self.calibration.as_dict()
         return {
             "spec": self.spec.model_dump(),
             "id": self.spec.id,
             "trials": [trial.as_dict() for trial in self.trials],
             **{metric: self.interval(metric).ends("mean") for metric in metrics},
-            **bands,
+            **more,
         }
 
 

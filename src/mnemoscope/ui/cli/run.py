@@ -2,6 +2,8 @@
 
 import statistics
 import sys
+from dataclasses import replace
+from typing import Annotated
 
 from rich.table import Table
 
@@ -9,13 +11,15 @@ from mnemoscope.engine.device import find_device
 from mnemoscope.engine.layout import UNIFORM_SAMPLES
 from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.engine.record import Trial
+from mnemoscope.experiments.calibration import Calibration, calibrate, check_calibrated
 from mnemoscope.experiments.estimate.estimate import Estimate
-from mnemoscope.experiments.forecast import jobs_ahead
+from mnemoscope.experiments.forecast import jobs_ahead, of_jobs
 from mnemoscope.experiments.run import Run, kept_run, workers_for
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.models.activations import hermite_parts
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.token_laws import UNIFORM
+from mnemoscope.ui.cli.asking import ask_first
 from mnemoscope.ui.cli.options import (
     AnySeed,
     Budget,
@@ -26,6 +30,7 @@ from mnemoscope.ui.cli.options import (
     StoreFile,
     Work,
     Yes,
+    flag,
     read_seeds,
 )
 from mnemoscope.ui.cli.output import bar, deliver, echo, number, table
@@ -56,6 +61,9 @@ def run(
     memory: Budget = None,
     store: StoreFile = None,
     yes: Yes = False,
+    calibration: Annotated[
+        bool, flag("also compare confidence on tokens seen in training with that on others; trains every seed again")
+    ] = False,
     out: Picture = None,
     json: Json = False,
 ) -> int:
@@ -72,10 +80,13 @@ def run(
             "out", "expected tokens that are not uniform, whose accuracy is drawn by frequency, got uniform"
         )
     check_form(out)
+    if calibration:
+        check_calibrated(spec)
     numbers = read_seeds(seeds, seed)
     jobs = [(spec, number) for number in numbers]
     # Refuse a setting that does not fit in memory before a store is created or a forecast made.
-    plan_memory(spec, "float32", MemoryBudget.of(find_device(device), memory))
+    place = find_device(device)
+    plan_memory(spec, "float32", MemoryBudget.of(place, memory))
     stopped = False
     with open_tools(Work(device, None, store, yes), jobs_ahead(jobs)) as tools:
         known = len(tools.store.finished(jobs))
@@ -84,6 +95,9 @@ def run(
         except KeyboardInterrupt:
             stopped = True
         result = kept_run(spec, numbers, tools.store)
+    if calibration and not stopped:
+        ask_first(of_jobs(jobs, place.platform), place.platform, yes)
+        result = replace(result, calibration=calibrate(spec, numbers, device))
     trials = result.trials
     deliver(result, json, show, out, draw_bands if result.by_fact else None)
     if known and not json:
@@ -116,12 +130,25 @@ def show(run: Run) -> None:
             f"chance              {1 / spec.vocab:.4f}",
             *[f"always the same     {spec.largest_token_probability:.4f}  with the most frequent label"] * run.by_fact,
         )
+        if run.calibration is not None:
+            echo(*_confidence(run.calibration))
         if spec.settles:
             echo(f"steps               {_steps_taken(spec, finished)}")
         ties = _ties(spec, finished)
         if ties:
             shares = ", ".join(f"{share:.1%} after {step}" for step, share in ties.items())
             echo(f"ties                {shares} of the test sequences, decided by a rule, not by rounding")
+
+
+def _confidence(calibration: Calibration) -> list[str]:
+    """How confidence on seen tokens compares with that on unseen ones, and theory's word on it."""
+    theory = "" if calibration.predicted is None else f", theory {calibration.predicted:.3f}"
+    medians = f"{number(calibration.seen)} seen, {number(calibration.unseen)} unseen"
+    return [
+        f"tokens seen         {calibration.share_seen:.3f}  some training sequence asked for them",
+        f"confidence          {medians}  median lead of the first label",
+        f"AUC                 {calibration.auc}  of telling them apart{theory}",
+    ]
 
 
 def _steps_taken(spec: Retrieval, finished: list[Trial]) -> str:
