@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from mnemoscope.engine.device import Precision
 from mnemoscope.engine.record import Trial
+from mnemoscope.experiments.calibration import Calibration
 from mnemoscope.experiments.critical import AnySpec
 from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.estimate.estimate import Estimate
@@ -42,12 +43,13 @@ class BandRecall:
 
 @dataclass(frozen=True, repr=False)
 class Run(Drawable, Tabular):
-    """The trials of one setting."""
+    """The trials of one setting, and their calibration where it was asked for."""
 
     figure: ClassVar[str] = "steps"
     axes: ClassVar[tuple[str, ...]] = ("seed", "after")
     spec: AnySpec
     trials: tuple[Trial, ...]
+    calibration: Calibration | None = None
 
     @property
     def drawn_by(self) -> str:
@@ -127,14 +129,16 @@ class Run(Drawable, Tabular):
     def as_dict(self) -> dict[str, object]:
         """Plain data, ready for JSON."""
         metrics = ["accuracy", "attention_accuracy", "recall", *["accuracy_by_fact"] * self.by_fact]
-        bands = {"bands": [band.as_dict() for band in self.bands]} if self.by_fact else {}
+        more: dict[str, object] = {"bands": [band.as_dict() for band in self.bands]} if self.by_fact else {}
+        if self.calibration is not None:
+            more["calibration"] = self.calibration.as_dict()
         return {
             "spec": self.spec.model_dump(),
             "id": self.spec.id,
             "path": self.spec.path,
             "trials": [trial.as_dict() for trial in self.trials],
             **{metric: self.interval(metric).ends("mean") for metric in metrics},
-            **bands,
+            **more,
         }
 
 

@@ -163,8 +163,8 @@ def hard_attention(batch: Batch, scores: Scores) -> tuple[UInt32[Array, "B"], Bo
     order = jnp.argsort(scores.token, stable=True)
     rank = jnp.argsort(order).astype(jnp.int32)
     ranks = jnp.where(batch.at_position, -1, rank[batch.tokens])
-    # Both halves of a sequence side by side, which a CPU does without branches. Branches that it guesses wrong, as where
-    # a frequent token has the highest rank, cost more than all else here.
+    # Both halves of a sequence side by side, which a CPU does without branches. Branches that it guesses
+    # wrong, as where a frequent token has the highest rank, cost more than all else here.
     half = -(-ranks.shape[1] // 2)
     best = jnp.max(jnp.maximum(ranks[:, :half], ranks[:, -half:]), axis=1)
     noise = order[best].astype(jnp.uint32)

@@ -79,7 +79,8 @@ def _read(path: str) -> np.ndarray:
     """Numbers from a .npy file, or from text with one number a line."""
     shown = repr(path)
     try:
-        if not Path(path).is_file() or Path(path).stat().st_size > MOST_BYTES:
+        size = Path(path).stat().st_size
+        if not Path(path).is_file() or size > MOST_BYTES:
             raise OSError(0, f"not a file of at most {MOST_BYTES:,} bytes")
         if path.endswith(".npy"):
             return np.load(path, allow_pickle=False)

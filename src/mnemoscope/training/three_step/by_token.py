@@ -33,7 +33,6 @@ from mnemoscope.training.three_step.cuda.products import (
 )
 from mnemoscope.training.three_step.streaming import Count, Samples, Source, Span, fold, over_samples
 
-
 # Copies of sums by token where some tokens are frequent, on a CPU: few, so that they stay in the nearest cache.
 FEW_COPIES = 4
 

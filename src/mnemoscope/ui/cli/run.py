@@ -3,6 +3,8 @@
 import math
 import statistics
 import sys
+from dataclasses import replace
+from typing import Annotated
 
 from rich.table import Table
 
@@ -10,14 +12,16 @@ from mnemoscope.engine.device import find_device
 from mnemoscope.engine.layout import UNIFORM_SAMPLES
 from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.engine.record import Trial
+from mnemoscope.experiments.calibration import Calibration, calibrate, check_calibrated
 from mnemoscope.experiments.estimate.estimate import Estimate
-from mnemoscope.experiments.forecast import jobs_ahead
+from mnemoscope.experiments.forecast import jobs_ahead, of_jobs
 from mnemoscope.experiments.keeping import place_for
 from mnemoscope.experiments.run import Run, kept_run, workers_for
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.models.activations import hermite_parts
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.token_laws import UNIFORM
+from mnemoscope.ui.cli.asking import ask_first
 from mnemoscope.ui.cli.options import (
     AnySeed,
     Budget,
@@ -28,6 +32,7 @@ from mnemoscope.ui.cli.options import (
     StoreFile,
     Work,
     Yes,
+    flag,
     read_seeds,
 )
 from mnemoscope.ui.cli.output import bar, deliver, echo, number, table
@@ -62,6 +67,9 @@ def run(
     memory: Budget = None,
     store: StoreFile = None,
     yes: Yes = False,
+    calibration: Annotated[
+        bool, flag("also compare confidence on tokens seen in training with that on others; trains every seed again")
+    ] = False,
     out: Picture = None,
     json: Json = False,
 ) -> int:
@@ -84,20 +92,26 @@ def run(
             raise SpecError((strangers or ["spec"])[0], "expected it without --model and --task, got both")
         return run_own(own.read(), numbers, Work(device, None, store, yes), json)
     spec = setting.read()
+    if calibration:
+        check_calibrated(spec)
     jobs = [(spec, number) for number in numbers]
     # Refuse a setting that does not fit in memory before a store is created or a forecast made.
-    plan_memory(spec, "float32", MemoryBudget.of(find_device(device), memory))
+    place = find_device(device)
+    plan_memory(spec, "float32", MemoryBudget.of(place, memory))
     stopped = False
     with open_tools(Work(device, None, store, yes), jobs_ahead(jobs)) as tools:
         known = len(tools.store.finished(jobs))
         try:
-            with place_for([spec], tools.store) as place:
+            with place_for([spec], tools.store) as keeping:
                 workers = workers_for(spec, device, memory)
-                sweep(jobs, place, workers, lambda tally: tools.progress(tally, "seeds"))
-                result = kept_run(spec, numbers, place)
+                sweep(jobs, keeping, workers, lambda tally: tools.progress(tally, "seeds"))
+                result = kept_run(spec, numbers, keeping)
         except KeyboardInterrupt:
             stopped = True
             result = kept_run(spec, numbers, tools.store)
+    if calibration and not stopped:
+        ask_first(of_jobs(jobs, place.platform), place.platform, yes)
+        result = replace(result, calibration=calibrate(spec, numbers, device))
     trials = result.trials
     deliver(result, json, show, out, draw_bands if result.by_fact else draw_steps)
     if known and not json:
@@ -130,6 +144,8 @@ def show(run: Run) -> None:
             f"chance              {1 / spec.vocab:.4f}",
             *[f"always the same     {spec.largest_token_probability:.4f}  with the most frequent label"] * run.by_fact,
         )
+        if run.calibration is not None:
+            echo(*_confidence(run.calibration))
         if spec.settles:
             echo(f"steps               {_steps_taken(spec, finished)}")
         if spec.bits:
@@ -138,6 +154,17 @@ def show(run: Run) -> None:
         if ties:
             shares = ", ".join(f"{share:.1%} after {step}" for step, share in ties.items())
             echo(f"ties                {shares} of the test sequences, decided by a rule, not by rounding")
+
+
+def _confidence(calibration: Calibration) -> list[str]:
+    """How confidence on seen tokens compares with that on unseen ones, and theory's word on it."""
+    theory = "" if calibration.predicted is None else f", theory {calibration.predicted:.3f}"
+    medians = f"{number(calibration.seen)} seen, {number(calibration.unseen)} unseen"
+    return [
+        f"tokens seen         {calibration.share_seen:.3f}  some training sequence asked for them",
+        f"confidence          {medians}  median lead of the first label",
+        f"AUC                 {calibration.auc}  of telling them apart{theory}",
+    ]
 
 
 def _steps_taken(spec: Retrieval, finished: list[Trial]) -> str:
