@@ -76,6 +76,8 @@ STUDIES = {
     "lin-listwise": Listed("lin_listwise", 0.7, 8.0),
     "lin-two-layer": Listed("lin_two_layer", 0.8, 10.0, asks_often=True),
     "opt-one-step": Listed("opt_one_step", 0.3, 0.4),
+    "opt-batch": Listed("opt_batch", 0.3, 0.2),
+    "opt-balance": Listed("opt_balance", 0.3, 0.2),
     "t-converged": Listed("t_converged", 0.8, 5.0),
 }
 

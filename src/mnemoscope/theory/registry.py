@@ -126,6 +126,8 @@ def underived(spec: Retrieval) -> tuple[str, str]:
         return ("eta" if spec.eta != "limit" else "gamma"), why
     if spec.then != "none":
         return "then", "training beyond the three steps is not derived"
+    if spec.bits:
+        return "bits", "rounded weights are not derived"
     if spec.tokens != UNIFORM:
         return "tokens", f"tokens by {spec.tokens} are not derived: theory is for uniform ones"
     if spec.from_file:

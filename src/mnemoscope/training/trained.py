@@ -256,13 +256,14 @@ class Trained(ABC):
         def run(
             program: Any, steps: int, world: Any, state: State, lr: Float[Array, "n"]
         ) -> tuple[State, Float[Array, "n"]]:
-            return take_steps(partial(self._step, program), steps, world, state, lr)
+            return take_steps(partial(self.step, program), steps, world, state, lr)
 
         return jax.jit(
             run, static_argnames=("program", "steps"), donate_argnames="state", compiler_options=self.compiler_options
         )
 
-    def _step(self, program: Any, world: Any, state: State, lr: Float[Array, ""]) -> tuple[State, Float[Array, ""]]:
+    def step(self, program: Any, world: Any, state: State, lr: Float[Array, ""]) -> tuple[State, Float[Array, ""]]:
+        """One step of one training; the loss is that before it."""
         loss, gradient = jax.value_and_grad(partial(self.loss, program, world))(state.weights, state.taken)
         optimiser = self.optimiser(program, lr, state.taken)
         updates, moments = optimiser.update(gradient, state.optimiser, state.weights)
