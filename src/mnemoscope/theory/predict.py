@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.spec import Retrieval
+from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.theory.attention import Attention, attention_terms, lift_over_seeds
 from mnemoscope.theory.domain import doubts
 from mnemoscope.theory.kernel import Kernel, kernel
@@ -22,7 +23,7 @@ from mnemoscope.theory.registry import embedding_law, not_derived
 from mnemoscope.theory.seeds import interval
 from mnemoscope.theory.spec_grid import Number, Sizes
 
-# What each regime means. The first six are noises of attention, the next three of the map.
+# What each regime means. The first seven are noises of attention, the next three of the map.
 REGIMES = {
     "overlap": "the trigger's overlap with the tokens hides it",
     "mean_bias": "the embeddings' common mean, through uneven label counts, draws attention",
@@ -30,6 +31,7 @@ REGIMES = {
     "gradient_noise": "chance meetings of tokens and labels, through overlaps, draw attention",
     "count_noise": "tokens that were seen more often draw attention",
     "label_and_count": "tokens of more frequent labels draw attention",
+    "frequent_tokens": "tokens that occur often score higher than the informative one",
     "interference": "stored pairs disturb each other in d dimensions",
     "mlp_noise": "too few hidden units: their random features disturb each other",
     "unseen": "many tokens were never the informative one",
@@ -97,6 +99,8 @@ def predict(spec: Retrieval, *, trained: bool = False) -> Prediction:
     unknown = not_derived(spec)
     if unknown:
         return Prediction(spec, None, None, "none", {}, False, (unknown,))
+    if spec.tokens != UNIFORM:
+        return import_module("mnemoscope.theory.frequencies.predict").predict_frequencies(spec)
     attention, recall = solve(spec)
     # A covariance may be negative; its root keeps the sign.
     terms = {name: math.copysign(math.sqrt(abs(value)), float(value)) for name, value in attention.terms.items()}
@@ -115,7 +119,7 @@ def predict(spec: Retrieval, *, trained: bool = False) -> Prediction:
 
 
 def solve(spec: Retrieval) -> tuple[Attention, Recall]:
-    """Attention, and recall given that attention."""
+    """Attention, and recall given that attention, where tokens are uniform."""
     attention = Attention(0.0, {}) if spec.attention == "locked" else attention_terms(spec)
     return attention, Recall(spec, lift_over_seeds(spec, attention))
 
@@ -142,6 +146,9 @@ def map_noise(spec: Sizes, overlaps: Kernel | None = None) -> dict[str, Number]:
 
 def regime_of(spec: Retrieval) -> str:
     """What limits a setting that theory covers; cheaper than all of `predict`."""
+    if spec.tokens != UNIFORM:
+        frequencies = import_module("mnemoscope.theory.frequencies.predict")
+        return frequencies.regime(spec, frequencies.solve(spec))
     return _regime(spec, *solve(spec))
 
 
