@@ -99,7 +99,7 @@ def wins(spec: Retrieval, seeds: Seeds, scores: Scores, queries: Queries) -> Win
         above = 1 - rares_below(t)
         F = (scores.single[:, None] < t[..., None]) @ often + (1 - above) @ (size * rare)
         F = np.clip(F, 0.0, 1.0)
-        p = rare / (F[..., None] + rare + LEAST)
+        p = np.minimum(rare / np.maximum(F[..., None] + rare, 0.5), SURE)  # below a half, the power is next to nothing
         gain = np.log1p(-above * (1 - (1 - p) ** others)) - others * np.log1p(-np.minimum(p * above, SURE))
         return F, gain @ size
 

@@ -15,7 +15,7 @@ from mnemoscope.experiments import forecast
 from mnemoscope.experiments.estimate.agreement import Agreement, Compared, judge
 from mnemoscope.experiments.forecast import Forecast
 from mnemoscope.experiments.validation import drawn_settings as drawn
-from mnemoscope.experiments.validation import trained
+from mnemoscope.experiments.validation import frequencies, trained
 from mnemoscope.experiments.validation import validate as comparisons
 from mnemoscope.spec import Retrieval, read_option
 from mnemoscope.spec.validators import Device, one_of
@@ -63,6 +63,15 @@ PARTS = {
     "overload": Part(drawn.for_overload, 24, 4, trained.compare_overload, forecast.of_solving),
     "steps": Part(drawn.for_steps, 48, 4, trained.compare_steps, forecast.of_settings),
     "trained": Part(drawn.for_trained, 140, 5, trained.compare_trained, forecast.of_settings),
+    "frequencies": Part(
+        frequencies.for_frequencies,
+        128,
+        6,
+        frequencies.compare_frequencies,
+        forecast.of_settings,
+        times=2,
+        draws=frequencies.DRAWS,
+    ),
 }
 
 
@@ -73,7 +82,8 @@ def validate(
         count(
             2,
             10**6,
-            "how many seeds to run (`terms` 4 x, `spread` and `capacity` 2 x, `matched` more for a small vocabulary)",
+            "how many seeds to run (`terms` 4 x, `spread`, `capacity`, `frequencies` 2 x, `matched` more for a small "
+            "vocabulary)",
         ),
     ] = 16,
     quick: Annotated[bool, flag("a few settings instead of all")] = False,
@@ -89,7 +99,8 @@ def validate(
     surrogate of the first gradient with decoders of the gradient itself, `matched` the share that the matched filter
     names, `spread` the interval over seeds. Of models trained to the end, `capacity` compares the number of facts that
     fit with a solver that proves its answers, `overload` what is left beyond it, `steps` how long training takes, and
-    `trained` the accuracy. Example:
+    `trained` the accuracy. `frequencies` compares accuracy by sequence, fact and band where tokens are not uniform,
+    with more seeds where they differ much. Example:
 
     `mnemoscope validate accuracy --quick`
     """
