@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Literal
 
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.matched_filter import matched_filter_accuracy, matched_filter_doubt
 from mnemoscope.theory.predict import solve
@@ -44,8 +45,10 @@ def critical_value(
         raise SpecError("axis", f"expected one of {', '.join(search)}, got {axis!r}")
     predicted = _at_the_end(spec, target, measure) if trained else lambda spec: _predicted(spec, measure)
     standing = stand_in(spec)
-    if not_derived(standing.three_steps() if trained else standing):
+    if not_derived(standing.three_steps() if trained else standing, trained=trained):
         return None
+    if measure == "first_gradient" and spec.tokens != UNIFORM:
+        return None  # (D4) is for uniform tokens
     low, high = search[axis]
     tied = embedding_law(standing.embedding).least_dim(spec.vocab) > 1
     if axis == "dim" and tied:
@@ -160,7 +163,10 @@ def _bracket(below: Callable[[int], bool], low: int, high: int, fine: float) -> 
 def _predicted(spec: Retrieval, measure: Measure) -> float:
     if measure == "first_gradient":
         return matched_filter_accuracy(spec)
-    _, recall = solve(spec)
+    if spec.tokens != UNIFORM:
+        recall = import_module("mnemoscope.theory.frequencies.predict").solve(spec)
+    else:
+        _, recall = solve(spec)
     return recall.accuracy if measure == "accuracy" else recall.attention_accuracy
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.spec.summary import Shown, Summary, brief, number
+from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.theory.attention import Attention, attention_terms, lift_over_seeds
 from mnemoscope.theory.domain import doubts
 from mnemoscope.theory.kernel import Kernel, kernel
@@ -24,7 +25,7 @@ from mnemoscope.theory.seeds import interval
 from mnemoscope.theory.spec_grid import Number, Sizes
 from mnemoscope.theory.stated import note_on, stand_in
 
-# What each regime means. The first six are noises of attention, the next three of the map.
+# What each regime means. The first seven are noises of attention, the next three of the map.
 REGIMES = {
     "overlap": "the trigger's overlap with the tokens hides it",
     "mean_bias": "the embeddings' common mean, through uneven label counts, draws attention",
@@ -32,6 +33,7 @@ REGIMES = {
     "gradient_noise": "chance meetings of tokens and labels, through overlaps, draw attention",
     "count_noise": "tokens that were seen more often draw attention",
     "label_and_count": "tokens of more frequent labels draw attention",
+    "frequent_tokens": "tokens that occur often score higher than the informative one",
     "interference": "stored pairs disturb each other in d dimensions",
     "mlp_noise": "too few hidden units: their random features disturb each other",
     "unseen": "many tokens were never the informative one",
@@ -121,6 +123,8 @@ def predict(spec: Retrieval, *, trained: bool = False) -> Prediction:
     unknown = stated or not_derived(spec)
     if unknown:
         return Prediction(spec, None, None, "none", {}, False, (unknown,))
+    if spec.tokens != UNIFORM:
+        return import_module("mnemoscope.theory.frequencies.predict").predict_frequencies(spec)
     attention, recall = solve(spec)
     # A covariance may be negative; its root keeps the sign.
     terms = {name: math.copysign(math.sqrt(abs(value)), float(value)) for name, value in attention.terms.items()}
@@ -139,7 +143,7 @@ def predict(spec: Retrieval, *, trained: bool = False) -> Prediction:
 
 
 def solve(spec: Retrieval) -> tuple[Attention, Recall]:
-    """Attention, and recall given that attention."""
+    """Attention, and recall given that attention, where tokens are uniform."""
     attention = Attention(0.0, {}) if spec.attention == "locked" else attention_terms(spec)
     return attention, Recall(spec, lift_over_seeds(spec, attention))
 
@@ -166,6 +170,9 @@ def map_noise(spec: Sizes, overlaps: Kernel | None = None) -> dict[str, Number]:
 
 def regime_of(spec: Retrieval) -> str:
     """What limits a setting that theory covers; cheaper than all of `predict`."""
+    if spec.tokens != UNIFORM:
+        frequencies = import_module("mnemoscope.theory.frequencies.predict")
+        return frequencies.regime(spec, frequencies.solve(spec))
     return _regime(spec, *solve(spec))
 
 

@@ -3,8 +3,10 @@
 Always the same numbers, so that a prediction is repeatable and changes smoothly with the sizes.
 """
 
+from functools import lru_cache
+
 import numpy as np
-from scipy.special import bdtrik, gammaincinv, pdtrik
+from scipy.special import bdtrik, gammaincinv, ndtri, pdtrik
 
 SEED = 20_261
 
@@ -14,15 +16,16 @@ class Draws:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self._random = np.random.default_rng(SEED)
+        self._drawn = 0
 
     def normal(self, *shape: int) -> np.ndarray:
         """Standard normal numbers."""
-        return self._random.standard_normal((self.count, *shape))
+        return ndtri(self.uniform(*shape))
 
     def uniform(self, *shape: int) -> np.ndarray:
         """Numbers between 0 and 1, without the ends."""
-        return np.clip(self._random.random((self.count, *shape)), 1e-12, 1 - 1e-12)
+        self._drawn += 1
+        return _even(self.count, self._drawn, shape)
 
     def chi_square(self, degrees: np.ndarray | float, *shape: int) -> np.ndarray:
         """chi^2; 0 where there are no degrees of freedom."""
@@ -50,6 +53,14 @@ class Draws:
         rows[:, at, at] = np.sqrt(self.chi_square(dim - at.astype(float), number))
         # Later coordinates than d do not exist.
         return np.where(at < dim, rows, 0.0) / np.sqrt(dim)
+
+
+@lru_cache(maxsize=256)
+def _even(count: int, at: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Every number's draws lie evenly between 0 and 1 (a Latin hypercube): means of sums hardly vary then."""
+    random = np.random.default_rng([SEED, at])
+    order = random.random((count, *shape)).argsort(axis=0)
+    return (order + random.random((count, *shape))) / count
 
 
 def _count(value: np.ndarray) -> np.ndarray:

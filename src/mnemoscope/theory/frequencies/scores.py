@@ -136,6 +136,7 @@ def scores_of(spec: Retrieval, seeds: Seeds) -> Scores:
     # (Z2): y. What varies from token to token in its sum is xi, of this variance in a group (Z7).
     x = np.sqrt(b * often * weighed) * draws.normal(len(often))
     share, steady = per * b * (size @ rare), r * over
+    every, level = per * b * (size @ rare + often.sum()), per * b * ((n * a).sum(1, keepdims=True) + size @ steady)
     xi = b * rare * weighed + r**2 * G * per + _uneven(r, spec)
     y = b * G * m + combined(n * a + x, Z) + summed(np.broadcast_to(steady, (draws.count, len(r))), second)
     y_random = np.sqrt((size * xi).sum(1, keepdims=True)) * third
@@ -147,8 +148,8 @@ def scores_of(spec: Retrieval, seeds: Seeds) -> Scores:
     single_noise += noises.count(n, often, column) - 2 * per * n**4
     beta = n * rho + b * often * zy + b * (zm - mm) * x + N * b * often * (lengths - 1)
     beta += np.sqrt(np.maximum(single_noise, 0.0)) * draws.normal(len(often))
-    through = share + b * (2 * rare - mm)
-    weights = xi * (through**2 + b**2 * mm * per)
+    through, alone = share + b * (2 * rare - mm), every + b * (2 * rare - mm)
+    weights = xi * (alone**2 + b**2 * mm * per)
     bias = (b * rare) ** 2 * yy * per + (r * b) ** 2 * (over**2 + r) * mm * per
     parts = {
         "gradient_noise": noises.gradient(r, rare, rare_column, 0.0),
@@ -158,7 +159,7 @@ def scores_of(spec: Retrieval, seeds: Seeds) -> Scores:
         + wobble * (N * b * rare) ** 2,
         "label_noise": weights,
         "mean_bias": bias,
-        "label_and_count": 2 * through * noises.shared(r, N / spec.vocab),
+        "label_and_count": 2 * alone * noises.shared(r, N / spec.vocab),
     }
     own = np.maximum(sum(parts.values()), 0.0)
     # (Z1): alpha, with C's mean over the groups beside its single tokens. xi enters through y and by itself.
@@ -167,9 +168,9 @@ def scores_of(spec: Retrieval, seeds: Seeds) -> Scores:
     alpha = combined(beta, Z) - lost * m + summed(kept, fourth) + share * (y - y_random)
     alpha += np.sqrt((size * xi * through**2).sum(1, keepdims=True)) * third
     alpha += per * b * (size @ steady) * m + tau * seeds.trigger
-    alpha += np.sqrt((size * np.maximum(own - xi * through**2, 0.0)).sum(1, keepdims=True)) * noise
+    alpha += np.sqrt((size * np.maximum(own - xi * alone**2, 0.0)).sum(1, keepdims=True)) * noise
     # (Z10): scores. A token's own weight follows y and m, as alpha does.
-    mean = kept - rare * lost + share * (b * G * rare + steady) + per * b * (size @ steady) * rare
+    mean = kept - rare * lost + every * (b * G * rare + steady) + level * rare
     own = own * (1 + 3 * wobble) + wobble * mean**2
     own = np.maximum(own + 2 * per * b * (rare * dot(alpha, y) + steady * dot(alpha, m)), 0.0)
     aa = dot(alpha, alpha) * per
@@ -179,10 +180,11 @@ def scores_of(spec: Retrieval, seeds: Seeds) -> Scores:
     noises_over["overlap"] = float(np.median(tau**2)) * per
     # The mean bias along its own direction, and what is left of all: what frequent tokens add by themselves.
     drawn = combined(b**2 * G * often * zm, Z) + (share - b * mm) * b * G * m + summed(b**2 * G * rare**2, fourth)
-    centred = b**2 * G * rare * (rare - mm + share / b)
+    centred = b**2 * G * rare * (rare - mm + every / b)
     noises_over["mean_bias"] += _spread(tokens, along(Z, drawn), centred, dot(drawn, drawn) * per)
     rest = _spread(tokens, single, mean, spread**2) - sum(noises_over.values())
     noises_over["frequent_tokens"] = max(0.0, rest)
+    terms = {name: float(np.sign(value) * np.sqrt(abs(value))) for name, value in noises_over.items()}
     return Scores(
         single=single,
         mean=mean,
@@ -190,12 +192,12 @@ def scores_of(spec: Retrieval, seeds: Seeds) -> Scores:
         lift=dot(alpha, seeds.trigger),
         alpha=alpha,
         own=own,
-        terms={name: float(np.sign(value) * np.sqrt(abs(value))) / max(signal, 1e-300) for name, value in noises_over.items()},
+        terms={name: value / max(signal, 1e-300) for name, value in terms.items()},
     )
 
 
 def _usual(tokens: Tokens, variance: np.ndarray, per: float) -> float:
-    """What a noise of the groups' weights adds to the variance of scores: to the token's own, and to all by overlaps."""
+    """What a noise of the groups' weights adds to the variance of scores: a token's own, and all by overlaps."""
     variance = np.median(np.atleast_2d(variance), axis=0)
     return float(tokens.rare * tokens.size @ variance + tokens.size @ variance * per)
 

@@ -1,4 +1,4 @@
-"""Tokens of unequal probability, for averages: the most frequent ones singly, the others in groups of like probability."""
+"""Tokens of unequal probability, for averages: the most frequent ones singly, all others in groups of like p."""
 
 from dataclasses import dataclass
 from functools import lru_cache

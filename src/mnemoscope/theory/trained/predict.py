@@ -90,7 +90,7 @@ def check_trained(spec: Retrieval) -> None:
 def predict_trained(spec: Retrieval) -> TrainedPrediction:
     """The end of training, from the spec alone; where `then` is given, `steps` says whether training gets there."""
     check_trained(spec)
-    unknown = not_derived(spec.three_steps())
+    unknown = not_derived(spec.three_steps(), trained=True)
     if unknown:
         return TrainedPrediction(spec, None, None, "none", {}, False, (unknown,))
     seen, stored, attended, at = coverage(spec), stored_of(spec), attended_share(spec), load_of(spec)
