@@ -121,11 +121,11 @@ def parameters(thing: Any) -> str:
     """The parameters with their types; the fields of a setting with what they mean."""
     fields = getattr(thing, "model_fields", None)
     if fields:
-        rows = [
-            f"| `{name}` | {cell(type_name(field.annotation))} | {'' if field.is_required() else f'`{field.default!r}`'} "
-            f"| {cell((field.description or '').replace('{laws}', 'the name of a law'))} |"
-            for name, field in fields.items()
-        ]
+        rows = []
+        for name, field in fields.items():
+            default = "" if field.is_required() else f"`{field.default!r}`"
+            words = cell((field.description or "").replace("{laws}", "the name of a law"))
+            rows.append(f"| `{name}` | {cell(type_name(field.annotation))} | {default} | {words} |")
         return "## Fields\n\n| field | type | default | |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
     signature = signature_of(thing)
     if signature is None or not signature.parameters:

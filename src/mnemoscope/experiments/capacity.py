@@ -93,7 +93,8 @@ class Capacity(Shown, Tabular, Estimated):
     def laws(self) -> dict[str, float]:
         """The N of each sharp law at this size, if the law covers this memory."""
         spec = self.spec
-        if spec.form == "mlp" or spec.rank or spec.outputs:
+        # They are laws of all items right: beside a share of them they would say nothing.
+        if spec.form == "mlp" or spec.rank or spec.outputs or self.criterion < 1:
             return {}
         return {
             "hebbian, all right: d^2 = 8 N ln N": items_by_law(spec.dim**2, HEBBIAN_ALL),

@@ -188,7 +188,7 @@ def critical_many(
     ]
 
 
-@spells_out(critical_many)
+@spells_out(critical_many, without=("ranges",))
 def critical(
     spec: AnySpec,
     axis: str,

@@ -1,14 +1,17 @@
 """Signatures that show every option, also those that a function passes on."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def spells_out(passed_to: Callable[..., Any]) -> Callable[[F], F]:
-    """Show the options of `passed_to`, with their defaults, in place of the `**options` that go there."""
+def spells_out(passed_to: Callable[..., Any], *, without: Collection[str] = ()) -> Callable[[F], F]:
+    """Show the options of `passed_to`, with their defaults, in place of the `**options` that go there.
+
+    Those in `without` the function gives itself.
+    """
 
     def give(function: F) -> F:
         own = inspect.signature(function)
@@ -16,7 +19,7 @@ def spells_out(passed_to: Callable[..., Any]) -> Callable[[F], F]:
         passed = [
             part.replace(kind=inspect.Parameter.KEYWORD_ONLY)
             for part in inspect.signature(passed_to).parameters.values()
-            if part.name not in own.parameters and part.default is not inspect.Parameter.empty
+            if part.name not in (*own.parameters, *without) and part.default is not inspect.Parameter.empty
         ]
         vars(function)["__signature__"] = own.replace(parameters=[*named, *passed])
         return function

@@ -18,9 +18,13 @@ Device = Literal["auto", "cpu", "gpu"]
 Measure = Literal["accuracy", "attention_accuracy", "accuracy_by_fact", "first_gradient"]
 
 
+# How alike two words are that may be meant for each other: `gpy` and `gpu`, but not `tokens` and `then`.
+ALIKE = 0.65
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the closest known word, or nothing if none is close."""
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=ALIKE)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 

@@ -44,7 +44,9 @@ def memory(
             metavar="all|FLOAT",
         ),
     ] = None,
-    dim: Annotated[str, Parameter(help="d: dimension of items and answers; several as 32,64,128 or 32:256:7")],
+    dim: Annotated[
+        str, Parameter(metavar="VALUES", help="d: dimension of items and answers; several as 32,64,128 or 32:256:7")
+    ],
     range_: Annotated[
         options.Ends, options.range_option("numbers of items to search [default: wherever the search leads]")
     ] = None,

@@ -20,7 +20,10 @@ from mnemoscope.experiments.run import Run, kept_run, workers_for
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.models.activations import hermite_parts
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.summary import span
 from mnemoscope.spec.token_laws import UNIFORM
+from mnemoscope.theory.critical import has_trained_law
+from mnemoscope.theory.predict import predict
 from mnemoscope.ui.cli.asking import ask_first
 from mnemoscope.ui.cli.options import (
     AnySeed,
@@ -144,6 +147,7 @@ def show(run: Run) -> None:
             f"chance              {1 / spec.vocab:.4f}",
             *[f"always the same     {spec.largest_token_probability:.4f}  with the most frequent label"] * run.by_fact,
         )
+        echo(*_theory(spec))
         if run.calibration is not None:
             echo(*_confidence(run.calibration))
         if spec.settles:
@@ -165,6 +169,18 @@ def _confidence(calibration: Calibration) -> list[str]:
         f"confidence          {medians}  median lead of the first label",
         f"AUC                 {calibration.auc}  of telling them apart{theory}",
     ]
+
+
+def _theory(spec: Retrieval) -> list[str]:
+    """Theory's accuracy beside the measured one, where there is a number."""
+    if spec.then != "none" and not has_trained_law(spec):
+        return []
+    prediction = predict(spec, trained=has_trained_law(spec))
+    if prediction.accuracy is None:
+        return []
+    outside = "" if prediction.valid else f"  outside the validated range: {prediction.notes[0]}"
+    ends = span(prediction.low, prediction.high).replace("[", r"\[")
+    return [f"theory              {prediction.accuracy:.3f} {ends}  95 % of seeds{outside}"]
 
 
 def _steps_taken(spec: Retrieval, finished: list[Trial]) -> str:
@@ -229,7 +245,8 @@ def _step_table(spec: Retrieval, finished: list[Trial]) -> Table:
         means = (number(_mean(finished, at, field), digits) for field, digits in fields)
         # Each seed has settled after a number of steps of its own.
         name = "end" if spec.settles and step.taken else step.name
-        rows.append((name, number(accuracy), bar(accuracy), *means))
+        # With the loss beside it, the table would be wider than a terminal of 80 columns.
+        rows.append((name, number(accuracy), bar(accuracy, 12 if spec.then == "none" else 8), *means))
     grid = table(columns, rows, left=("after", ""), title=title)
     grid.caption = "\n".join(
         [f"{step.name}: {MEANING[step.name]}" for step in steps if step.name in MEANING]
