@@ -1,15 +1,12 @@
 """A transformer with two heads, in Equinox, and a task with one fact to look up in every sequence."""
 
-from dataclasses import dataclass
-
 import equinox as eqx
 import jax
 
 import mnemoscope as mn
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(eqx.Module):
     vocab: int = 8
     labels: int = 4
     length: int = 4

@@ -144,7 +144,7 @@ def test_trials_of_all_kinds_in_one_call():
     assert [trial.spec for trial in trials] == [SPEC, other, SPEC]
     alone = mn.simulate(SPEC, 1, device="cpu")
     assert (alone.metrics, alone.curve) == (trials[2].metrics, trials[2].curve)
-    assert mn.run(SPEC, 2, store=None).as_dict()["trials"][1]["accuracy"] == alone.accuracy
+    assert mn.run(SPEC, 2, store=None).trials[1].accuracy == alone.accuracy
 
 
 def test_what_cannot_be_hashed_is_run_and_not_kept(store: Store, caplog: pytest.LogCaptureFixture):
