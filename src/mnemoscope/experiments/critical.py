@@ -114,6 +114,8 @@ class Critical(Drawable, Tabular, Estimated):
 @lru_cache(maxsize=4096)  # asked for the range, for how long it takes, and for the search
 def guess_from_theory(spec: AnySpec, axis: str, target: float, measure: Measure) -> float | None:
     """Theory's critical value, where it has one: that of the end of training for a setting that trains on."""
+    if not isinstance(spec, Retrieval):
+        return None
     trained = has_trained_law(spec) and measure != "first_gradient"
     known = TRAINED_SEARCH if trained else SEARCH
     value = critical_value(spec, cast(Any, axis), target, measure, trained=trained) if axis in known else None

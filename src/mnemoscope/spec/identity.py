@@ -82,7 +82,8 @@ class _Reader:
         if self.follows(part.__module__):
             self.say(_source(part))
             self.globals(part, depth)
-        for inner in (part.__defaults__, part.__kwdefaults__, dict(vars(part))):
+        marks = {name: value for name, value in vars(part).items() if name == "__wrapped__" or name[:2] != "__"}
+        for inner in (part.__defaults__, part.__kwdefaults__, marks):
             self.read(inner, depth + 1)
         for name, cell in zip(part.__code__.co_freevars, part.__closure__ or (), strict=True):
             self.say(name)

@@ -61,7 +61,10 @@ def name_object(option: str, thing: Any) -> str:
     except Unhashable as why:
         known = [name for name, one in _objects.items() if one is thing]
         name = known[0] if known else f"{place}@unhashed-{_process}.{len(_objects)}"
-        log.warning("%s: expected source and values that can be hashed, got %s: its trials are not kept", place, why)
+        if not known:
+            log.warning(
+                "%s: expected source and values that can be hashed, got %s: its trials are not kept", place, why
+            )
     _objects[name] = thing
     return name
 

@@ -71,7 +71,8 @@ class Own(Carrying, frozen=True, extra="forbid"):
                 base, sizes = _taken_apart(option, taken[option])
                 given = dict(_pairs(taken.get(f"{option}_values", ())))
                 taken[option] = name_object(option, base)
-                taken[f"{option}_values"] = {**sizes, **given}
+                taken[f"{option}_values"] = _pairs({**sizes, **given})
+                _built(option, taken[option], taken[f"{option}_values"])  # refuses what makes none
         optimiser = taken.get("optimiser", ADAMW)
         if optimiser is None:
             taken.pop("optimiser")

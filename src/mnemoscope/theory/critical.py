@@ -5,7 +5,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Literal
 
-from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec import Retrieval, Spec, SpecError
 from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.matched_filter import matched_filter_accuracy, matched_filter_doubt
@@ -81,9 +81,9 @@ def critical_value(
     return None if matched_filter_doubt(spec.replace(**{axis: crossing})) else crossing
 
 
-def has_trained_law(spec: Retrieval) -> bool:
+def has_trained_law(spec: Spec) -> bool:
     """Whether the law of the end of training is a setting's own: it trains on after three steps at their limits."""
-    if spec.kind != Retrieval.kind:
+    if not isinstance(spec, Retrieval):
         return False
     return spec.then != "none" and (spec.eta, spec.gamma) == ("limit", "limit")
 

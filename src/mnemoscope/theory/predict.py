@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.spec import Retrieval
+from mnemoscope.spec import Retrieval, Spec
 from mnemoscope.spec.summary import Shown, Summary, brief, number
 from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.theory.attention import Attention, attention_terms, lift_over_seeds
@@ -53,7 +53,7 @@ class Prediction(Shown):
     (`theory/domain.py`); `notes` says why. The numbers are then None, or less reliable.
     """
 
-    spec: Retrieval
+    spec: Any
     accuracy: float | None
     attention_accuracy: float | None
     regime: str
@@ -108,11 +108,15 @@ class Prediction(Shown):
         }
 
 
-def predict(spec: Retrieval, *, trained: bool = False) -> Prediction:
+def predict(spec: Spec, *, trained: bool = False) -> Prediction:
     """Accuracy, attention accuracy, and what limits them, from the spec alone.
 
     After the three steps; with `trained`, once training has come to its end (`theory/trained`).
     """
+    if not isinstance(spec, Retrieval):
+        return Prediction(
+            spec, None, None, "none", {}, False, (f"{spec.kind} is not derived: theory is for retrieval",)
+        )
     if trained:
         # Imported late: it builds on this module.
         return import_module("mnemoscope.theory.trained.predict").predict_trained(spec)

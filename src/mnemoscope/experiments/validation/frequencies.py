@@ -21,7 +21,7 @@ TOGETHER = 8
 SOME = 0.05
 # What theory is asked while these are drawn, in predictions.
 DRAWS = 400
-Progress = Callable[[float], None]
+Progress = Callable[[float], object]
 
 
 def for_frequencies(count: int, seed: int = SEED + 21) -> list[Retrieval]:
