@@ -1,6 +1,7 @@
 """Shapes and types in signatures are checked while testing, and only then."""
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 # which inherit its name from the first; stores are each process's own.
 if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="mnemoscope-tests-")
+    if sys.dont_write_bytecode:
+        # Else each of the many processes that tests start would compile JAX's and our own sources anew.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(os.environ["XDG_CACHE_HOME"]) / "bytecode")
 os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="data-", dir=os.environ["XDG_CACHE_HOME"])
 
 

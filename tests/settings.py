@@ -17,7 +17,7 @@ VOCAB, DIM, LENGTH, SAMPLES = 11, 6, 4, 100
 
 def draw_pieces(spec: Retrieval, seed: int) -> tuple[Frozen, Source, Batch]:
     """Frozen vectors, the stream of training samples, and those samples as one batch."""
-    sizes = {name: getattr(spec, name) for name in ("vocab", "dim", "length", "samples", "width")}
+    sizes = {name: getattr(spec, name) for name in ("vocab", "dim", "length", "samples", "width", "tokens")}
     drawn = Retrieval.read(sizes)
     return _draw_once(drawn, spec.embedding, seed, str(jnp.result_type(float)))
 
@@ -33,5 +33,5 @@ def _draw(spec: Retrieval, law: str, seed: int) -> tuple[Frozen, Source, Batch]:
     streams = random.streams(spec, seed)
     frozen = draw_frozen(spec.program(), law, streams)
     index = jnp.arange(spec.samples, dtype=jnp.uint32)
-    batch = sample(streams["train"], index, frozen.permutation, spec.length)
-    return frozen, Source(streams["train"], frozen.permutation), batch
+    source = Source.of(spec, streams["train"], frozen.permutation)
+    return frozen, source, sample(source.key, index, frozen.permutation, spec.length, source.table)

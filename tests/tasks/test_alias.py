@@ -36,6 +36,25 @@ def test_uniform_tokens_need_no_table():
     assert alias_table("uniform", 100) is None
 
 
+@pytest.mark.parametrize("vocab", [3, 64, 1000])
+def test_a_word_names_the_token_that_whole_numbers_say(vocab: int):
+    table, bits = alias_table("zipf:1.3", vocab), bits_of(vocab)
+    assert table is not None
+    words = np.random.default_rng(2).integers(0, 2**32, 50_000, dtype=np.uint32)
+    product = words.astype(np.uint64) * np.uint64(vocab)
+    bucket, place = product >> np.uint64(32), (product & np.uint64(2**32 - 1)) >> np.uint64(bits)
+    entry = table[bucket.astype(int)]
+    expected = np.where(place < entry >> bits, bucket, entry & (2**bits - 1))
+    np.testing.assert_array_equal(token_of(jnp.asarray(words), vocab, jnp.asarray(table)), expected)
+
+
+@pytest.mark.parametrize("p", [[1 - 1e-9, 5e-10, 0.0, 5e-10], [0.0, 1.0]])
+def test_tokens_of_no_probability_are_never_drawn(p: list[float]):
+    table = table_of(np.array(p))
+    assert (shares(table)[np.array(p) == 0] == 0).all()
+    assert np.abs(shares(table) - p).max() <= 2.0**-31
+
+
 def test_words_name_tokens_as_often_as_the_table_says():
     vocab = 100
     table = alias_table("zipf:1", vocab)

@@ -24,15 +24,21 @@ SETTINGS = [
     dict(samples=300, dim=17),
     dict(width=12, activation="tanh", eta=1.0, gamma=1e6, trigger="additive", embedding="sphere"),
     dict(embedding="orthonormal", dim=40, samples=100),  # few samples: logits are counts, and tie
+    dict(tokens="zipf:1.2"),
     dict(embedding="sphere", then="adamw", steps=3, eta=1.0, gamma=5.0),
     dict(attention="locked"),
 ]
+
+
+LAWS = ("zipf:0.5", "zipf:1.2", "zipf:3", "uniform")
 
 
 @pytest.mark.parametrize("values", SETTINGS)
 def test_a_trial_is_the_same_to_the_bit_alone_and_in_a_batch(values: dict[str, Any]):
     jobs = [(BASE.replace(**values), seed) for seed in (0, 1)]
     others = [(BASE.replace(samples=n, dim=d), 5) for n in (200, 4000) for d in (18, 31)]
+    if "tokens" in values:  # beside other frequencies, which share its program
+        others = [(spec.replace(tokens=law), seed) for (spec, seed), law in zip(others, LAWS, strict=True)]
     together = simulate_many([*others, *jobs, *others])[len(others) :]
     for job, batched in zip(jobs, together, strict=False):
         alone = simulate(*job)
@@ -40,7 +46,7 @@ def test_a_trial_is_the_same_to_the_bit_alone_and_in_a_batch(values: dict[str, A
         assert (batched.status, batched.steps) == (alone.status, alone.steps)
 
 
-@pytest.mark.parametrize("values", SETTINGS[:4])
+@pytest.mark.parametrize("values", SETTINGS[:5])
 def test_trials_side_by_side_are_the_same_to_rounding(values: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
     """As on a GPU, where many share a call: ties are no matter of rounding either."""
     spec = BASE.replace(**values)
@@ -64,6 +70,13 @@ def test_trials_side_by_side_are_the_same_to_rounding(values: dict[str, Any], mo
                     assert getattr(same, name) == pytest.approx(value, rel=1e-4)
                 else:
                     assert getattr(same, name) == value
+
+
+def test_frequencies_share_a_program_but_for_uniform_ones():
+    one, other = (BASE.replace(tokens=law) for law in ("zipf:1", "zipf:2.5"))
+    assert bucket(one, "cpu") == bucket(other, "cpu") != bucket(BASE, "cpu")
+    memory = MemoryBudget("cpu", None, None)
+    assert call_for(one, "float32", memory, None) == call_for(other, "float32", memory, None)
 
 
 def test_dimensions_share_buckets():

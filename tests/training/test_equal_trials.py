@@ -56,6 +56,7 @@ def draw_setting(draw: random.Random, number: int) -> Retrieval | Memory | Facts
         eta="limit" if limit else 1.0,
         gamma="limit" if limit or draw.random() < 0.5 else 20.0,
         test_samples=400,
+        tokens=draw.choice(["uniform", "zipf:0.6", "zipf:1.7"]),
         **more,
     )
 

@@ -92,20 +92,52 @@ def operation_by_operation() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("activation", ["none", *get_args(Activation)])
-@pytest.mark.parametrize("trigger", get_args(Trigger))
+# A law, and probabilities at random, of which one is 0.
+TOKENS: dict[str, Any] = {
+    "zipf": "zipf:1.3",
+    "own": np.insert(np.random.default_rng(5).dirichlet(np.full(VOCAB - 1, 0.5)), 3, 0.0),
+}
+both = pytest.mark.parametrize("trigger", get_args(Trigger))
+all_of_them = pytest.mark.parametrize("activation", ["none", *get_args(Activation)])
+
+
+def compare_layouts(trigger: str, activation: str, law: str, steps: str, tokens: Any = "uniform") -> None:
+    mlp: dict[str, Any] = {} if activation == "none" else dict(width=7, activation=activation)
+    dim = VOCAB + 1 if law == "orthonormal" else DIM
+    sizes = dict(vocab=VOCAB, dim=dim, length=LENGTH, samples=SAMPLES)
+    spec = Retrieval.read({**sizes, "trigger": trigger, "embedding": law, "tokens": tokens, **mlp, **STEPS[steps]})
+    with operation_by_operation():
+        expected = reference(spec, 0)
+        for tables in LAYOUTS:
+            layout = choose_layout(spec)._replace(tables=tables)
+            compare(spec, 0, fast(spec, 0, "float64", layout), expected, 1e-9)
+
+
+@all_of_them
+@both
 def test_fast_path_equals_autodiff(trigger: str, activation: str):
     """Every embedding, trigger, activation, kind of step and layout, in double precision."""
-    mlp: dict[str, Any] = {} if activation == "none" else dict(width=7, activation=activation)
-    shared = dict(vocab=VOCAB, length=LENGTH, samples=SAMPLES, trigger=trigger, **mlp)
-    for law, steps in itertools.product(get_args(Embedding), STEPS.values()):
-        dim = VOCAB + 1 if law == "orthonormal" else DIM
-        spec = Retrieval.read({**shared, "dim": dim, "embedding": law, **steps})
-        with operation_by_operation():
-            expected = reference(spec, 0)
-            for tables in LAYOUTS:
-                layout = choose_layout(spec)._replace(tables=tables)
-                compare(spec, 0, fast(spec, 0, "float64", layout), expected, 1e-9)
+    for law, steps in itertools.product(get_args(Embedding), STEPS):
+        compare_layouts(trigger, activation, law, steps)
+
+
+@all_of_them
+@both
+def test_fast_path_equals_autodiff_for_tokens_of_any_frequency(trigger: str, activation: str):
+    """Every trigger and activation, with kinds of tokens, embeddings and kinds of steps that go round."""
+    at = get_args(Activation).index(activation) if activation != "none" else 6
+    law = get_args(Embedding)[(at + (trigger == "keys")) % 3]
+    for tokens, steps in zip(TOKENS.values(), itertools.islice(itertools.cycle(STEPS), at, None), strict=False):
+        compare_layouts(trigger, activation, law, steps, tokens)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("tokens", TOKENS)
+@all_of_them
+@both
+def test_fast_path_equals_autodiff_for_tokens_of_any_frequency_in_all_cases(trigger: str, activation: str, tokens: str):
+    for law, steps in itertools.product(get_args(Embedding), STEPS):
+        compare_layouts(trigger, activation, law, steps, TOKENS[tokens])
 
 
 @pytest.mark.parametrize(
@@ -117,6 +149,7 @@ def test_fast_path_equals_autodiff(trigger: str, activation: str):
         dict(eta=0.5, gamma=40.0, trigger="additive"),
         dict(width=7, activation="gelu", eta=2.0, gamma=40.0),
         dict(width=7, activation="hermite2", attention="locked", trigger="additive"),
+        dict(tokens="zipf:2"),
     ],
 )
 def test_fast_path_equals_autodiff_as_compiled(values: dict[str, Any]):

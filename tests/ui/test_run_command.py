@@ -6,14 +6,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import jax
 import patience
 import pytest
 from patience import wait_until
 
+from mnemoscope.engine.record import Trial
 from mnemoscope.spec import Retrieval
 from mnemoscope.store.trials import Store
+from mnemoscope.training.three_step import records
 from mnemoscope.ui.cli import main
 
 SMALL = ["--vocab", "16", "--dim", "12", "--length", "4", "--samples", "1e3"]
@@ -70,6 +73,23 @@ def test_what_was_run_is_not_run_again(tmp_path: Path, capsys: pytest.CaptureFix
     anew = json.loads(capsys.readouterr().out)
     assert [t["steps"] for t in anew["trials"]] == [t["steps"] for t in first["trials"]]
     assert [t["seconds"] for t in anew["trials"]] != [t["seconds"] for t in first["trials"]]
+
+
+def test_few_modules_stand_between_the_command_and_the_record(monkeypatch: pytest.MonkeyPatch):
+    """Those whose functions are being called, from `cli` to the trial's record: what a reader walks through."""
+    on_the_way: set[str] = set()
+
+    def record(*args: Any, **values: Any) -> Trial:
+        frame = sys._getframe()
+        while frame := frame.f_back:
+            on_the_way.add(frame.f_globals["__name__"])
+        return Trial(*args, **values)
+
+    monkeypatch.setattr(records, "Trial", record)
+    assert main(["run", *SMALL, "--seeds", "1", "--store", "none", "--json"]) == 0
+    ours = {name for name in on_the_way if name.startswith("mnemoscope.")}
+    assert {"mnemoscope.ui.cli.run", "mnemoscope.training.three_step.records"} < ours
+    assert len(ours) <= 18, sorted(ours)
 
 
 def test_the_mlp_is_introduced_by_its_hermite_parts(capsys: pytest.CaptureFixture[str]):
@@ -220,3 +240,85 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str]):
     text = capsys.readouterr().out
     for name in (*Retrieval.model_fields, "seeds", "seed", "device", "memory", "spec", "json"):
         assert f"--{name.replace('_', '-')}" in text
+
+
+ZIPF = [*SMALL, "--tokens", "zipf:1.5"]
+
+
+def test_with_frequencies_accuracy_is_by_sequence_by_fact_and_by_band(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["run", *ZIPF, "--seeds", "3", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    by_fact = [trial["accuracy_by_fact"] for trial in told["trials"]]
+    assert told["accuracy_by_fact"]["mean"] == pytest.approx(sum(by_fact) / 3)
+    assert told["accuracy_by_fact"]["low"] <= min(by_fact) + 1 / 16
+    assert sum(band["tokens"] for band in told["bands"]) == 16
+    assert [band["least"] for band in told["bands"]] == sorted(band["least"] for band in told["bands"])
+    weighted = sum(band["tokens"] * band["accuracy"]["mean"] for band in told["bands"]) / 16
+    assert weighted == pytest.approx(told["accuracy_by_fact"]["mean"])
+    picture = tmp_path / "bands.svg"
+    assert main(["run", *ZIPF, "--seeds", "3", "--out", str(picture)]) == 0
+    text = capsys.readouterr().out
+    for word in ("tokens by zipf:1.5", "accuracy by fact", "with the most frequent label", "100-1000", str(picture)):
+        assert word in text
+    drawn = picture.read_text()
+    assert "<svg" in drawn
+
+
+def test_without_frequencies_nothing_is_drawn_or_told_by_fact(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    line = refused(capsys, *SMALL, "--out", str(tmp_path / "bands.svg"))
+    assert line == "--out: expected tokens that are not uniform, whose accuracy is drawn by frequency, got uniform"
+    assert main(["run", *SMALL, "--seeds", "2", "--json"]) == 0
+    assert not {"accuracy_by_fact", "bands", "calibration", "path"} & json.loads(capsys.readouterr().out).keys()
+
+
+def test_calibration_is_told_where_it_is_asked_for(capsys: pytest.CaptureFixture[str]):
+    few = but("samples", "12")
+    assert main(["run", *few, "--seeds", "2", "--calibration", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["calibration"]
+    assert {"auc", "share_seen", "confidence", "predicted"} == told.keys()
+    assert 0 < told["share_seen"] < 1
+    assert max(told["confidence"].values()) == 1
+    assert main(["run", *few, "--seeds", "2", "--calibration"]) == 0
+    assert "of telling them apart" in capsys.readouterr().out
+    line = refused(capsys, *few, "--calibration", "--then", "gd", "--steps", "2")
+    assert line == "--then: expected none for calibration, which is of the three steps, got 'gd'"
+
+
+def test_wrong_frequencies_are_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    def line_of(*numbers: str) -> str:
+        path = tmp_path / "p.txt"
+        path.write_text("\n".join(numbers))
+        return refused(capsys, *SMALL, "--tokens", f"file:{path}")
+
+    others = ["0.06"] * 15
+    assert line_of(*others, "0.100002") == "--tokens: expected probabilities that sum to 1 within 1e-06, got 1.000002"
+    assert line_of(*others, "-0.1") == "--tokens: expected probabilities of at least 0, got -0.1 for token 15"
+    assert line_of(*others, "nan") == "--tokens: expected probabilities of at least 0, got nan for token 15"
+    assert line_of("0.5", "0.5") == "--tokens: expected vocab = 16 probabilities, got 2"
+    assert line_of("0.5", "x").startswith("--tokens: expected numbers, as .npy or as text, got ")
+    missing = refused(capsys, *SMALL, "--tokens", "file:missing.txt")
+    assert (
+        missing == "--tokens: expected a readable file, got 'missing.txt' (not a file of at most 1,073,741,824 bytes)"
+    )
+    zipf = refused(capsys, *SMALL, "--tokens", "zipf:-0.5")
+    assert zipf == "--tokens: expected a number from 0 to 10, got '-0.5' as zipf's exponent"
+    assert refused(capsys, *SMALL, "--tokens", "zipf:nan").startswith("--tokens: expected a number from 0 to 10")
+    near = refused(capsys, *SMALL, "--tokens", "zip:1")
+    assert near == "--tokens: expected uniform, zipf:EXPONENT or file:PATH, got 'zip:1'; did you mean 'zipf'?"
+
+
+def test_probabilities_of_ones_own_are_kept_by_content(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "p.txt"
+    path.write_text(" ".join(["0.06"] * 15 + ["0.1"]))
+    sizes = SMALL[2:]  # the file says how many tokens there are
+    ids = []
+    for _ in range(2):
+        assert main(["run", *sizes, "--tokens", f"file:{path}", "--seeds", "1", "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        ids.append(told["id"])
+        assert told["spec"]["vocab"] == 16
+        assert told["spec"]["tokens"].startswith("file:")
+        path = path.rename(tmp_path / "q.txt")
+    assert ids[0] == ids[1]

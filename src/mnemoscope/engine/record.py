@@ -24,7 +24,10 @@ S = TypeVar("S", bound=Spec)
 
 @dataclass(frozen=True)
 class Step:
-    """The model after one step of training, on fresh sequences; `evaluation` defines the fields."""
+    """The model after one step of training, on fresh sequences; `evaluation` defines the fields.
+
+    The last two are measured where tokens are not uniform; `bands` has an accuracy for each of the spec's bands.
+    """
 
     name: str
     accuracy: float
@@ -35,12 +38,19 @@ class Step:
     std: float | None = None
     loss: float | None = None
     tied: int | None = None
+    accuracy_by_fact: float | None = None
+    bands: tuple[float, ...] | None = None
 
     @property
     def taken(self) -> int | None:
         """The number of steps beyond the three, which the name ends with, as `adamw 200`; None before."""
         _, _, number = self.name.partition(" ")
         return int(number) if number.isdigit() else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data. What is measured by fact alone is left out where tokens are uniform."""
+        values = {**vars(self), "ratio": self.ratio}
+        return {name: value for name, value in values.items() if value is not None or name not in _BY_FACT}
 
     @property
     def ratio(self) -> float | None:
@@ -76,9 +86,10 @@ class Trial(Shown, Generic[S]):
     def __post_init__(self) -> None:
         if self.steps:
             last = vars(self.steps[-1])
-            known = {name: value for name, value in last.items() if name != "name" and value is not None}
+            known = {name: value for name, value in last.items() if name not in ("name", "bands") and value is not None}
             if getattr(self.spec, "stop", "steps") == "settled":
-                known["steps"] = self.steps[-1].taken
+                # The weights may have been rounded after the last of them.
+                known["steps"] = max((step.taken or 0 for step in self.steps), default=0)
             object.__setattr__(self, "metrics", known if self.status in ("ok", "unreached") else {})
 
     @property
@@ -106,6 +117,16 @@ class Trial(Shown, Generic[S]):
         """Accuracy among the sequences where attention is right, or None if it never is."""
         return self.metrics.get("recall")
 
+    @property
+    def accuracy_by_fact(self) -> float | None:
+        """Accuracy with each token asked for equally often; None where tokens are uniform."""
+        return self.metrics.get("accuracy_by_fact")
+
+    @property
+    def bands(self) -> tuple[float, ...] | None:
+        """The same for the tokens of each of the spec's bands."""
+        return self.steps[-1].bands if self.metrics and self.steps else None
+
     def measured(self, measure: Measure) -> float | None:
         """One of the measures that may cross a target, or None if the trial does not have it."""
         if measure == "first_gradient":
@@ -118,12 +139,13 @@ class Trial(Shown, Generic[S]):
         """Whether accuracy is at least `aim`; None for a crash, which decides neither way.
 
         A training that stopped at a target of at least `aim` has met it, though its accuracy on
-        other data may be slightly lower; one that diverged has not.
+        other data may be slightly lower; one that diverged has not. Rounding comes after the stop, and may lose it.
         """
         if self.status == "crashed":
             return None
         stopped_at = getattr(self.spec, "target", None)
-        if self.status == "ok" and "steps" in self.metrics and stopped_at is not None:
+        rounded = getattr(self.spec, "bits", 0)
+        if self.status == "ok" and "steps" in self.metrics and stopped_at is not None and not rounded:
             return stopped_at >= aim
         return self.accuracy is not None and self.accuracy >= aim
 
@@ -154,20 +176,26 @@ class Trial(Shown, Generic[S]):
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON: non-finite numbers become None."""
         names = ("seconds", "message", "precision", "device", "versions", "code")
-        provenance = {**{name: getattr(self, name) for name in names}, "spec_id": self.spec.id}
+        provenance = {
+            **{name: getattr(self, name) for name in names},
+            **{"path": self.spec.path, "spec_id": self.spec.id},
+        }
         head = {"seed": self.seed, "status": self.status}
         if self.spec.history == "curve":
             return finite({**head, **self.metrics, **provenance, "curve": self.curve})
         metrics = {name: self.metrics.get(name) for name in _AT_THE_END}
+        metrics |= {name: self.metrics[name] for name in _BY_FACT if name in self.metrics}
         margin = {name: self.metrics.get(name) for name in ("signal", "std")}
         ratio = self.steps[-1].ratio if self.metrics else None
         taken = {"steps_taken": self.metrics["steps"]} if "steps" in self.metrics else {}
-        steps = [{**vars(step), "ratio": step.ratio} for step in self.steps]
+        steps = [step.as_dict() for step in self.steps]
         return finite({**head, **metrics, **taken, "margin": {**margin, "ratio": ratio}, "steps": steps, **provenance})
 
 
 # Metrics that are always in the JSON of a trial with steps.
 _AT_THE_END = ("accuracy", "attention_accuracy", "recall", "map_accuracy")
+# Measured only where tokens are not uniform.
+_BY_FACT = ("accuracy_by_fact", "bands")
 
 
 def crashed(spec: Spec, seed: int, reason: str, device: str = "cpu", precision: str = "float32") -> Trial:

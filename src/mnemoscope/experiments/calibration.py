@@ -63,10 +63,15 @@ class Calibration(Shown):
         return {"auc": self.auc.ends("mean"), **shares}
 
 
-def calibrate(spec: Retrieval, seeds: Sequence[int], device: Device = "auto") -> Calibration:
-    """Train again, seed by seed, and compare confidence on seen and unseen tokens."""
+def check_calibrated(spec: Retrieval) -> None:
+    """Refuse a setting whose calibration is not measured."""
     if spec.then != "none":
         raise SpecError("then", f"expected none for calibration, which is of the three steps, got {spec.then!r}")
+
+
+def calibrate(spec: Retrieval, seeds: Sequence[int], device: Device = "auto") -> Calibration:
+    """Train again, seed by seed, and compare confidence on seen and unseen tokens."""
+    check_calibrated(spec)
     aucs: list[float] = []
     leads: dict[bool, list[float]] = {True: [], False: []}
     shares: list[float] = []

@@ -17,6 +17,11 @@ class Drawable(Shown):
 
     figure: ClassVar[str]
 
+    @property
+    def drawn_by(self) -> str:
+        """The module that draws it."""
+        return self.figure
+
     def plot(self, path: str | Path | None = None, *, ax: Any = None, style: Style = "screen") -> Any:
         """Draw it: into a file, on the Matplotlib axes `ax`, or as a new Matplotlib figure, which is returned.
 
@@ -25,7 +30,7 @@ class Drawable(Shown):
         first of them on `ax`.
         """
         # By name: figures are made from results, and nothing here depends on them.
-        module = import_module(f"mnemoscope.ui.figures.{self.figure}")
+        module = import_module(f"mnemoscope.ui.figures.{self.drawn_by}")
         canvas = import_module("mnemoscope.ui.figures.canvas")
         if ax is not None:
             if path is not None:
@@ -35,7 +40,7 @@ class Drawable(Shown):
         with canvas.in_style(style):
             if path is None:
                 return module.make_figure(self)
-            return getattr(module, f"draw_{self.figure}")(self, Path(path))
+            return getattr(module, f"draw_{self.drawn_by}")(self, Path(path))
 
     def _repr_html_(self) -> str:
         """The picture, where Matplotlib is installed, and the numbers."""

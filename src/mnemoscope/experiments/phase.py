@@ -18,11 +18,12 @@ from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.axes import NAMED, Axis, grid
 from mnemoscope.experiments.critical import RISING
 from mnemoscope.experiments.drawable import Drawable
+from mnemoscope.experiments.keeping import place_for
 from mnemoscope.experiments.signatures import spells_out
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.experiments.tabular import Tabular
 from mnemoscope.experiments.tools import GivenTools, Tools, open_tools
-from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec import Spec, SpecError
 from mnemoscope.spec.summary import Summary, brief, number
 from mnemoscope.theory.critical import has_trained_law
 from mnemoscope.theory.predict import predict
@@ -145,7 +146,7 @@ def crossing_in_column(values: Sequence[float], column: Sequence[float] | np.nda
 class Measured:
     """The cells of a diagram and their trials so far."""
 
-    def __init__(self, specs: list[list[Retrieval]], tools: Tools) -> None:
+    def __init__(self, specs: list[list[Any]], tools: Tools) -> None:
         self.specs, self.tools = specs, tools
         self.trials: dict[tuple[int, int, int], Trial] = {}
         self.failed = 0
@@ -155,8 +156,9 @@ class Measured:
         wanted = [(r, c, s) for r, c in cells for s in range(seeds) if (r, c, s) not in self.trials]
         jobs = [(self.specs[r][c], seed) for r, c, seed in wanted]
         tools = self.tools
-        self.failed += sweep(jobs, tools.store, tools.workers, tools.report("trials")).failed
-        trials = tools.store.get(jobs)
+        with place_for((spec for spec, _ in jobs), tools.store) as place:
+            self.failed += sweep(jobs, place, tools.workers, tools.report("trials")).failed
+            trials = place.get(jobs)
         self.trials |= {cell: trials[job] for cell, job in zip(wanted, jobs, strict=True) if job in trials}
 
     def accuracies(self, row: int, column: int) -> list[float]:
@@ -180,7 +182,7 @@ class Measured:
 
 @spells_out(open_tools)
 def phase_diagram(
-    base: Retrieval | dict[str, Any],
+    base: Spec | dict[str, Any],
     x: tuple[str, Sequence[Any]],
     y: tuple[str, Sequence[Any]],
     *,
@@ -196,13 +198,15 @@ def phase_diagram(
     """
     plain = predicted_diagram(base, x, y, target=target)
     x, y, predicted = plain.x, plain.y, plain.predicted
-    if adaptive and y.field not in (*RISING, "length", "vocab"):
+    known = base.axes if isinstance(base, Spec) else (*RISING, "length", "vocab")
+    if adaptive and y.field not in known:
         raise SpecError("y", f"expected an axis with an order to search along, got {y.field}")
+    rising = base.rises_along(y.field) if isinstance(base, Spec) else y.field in RISING
     rows, columns = predicted.shape
     with open_tools(**given) as opened:
         measured = Measured(_specs(base, x, y), opened)
         if adaptive:
-            _follow(measured, predicted, seeds, target, rising=y.field in RISING)
+            _follow(measured, predicted, seeds, target, rising=rising)
         else:
             measured.run([(r, c) for r in range(rows) for c in range(columns)], seeds)
     counts = np.zeros((rows, columns))
@@ -219,7 +223,7 @@ def phase_diagram(
 
 
 def predicted_diagram(
-    base: Retrieval | dict[str, Any], x: tuple[str, Sequence[Any]], y: tuple[str, Sequence[Any]], *, target: float = 0.5
+    base: Spec | dict[str, Any], x: tuple[str, Sequence[Any]], y: tuple[str, Sequence[Any]], *, target: float = 0.5
 ) -> PhaseDiagram:
     """Theory's diagram alone: it runs and stores nothing."""
     x, y = ordered("x", x), ordered("y", y)
@@ -246,9 +250,9 @@ def usual_share(rows: int, seeds: int) -> float:
     return (few * math.log2(rows + 1) + 2 * seeds) / (rows * seeds)
 
 
-def _specs(base: Retrieval | dict[str, Any], x: Axis, y: Axis) -> list[list[Retrieval]]:
+def _specs(base: Spec | dict[str, Any], x: Axis, y: Axis) -> list[list[Any]]:
     """The settings, row by row."""
-    flat = grid(base.model_dump() if isinstance(base, Retrieval) else base, [y, x])
+    flat = grid(base, [y, x])
     columns = len(x.values)
     return [flat[at : at + columns] for at in range(0, len(flat), columns)]
 

@@ -9,28 +9,52 @@ from typing import Any, ClassVar
 
 from mnemoscope.engine.device import Precision
 from mnemoscope.engine.record import Trial
+from mnemoscope.experiments.calibration import Calibration
+from mnemoscope.experiments.critical import AnySpec
 from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.intervals import mean_interval
+from mnemoscope.experiments.keeping import place_for
 from mnemoscope.experiments.sweep import OneByOne, ThisProcess, sweep
 from mnemoscope.experiments.tabular import Tabular
 from mnemoscope.experiments.tools import ShowProgress, open_tools
 from mnemoscope.experiments.workers.batches import run_trials
-from mnemoscope.spec import Retrieval
 from mnemoscope.spec.summary import Summary, brief, number
+from mnemoscope.spec.token_laws import UNIFORM, Band
 from mnemoscope.spec.validators import Device
 from mnemoscope.store.schema import NOWHERE
 from mnemoscope.store.trials import Store
+from mnemoscope.training.three_step.evaluation import times_asked
+
+
+@dataclass(frozen=True)
+class BandRecall:
+    """The accuracy on sequences that ask for the tokens of a band, each equally often: every seed's, and their mean."""
+
+    band: Band
+    accuracy: Estimate
+    seeds: tuple[float, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        of = {"least": self.band.least, "below": self.band.below, "tokens": len(self.band.tokens)}
+        return {**of, "accuracy": self.accuracy.ends("mean")}
 
 
 @dataclass(frozen=True, repr=False)
 class Run(Drawable, Tabular):
-    """The trials of one setting."""
+    """The trials of one setting, and their calibration where it was asked for."""
 
     figure: ClassVar[str] = "steps"
     axes: ClassVar[tuple[str, ...]] = ("seed", "after")
-    spec: Retrieval
+    spec: AnySpec
     trials: tuple[Trial, ...]
+    calibration: Calibration | None = None
+
+    @property
+    def drawn_by(self) -> str:
+        """Where tokens differ in frequency, accuracy is drawn by band; else step by step."""
+        return "bands" if self.by_fact else self.figure
 
     @property
     def finished(self) -> list[Trial]:
@@ -41,12 +65,31 @@ class Run(Drawable, Tabular):
         return [trial for trial in self.trials if trial.status in ("ok", "unreached")]
 
     def interval(self, metric: str = "accuracy") -> Estimate:
-        """The mean over seeds of accuracy, attention_accuracy or recall, with its interval."""
+        """The mean over seeds of accuracy, attention_accuracy, recall or accuracy_by_fact, with its interval."""
         trials = [trial for trial in self.finished if getattr(trial, metric) is not None]
         draws = float(self.spec.test_samples)
         if metric == "recall" and trials:  # measured only where attention is right
             draws *= statistics.fmean(trial.attention_accuracy or 0.0 for trial in trials)
+        if metric == "accuracy_by_fact":
+            draws = float(times_asked(self.spec.test_samples, self.spec.vocab) * self.spec.vocab)
         return mean_interval([getattr(trial, metric) for trial in trials], draws)
+
+    @property
+    def by_fact(self) -> bool:
+        """Whether facts differ in how often they are shown, so that accuracy by sequence and by fact differ."""
+        return self.spec.tokens != UNIFORM
+
+    @property
+    def bands(self) -> list[BandRecall]:
+        """Accuracy by band, from rare tokens to frequent ones; empty where tokens are uniform."""
+        known = [trial.bands for trial in self.finished if trial.bands is not None]
+        if not known:
+            return []
+        asked = times_asked(self.spec.test_samples, self.spec.vocab)
+        return [
+            BandRecall(band, mean_interval(shares, float(asked * len(band.tokens))), shares)
+            for band, shares in zip(self.spec.bands, zip(*known, strict=True), strict=True)
+        ]
 
     def records(self) -> list[dict[str, Any]]:
         """A row for each seed and step."""
@@ -58,6 +101,7 @@ class Run(Drawable, Tabular):
                 "attention_accuracy": step.attention_accuracy,
                 "recall": step.recall,
                 "map_accuracy": step.map_accuracy,
+                **({"accuracy_by_fact": step.accuracy_by_fact} if self.by_fact else {}),
                 "lift": step.ratio,
             }
             for trial in self.finished
@@ -72,6 +116,7 @@ class Run(Drawable, Tabular):
             brief(self.spec),
             {
                 "accuracy": str(self.interval("accuracy")),
+                **({"by fact": str(self.interval("accuracy_by_fact"))} if self.by_fact else {}),
                 "attention": str(self.interval("attention_accuracy")),
                 "seeds": f"{len(self.finished)}",
                 **({"crashed": f"{crashed}"} if (crashed := len(self.trials) - len(self.finished)) else {}),
@@ -83,11 +128,17 @@ class Run(Drawable, Tabular):
 
     def as_dict(self) -> dict[str, object]:
         """Plain data, ready for JSON."""
+        metrics = ["accuracy", "attention_accuracy", "recall", *["accuracy_by_fact"] * self.by_fact]
+        more: dict[str, object] = {"bands": [band.as_dict() for band in self.bands]} if self.by_fact else {}
+        if self.calibration is not None:
+            more["calibration"] = self.calibration.as_dict()
         return {
             "spec": self.spec.model_dump(),
             "id": self.spec.id,
+            "path": self.spec.path,
             "trials": [trial.as_dict() for trial in self.trials],
-            **{metric: self.interval(metric).ends("mean") for metric in ("accuracy", "attention_accuracy", "recall")},
+            **{metric: self.interval(metric).ends("mean") for metric in metrics},
+            **more,
         }
 
 
@@ -102,7 +153,7 @@ class Keep(Enum):
 
 
 def run(
-    spec: Retrieval,
+    spec: AnySpec,
     seeds: int = 8,
     *,
     first: int = 0,
@@ -120,21 +171,26 @@ def run(
     """
     numbers = range(first, first + seeds)
     if precision != "float32":
+        if not spec.alone:
+            raise SpecError("precision", f"expected float32 for settings of kind {spec.kind}, got {precision}")
         return Run(spec, tuple(run_trials(spec, numbers, precision=precision, device=device, budget=budget)))
     if not isinstance(store, Store):
         path = None if isinstance(store, Keep) else NOWHERE if store is None else store
         with Store(path) as kept:
             return run(spec, seeds, first=first, device=device, budget=budget, store=kept, progress=progress)
-    with open_tools(store=store, workers=workers_for(spec, device, budget), progress=progress) as tools:
-        sweep([(spec, seed) for seed in numbers], store, tools.workers, tools.report("seeds"))
-    return kept_run(spec, numbers, store)
+    with (
+        place_for([spec], store) as place,
+        open_tools(store=place, workers=workers_for(spec, device, budget), progress=progress) as tools,
+    ):
+        sweep([(spec, seed) for seed in numbers], place, tools.workers, tools.report("seeds"))
+        return kept_run(spec, numbers, place)
 
 
-def workers_for(spec: Retrieval, device: Device, budget: int | None) -> ThisProcess:
+def workers_for(spec: AnySpec, device: Device, budget: int | None) -> ThisProcess:
     """Trials one by one, with progress within each; trainings that settle several at once, on all cores."""
-    return (ThisProcess if spec.settles else OneByOne)(device, budget)
+    return (OneByOne if spec.alone and not spec.settles else ThisProcess)(device, budget)
 
 
-def kept_run(spec: Retrieval, seeds: Iterable[int], store: Store) -> Run:
+def kept_run(spec: AnySpec, seeds: Iterable[int], store: Store) -> Run:
     """The trials of these seeds that a store has."""
     return Run(spec, tuple(store.get([(spec, seed) for seed in seeds]).values()))

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TypedDict
 
 from mnemoscope.engine.record import AnyJob, Trial
+from mnemoscope.experiments.keeping import place_for
 from mnemoscope.experiments.sweep import Tally, ThisProcess, Workers, sweep
 from mnemoscope.store.trials import Store
 
@@ -29,8 +30,9 @@ class Tools:
 
     def run(self, jobs: Sequence[AnyJob], what: str = "trials") -> dict[AnyJob, Trial]:
         """Run what has no result yet; return the trials of all these jobs, crashes included."""
-        sweep(jobs, self.store, self.workers, self.report(what))
-        return self.store.get(jobs)
+        with place_for((spec for spec, _ in jobs), self.store) as place:
+            sweep(jobs, place, self.workers, self.report(what))
+            return place.get(jobs)
 
 
 # What callers may say about progress: a function that is called with it, or whether to show it. By default it is shown

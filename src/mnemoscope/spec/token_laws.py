@@ -7,9 +7,12 @@
 Ranks and ids agree under zipf. Embeddings are drawn alike for all tokens, so their order has no effect.
 """
 
+import math
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +20,9 @@ import numpy as np
 from mnemoscope.spec.validators import FROM_FILE, between, nearest, shown
 
 UNIFORM = "uniform"
+# Stands for all laws but uniform where they share a compiled program: what holds for it, such as the size of a counter,
+# holds for any other.
+MOST_UNEVEN = "zipf:10"
 _ZIPF = re.compile(r"zipf:(.+)")
 # Beyond this exponent a single token has nearly all of the probability.
 _exponent = between(0, 10)
@@ -51,3 +57,30 @@ def probabilities(law: str, count: int) -> np.ndarray:
         p = import_module("mnemoscope.tasks.token_files").load(law)
     p.setflags(write=False)
     return p
+
+
+@dataclass(frozen=True)
+class Band:
+    """The tokens that are expected `least` times or more, and fewer than `below` times, in the training sample."""
+
+    least: float
+    below: float
+    tokens: np.ndarray
+
+    @property
+    def name(self) -> str:
+        """As tables show it."""
+        return f"{self.least:g}-{self.below:g}"
+
+
+def bands(p: np.ndarray, samples: int) -> tuple[Band, ...]:
+    """Tokens by their expected number of training sequences, samples x p: below 1, then by factors of ten.
+
+    From rare to frequent, and without bands that hold no token.
+    """
+    expected = samples * p
+    edges = [0.0, *(10.0**k for k in range(max(0, math.floor(math.log10(max(1.0, expected.max())))) + 2))]
+    parts = (
+        Band(least, below, np.flatnonzero((expected >= least) & (expected < below))) for least, below in pairwise(edges)
+    )
+    return tuple(band for band in parts if len(band.tokens))

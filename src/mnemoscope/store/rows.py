@@ -104,4 +104,6 @@ def read_trial(row: tuple[Any, ...]) -> Trial:
 
 def _read_step(values: dict[str, Any]) -> Step:
     """A step. An accuracy that is not stored was not finite, and reads as NaN."""
+    if "bands" in values:  # JSON has no tuples
+        values = {**values, "bands": tuple(values["bands"])}
     return Step(**{"accuracy": math.nan, "attention_accuracy": math.nan, "map_accuracy": math.nan, **values})

@@ -39,6 +39,11 @@ class Batch(NamedTuple):
         """x_l: the token at the informative position."""
         return jnp.take_along_axis(self.tokens, self.position[:, None], axis=1)[:, 0]
 
+    def asking(self, token: UInt32[Array, "B"], permutation: UInt32[Array, "V"]) -> "Batch":
+        """The same sequences with another informative token each, and its label."""
+        tokens = jnp.where(self.at_position, token[:, None], self.tokens)
+        return Batch(tokens, self.position, permutation[token])
+
     @property
     def at_position(self) -> Bool[Array, "B L"]:
         """1{j = l}."""

@@ -10,7 +10,7 @@ from mnemoscope.experiments.forecast import Forecast
 from mnemoscope.experiments.tabular import Tabular
 from mnemoscope.experiments.tools import ShowSteps, watch_steps
 from mnemoscope.experiments.validation import drawn_settings as drawn
-from mnemoscope.experiments.validation import trained
+from mnemoscope.experiments.validation import frequencies, trained
 from mnemoscope.experiments.validation import validate as comparisons
 from mnemoscope.spec import Retrieval, read_option
 from mnemoscope.spec.summary import Shown, Summary, brief
@@ -54,6 +54,15 @@ PARTS = {
     "overload": Part(drawn.for_overload, 24, 4, trained.compare_overload, forecast.of_solving),
     "steps": Part(drawn.for_steps, 48, 4, trained.compare_steps, forecast.of_settings),
     "trained": Part(drawn.for_trained, 140, 5, trained.compare_trained, forecast.of_settings),
+    "frequencies": Part(
+        frequencies.for_frequencies,
+        128,
+        6,
+        frequencies.compare_frequencies,
+        forecast.of_settings,
+        times=2,
+        draws=frequencies.DRAWS,
+    ),
 }
 
 

@@ -90,7 +90,7 @@ def check_trained(spec: Retrieval) -> None:
 def predict_trained(spec: Retrieval) -> TrainedPrediction:
     """The end of training, from the spec alone; where `then` is given, `steps` says whether training gets there."""
     check_trained(spec)
-    unknown = not_derived(spec.three_steps())
+    unknown = not_derived(spec.three_steps(), trained=True)
     if unknown:
         return TrainedPrediction(spec, None, None, "none", {}, False, (unknown,))
     seen, stored, attended, at = coverage(spec), stored_of(spec), attended_share(spec), load_of(spec)
@@ -103,6 +103,8 @@ def predict_trained(spec: Retrieval) -> TrainedPrediction:
             f"after three steps attention is right in only {attended:.2f} of the sequences: what training makes of "
             "that differs from seed to seed, and no law is known"
         )
+    if spec.label_noise or spec.weight_decay:
+        notes.append("label noise and weight decay are not derived: the law is for right labels, and the loss alone")
     if spec.then != "none" and steps is not None and steps > spec.steps:
         notes.append(f"training takes about {steps:,} steps, and stops after {spec.steps:,}")
         lost["steps"] = 1.0

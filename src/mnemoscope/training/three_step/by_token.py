@@ -33,6 +33,9 @@ from mnemoscope.training.three_step.cuda.products import (
 )
 from mnemoscope.training.three_step.streaming import Count, Samples, Source, Span, fold, over_samples
 
+# Copies of sums by token where some tokens are frequent, on a CPU: few, so that they stay in the nearest cache.
+FEW_COPIES = 4
+
 
 class Counts(NamedTuple):
     """K and n: all that the first step needs from the samples."""
@@ -96,12 +99,14 @@ def _count(program: Retrieval, layout: Layout, source: Source, counts: Counts, s
 def _fits_in_16_bits(program: Retrieval, layout: Layout) -> bool:
     """Whether 16-bit counters are safe for one call: half the memory, so more of it is in cache.
 
-    One call sees at most a segment of tokens. A cell's count is close to Poisson; with a mean of at most 2**14,
-    overflow at 2**16 is 384 standard deviations away. The largest token probability that the spec declares bounds the
-    mean, so a frequent token gets 32 bits. (GPUs add 16-bit numbers more slowly than 32-bit ones.)
+    One call sees at most a segment of tokens. A cell's count comes in clusters, one for each sequence of its label, of
+    about s = 1 + L p tokens with p the largest token probability. By Chernoff's bound with exp(count / s), a mean of at
+    most 2**14 passes 2**16 with a chance below exp(-(2**16 - 2.2 * 2**14) / s), which is exp(-110) for s <= 2**8. (GPUs
+    add 16-bit numbers more slowly than 32-bit ones.)
     """
     samples = layout.segment // program.length + layout.by_token
-    return layout.platform == "cpu" and program.most_in_a_cell(samples) <= 2**14
+    cluster = 1 + program.length * program.largest_token_probability
+    return layout.platform == "cpu" and program.most_in_a_cell(samples) <= 2**14 and cluster <= 2**8
 
 
 def count_pairs(program: Retrieval, layout: Layout, source: Source, samples: Samples) -> Counts:
@@ -165,18 +170,20 @@ def _centred_product(program: Retrieval, frozen: Frozen, counts: Counts, samples
 def _spread(
     program: Retrieval, layout: Layout, source: Source, R: Array, R_trig: Array, q: Array, span: Span
 ) -> Float[Array, "V"]:
-    # On a GPU, threads that add to one token's sum wait for each other: spread them over copies.
-    copies = 1 if layout.platform == "cpu" else 64
+    # On a GPU, threads that add to one token's sum wait for each other: spread them over copies. On a CPU, additions to
+    # a frequent token's sum wait for each other, too, and those of neighbouring positions are spread.
+    on_cpu = layout.platform == "cpu"
+    copies = (1 if program.tokens == UNIFORM else FEW_COPIES) if on_cpu else 64
 
     def body(q: Array, batch: Batch, live: Bool[Array, "B"]) -> Array:
         r = R.reshape(-1).at[cells(program, batch)].get(mode="promise_in_bounds")
         rbar = (r.sum(axis=1) + R_trig[batch.label]) / program.length
         rbar = jnp.where(live, rbar, 0)
         share = jnp.broadcast_to(rbar[:, None], batch.tokens.shape)
-        copy = lax.iota(jnp.uint32, rbar.shape[0]) % jnp.uint32(copies)
+        copy = lax.broadcasted_iota(jnp.uint32, share.shape, 1 if on_cpu else 0) % jnp.uint32(copies)
         # Sum each chunk first: float32 would lose small terms against a long running sum.
         sums = jnp.zeros((copies, program.vocab), q.dtype)
-        sums = sums.at[copy[:, None], batch.tokens].add(share, mode="promise_in_bounds")
+        sums = sums.at[copy, batch.tokens].add(share, mode="promise_in_bounds")
         return q + sums.sum(axis=0)
 
     return fold(body, q, source, span, length=program.length, chunk=layout.by_token, platform=layout.platform)

@@ -1,8 +1,8 @@
 """The compiled call: one whole trial, or several side by side.
 
-Trials that differ in seed, N, d and step sizes share a program, which takes these as arguments. d is
-rounded up to a bucket, and zeros fill the spare columns of the embeddings, which changes no inner
-product.
+Trials that differ in seed, N, d, step sizes and token probabilities share a program, which takes
+these as arguments. (Uniform tokens need no table, and have programs of their own.) d is rounded up to
+a bucket, and zeros fill the spare columns of the embeddings, which changes no inner product.
 
 On a CPU a call runs one trial, since several at once would be no faster. The same machine code then
 computes a trial alone, among others, or on a cluster, and its numbers are equal to the bit. On a GPU a
@@ -24,8 +24,10 @@ from mnemoscope.engine.device import Place, Precision, numerics
 from mnemoscope.engine.layout import Layout, choose_layout, needed_bytes
 from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.engine.record import Job
+from mnemoscope.models.embeddings import pads
 from mnemoscope.models.retrieval import draw_frozen
 from mnemoscope.spec import Retrieval
+from mnemoscope.tasks.alias import alias_table
 from mnemoscope.training.side_by_side import over_rows
 from mnemoscope.training.three_step.algorithm import Rates, three_steps, train_in_one_call
 from mnemoscope.training.three_step.evaluation import Measurement, measure_steps
@@ -51,24 +53,27 @@ class Call(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a call returns for a trial: the model after each step, and whether V2 is finite."""
+    """What a call returns for a trial: the model after each step, and whether V2 is finite.
+
+    Inside the call these are arrays, outside plain numbers where a trial has one of them.
+    """
 
     measurements: dict[str, Measurement]
-    finite: jax.Array
+    finite: Any
 
 
 def bucket(spec: Retrieval, platform: str) -> Retrieval:
     """The program that serves this spec, with d rounded up to 16, 32, 64, ...
 
     On a GPU, spare columns of small tables cost less than one more program, so d is rounded up to 512 where V^2 d is
-    small. Orthonormal embeddings keep their d, since a frame cannot be padded; so do large tables.
+    small. Embeddings that cannot be padded, such as a frame, keep their d; so do large tables.
     """
     program = spec.program()
     by_table = spec.width == 0 and spec.eta == "limit" and spec.then == "none"
     spare = SPARE_ON_GPU // spec.vocab**2 if platform != "cpu" and by_table else 0
     least = min(512, 2 ** int(math.log2(spare))) if spare else 16
     dim = max(16, least, 2 ** math.ceil(math.log2(spec.dim)))
-    if spec.embedding == "orthonormal" or spec.vocab**2 * dim > LARGE:
+    if not pads(spec.embedding) or spec.vocab**2 * dim > LARGE:
         return program
     return program.replace(dim=dim)
 
@@ -103,7 +108,9 @@ def run_call(call: Call, jobs: Sequence[Job]) -> list[Result]:
     program = compiled(call, jobs[0])
     with numerics(call.precision, call.place):
         results = jax.device_get(program(*arguments_of(call, jobs)))
-    return [jax.tree.map(lambda part, row=row: part[row], results) for row in range(len(jobs))]
+    leaves, tree = jax.tree.flatten(results)
+    rows = zip(*(leaf.tolist() if leaf.ndim == 1 else leaf for leaf in leaves), strict=True)
+    return [tree.unflatten(row) for row, _ in zip(rows, jobs, strict=False)]
 
 
 def compiled(call: Call, example: Job) -> Any:
@@ -131,7 +138,7 @@ def forget_calls() -> None:
 
 
 def arguments_of(call: Call, jobs: Sequence[Job]) -> tuple[Any, ...]:
-    """Streams, dimensions, counts and rates of a batch, padded to its size.
+    """Streams, alias tables, dimensions, counts and rates of a batch, padded to its size.
 
     Trials without samples pad a short batch, so that it has the compiled shape.
     """
@@ -142,8 +149,10 @@ def arguments_of(call: Call, jobs: Sequence[Job]) -> tuple[Any, ...]:
     samples: Any = np.where(alive, [spec.samples for spec, _ in filled], 0).astype(np.uint32)
     fresh: Any = np.where(alive, [spec.test_samples for spec, _ in filled], 0).astype(np.uint32)
     rates: Any = np.array([Rates.of(spec) for spec, _ in filled], jax.dtypes.canonicalize_dtype(float))
+    tables = [table for spec, _ in filled if (table := alias_table(spec.tokens, spec.vocab)) is not None]
     return (
         streams,
+        np.stack(tables) if tables else None,
         np.array([spec.dim for spec, _ in filled], np.uint32),
         Count(samples, samples.max()),
         Count(fresh, fresh.max()),
@@ -157,20 +166,18 @@ def _trials(
     layout: Layout,
     law: str,
     streams: dict[str, jax.Array],
+    tables: jax.Array | None,
     dims: jax.Array,
     samples: Count,
     fresh: Count,
     rates: Rates,
 ) -> Result:
-    def run_row(
-        streams: dict[str, jax.Array], dim: jax.Array, own: jax.Array, tests: jax.Array, rates: Rates
-    ) -> Result:
-        frozen = draw_frozen(program, law, streams, None if law == "orthonormal" else dim)
-        train = Source.of(program, streams["train"], frozen.permutation)
-        test = Source.of(program, streams["test"], frozen.permutation)
+    def run_row(streams: Any, table: Any, dim: Any, own: Any, tests: Any, rates: Rates) -> Result:
+        frozen = draw_frozen(program, law, streams, dim if pads(law) else None)
+        train, test = (Source(streams[name], frozen.permutation, table) for name in ("train", "test"))
         # Every trial counts its own samples, but all share the loop over chunks, and its end.
         learned = three_steps(program, layout, frozen, train, Count(own, samples.most), rates)
         measurements = measure_steps(program, layout, frozen, test, learned, rates, Count(tests, fresh.most))
         return Result(measurements, jnp.all(jnp.isfinite(learned.V2)))
 
-    return over_rows(run_row, streams, dims, samples.samples, fresh.samples, rates)
+    return over_rows(run_row, streams, tables, dims, samples.samples, fresh.samples, rates)

@@ -12,6 +12,10 @@ margin               signal z_trig^T w, by which the trigger lifts the informati
                      across step sizes
 tied                 sequences that a tie rule decided: up to rounding, several labels have the
                      largest logit, or several tokens the largest attention score
+right by token       where tokens are not uniform: every token is asked for equally often, in the same
+                     fresh sequences, fresh sequence i with token i mod V put at its informative
+                     position. From that come the accuracy by fact, which counts each token once, and
+                     the accuracy of bands of tokens. In expectation both are exact
 """
 
 from collections.abc import Callable
@@ -19,9 +23,11 @@ from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Bool, Float, UInt32
 
 from mnemoscope.engine.layout import UNIFORM_SAMPLES, Layout
+from mnemoscope.models.quantisation import round_matrix
 from mnemoscope.models.retrieval import (
     Frozen,
     Margin,
@@ -37,12 +43,15 @@ from mnemoscope.models.retrieval import (
     uniform_pool,
 )
 from mnemoscope.spec import Retrieval
+from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.three_step.algorithm import Rates, ThreeSteps, query_scale
 from mnemoscope.training.three_step.streaming import Count, Source, Span, fold
 
 Attend = Literal["uniform", "softmax", "argmax", "locked"]
 
+# The model whose weights were rounded at the end.
+ROUNDED = "rounded"
 # Fresh sequences in a chunk where tokens are looked up: usually all of them. Of a larger chunk most would be dead rows.
 FRESH_AT_ONCE = 4096
 
@@ -73,6 +82,10 @@ class Judged(NamedTuple):
     answered: Bool[Array, "*k B"]
     attended: Bool[Array, "*k B"]
     tied: Bool[Array, "*k B"]
+
+
+# Whom a model is asked, and what becomes of it.
+Judge = Callable[[Batch], Judged]
 
 
 class Answers(NamedTuple):
@@ -110,8 +123,8 @@ def map_accuracy(frozen: Frozen, answers: Answers) -> Float[Array, ""]:
     return jnp.mean((answers.informative == frozen.permutation).astype(frozen.Z.dtype))
 
 
-def _hits_by_token(test: Test, attend: Literal["argmax", "locked"], answers: Answers, w: Float[Array, "d"]) -> Hits:
-    """Hits where attention is on one token."""
+def _judge_by_token(test: Test, attend: Literal["argmax", "locked"], answers: Answers, w: Float[Array, "d"]) -> Judge:
+    """Where attention is on one token."""
     scores = Scores.of(test.frozen, w)
 
     def judge(batch: Batch) -> Judged:
@@ -125,12 +138,12 @@ def _hits_by_token(test: Test, attend: Literal["argmax", "locked"], answers: Ans
             tied = tied | attention_tied(batch, scores)
         return Judged(answered, jnp.broadcast_to(attended, answered.shape), tied)
 
-    return _count_hits(test, judge, min(test.layout.by_token, FRESH_AT_ONCE), answers.noise.shape[:-1])
+    return judge
 
 
-def _hits_by_sample(test: Test, attend: Literal["uniform", "softmax"], Vmat: Array, w: Float[Array, "d"]) -> Hits:
-    """Hits where attention mixes tokens; w = W_KQ z_EOS."""
-    program, layout, frozen = test.program, test.layout, test.frozen
+def _judge_by_sample(test: Test, attend: Literal["uniform", "softmax"], Vmat: Array, w: Float[Array, "d"]) -> Judge:
+    """Where attention mixes tokens; w = W_KQ z_EOS."""
+    program, frozen = test.program, test.frozen
     M = frozen.U @ Vmat
     longest = jnp.max(jnp.linalg.norm(M, axis=1))
     scores = Scores.of(frozen, w)
@@ -149,9 +162,7 @@ def _hits_by_sample(test: Test, attend: Literal["uniform", "softmax"], Vmat: Arr
         answer, answer_tied = name_label(features @ M.T, scale)
         return Judged(answer == batch.label, attended, tied | answer_tied)
 
-    # A chunk costs the same however few of its sequences count.
-    chunk = min(layout.by_sample, UNIFORM_SAMPLES) if attend == "uniform" else layout.by_sample
-    return _count_hits(test, judge, chunk)
+    return judge
 
 
 class Measurement(NamedTuple):
@@ -161,6 +172,7 @@ class Measurement(NamedTuple):
     samples: UInt32[Array, ""]
     map_accuracy: Float[Array, ""]
     margin: Margin
+    right: UInt32[Array, "V"] | None = None
 
 
 def measure(test: Test, attend: Attend, Vmat: Array, w: Array, answers: Answers | None = None) -> Measurement:
@@ -171,12 +183,16 @@ def measure(test: Test, attend: Attend, Vmat: Array, w: Array, answers: Answers 
     if answers is None:
         answers = answers_by_token(test.program, test.layout, test.frozen, Vmat)
     if attend == "argmax" or attend == "locked":
-        hits = _hits_by_token(test, attend, answers, w)
+        judge, chunk = _judge_by_token(test, attend, answers, w), chunk_by_token(test.layout)
     else:
-        if attend == "uniform":
-            test = test._replace(samples=Count(*(jnp.minimum(part, UNIFORM_SAMPLES) for part in test.samples)))
-        hits = _hits_by_sample(test, attend, Vmat, w)
-    return Measurement(hits, test.samples.samples, map_accuracy(test.frozen, answers), margin(test.frozen, w))
+        judge, chunk = _judge_by_sample(test, attend, Vmat, w), test.layout.by_sample
+    if attend == "uniform":
+        test = test._replace(samples=Count(*(jnp.minimum(part, UNIFORM_SAMPLES) for part in test.samples)))
+        chunk = min(chunk, UNIFORM_SAMPLES)  # a chunk costs the same however few of its sequences count
+    hits, right = _count_hits(test, judge, chunk), None
+    if test.program.tokens != UNIFORM and attend != "uniform":
+        right = _count_right_by_token(test, judge, chunk)
+    return Measurement(hits, test.samples.samples, map_accuracy(test.frozen, answers), margin(test.frozen, w), right)
 
 
 def measure_softmax(
@@ -190,6 +206,20 @@ def measure_steps(
     program: Retrieval, layout: Layout, frozen: Frozen, source: Source, learned: ThreeSteps, rates: Rates, count: Count
 ) -> dict[str, Measurement]:
     """Measure the model after each of the three steps; locked attention has only the last."""
+    measurements = _measure_each(program, layout, frozen, source, learned, rates, count)
+    if not program.bits:
+        return measurements
+    # W1 is alpha z_EOS^T up to its scale, which rounding does not change.
+    W1 = round_matrix(jnp.outer(learned.alpha, frozen.query), program.bits)
+    alpha = W1 @ frozen.query / (frozen.query @ frozen.query)
+    rounded = learned._replace(V2=round_matrix(learned.V2, program.bits), alpha=alpha)
+    last = _measure_each(program, layout, frozen, source, rounded, rates, count)["V2"]
+    return measurements | {ROUNDED: last}
+
+
+def _measure_each(
+    program: Retrieval, layout: Layout, frozen: Frozen, source: Source, learned: ThreeSteps, rates: Rates, count: Count
+) -> dict[str, Measurement]:
     test = Test(program, layout, frozen, source, count)
     if program.attention == "locked":
         return {"V2": measure(test, "locked", learned.V2, learned.alpha)}
@@ -202,14 +232,23 @@ def measure_steps(
         return measurements | {"V2": measure(test, attend, learned.V2, w, last)}
     # W1 and V2 attend to the same tokens: each sequence is drawn and attended to once for both.
     stacked = Answers(*(jnp.stack(pair) for pair in zip(first, last, strict=True)))
-    hits = _hits_by_token(test, attend, stacked, w)
+    judge, chunk = _judge_by_token(test, attend, stacked, w), chunk_by_token(layout)
+    hits, right = _count_hits(test, judge, chunk, (2,)), (None, None)
+    if program.tokens != UNIFORM:
+        right = _count_right_by_token(test, judge, chunk, (2,))
     for model, (name, answers) in enumerate((("W1", first), ("V2", last))):
         own = Hits(*(part[model] for part in hits))
-        measurements[name] = Measurement(own, count.samples, map_accuracy(frozen, answers), margin(frozen, w))
+        shares = map_accuracy(frozen, answers), margin(frozen, w)
+        measurements[name] = Measurement(own, count.samples, *shares, right[model])
     return measurements
 
 
-def _count_hits(test: Test, judge: Callable[[Batch], Judged], chunk: int, models: tuple[int, ...] = ()) -> Hits:
+def chunk_by_token(layout: Layout) -> int:
+    """Fresh sequences in a chunk where tokens are looked up."""
+    return min(layout.by_token, FRESH_AT_ONCE)
+
+
+def _count_hits(test: Test, judge: Judge, chunk: int, models: tuple[int, ...] = ()) -> Hits:
     def body(hits: Hits, batch: Batch, live: Bool[Array, "B"]) -> Hits:
         answered, attended, tied = judge(batch)
         more = Hits(answered, attended, answered & attended, tied)
@@ -219,3 +258,24 @@ def _count_hits(test: Test, judge: Callable[[Batch], Judged], chunk: int, models
     span = Span(jnp.uint32(0), *test.samples)
     platform = test.layout.platform
     return fold(body, zero, test.source, span, length=test.program.length, chunk=chunk, platform=platform)
+
+
+def times_asked(samples: int, vocab: int) -> int:
+    """How often every token is asked for: as often as so many fresh sequences allow, and at least once."""
+    return max(1, samples // vocab)
+
+
+def _count_right_by_token(test: Test, judge: Judge, chunk: int, models: tuple[int, ...] = ()) -> UInt32[Array, "*k V"]:
+    """How many of the sequences that ask for a token are answered right."""
+    V = jnp.uint32(test.program.vocab)
+
+    def body(carry: tuple[Array, Array], batch: Batch, live: Bool[Array, "B"]) -> tuple[Array, Array]:
+        first, right = carry
+        token = (first + lax.iota(jnp.uint32, chunk)) % V
+        answered = judge(batch.asking(token, test.source.permutation)).answered
+        return first + jnp.uint32(chunk), right.at[..., token].add((answered & live).astype(jnp.uint32))
+
+    zero = jnp.uint32(0), jnp.zeros((*models, test.program.vocab), jnp.uint32)
+    span = Span(jnp.uint32(0), *(jnp.maximum(count // V, 1) * V for count in test.samples))
+    platform = test.layout.platform
+    return fold(body, zero, test.source, span, length=test.program.length, chunk=chunk, platform=platform)[1]

@@ -2,11 +2,13 @@
 
 import math
 
+import numpy as np
+
 from mnemoscope.engine.device import Place, Precision
 from mnemoscope.engine.record import Job, Status, Step, Trial
 from mnemoscope.spec import Retrieval
 from mnemoscope.training.three_step.call import Result
-from mnemoscope.training.three_step.evaluation import Measurement
+from mnemoscope.training.three_step.evaluation import ROUNDED, Measurement, times_asked
 
 
 def trial_of(job: Job, result: Result, seconds: float, precision: Precision, place: Place) -> Trial:
@@ -58,7 +60,9 @@ def read_steps(spec: Retrieval, measurements: dict[str, Measurement]) -> list[St
     chance = 1 / spec.vocab
     before = [Step("start", chance, 1 / spec.length, chance)] if "V1" in measurements else []
     # In the order of training: JAX returns a dictionary sorted by name.
-    return before + [make_step(spec, name, measurements[name]) for name in ("V1", "W1", "V2") if name in measurements]
+    return before + [
+        make_step(spec, name, measurements[name]) for name in ("V1", "W1", "V2", ROUNDED) if name in measurements
+    ]
 
 
 def make_step(spec: Retrieval, name: str, measurement: Measurement, loss: float | None = None) -> Step:
@@ -66,6 +70,7 @@ def make_step(spec: Retrieval, name: str, measurement: Measurement, loss: float 
     answered, attended, both, tied = (int(count) for count in measurement.hits)
     samples = int(measurement.samples)
     scored = name != "V1" and spec.attention == "learned"
+    by_fact, bands = _by_fact(spec, measurement)
     return Step(
         name=name,
         accuracy=answered / samples,
@@ -76,4 +81,14 @@ def make_step(spec: Retrieval, name: str, measurement: Measurement, loss: float 
         std=float(measurement.margin.std) if scored else None,
         loss=loss,
         tied=tied,
+        accuracy_by_fact=by_fact,
+        bands=bands,
     )
+
+
+def _by_fact(spec: Retrieval, measurement: Measurement) -> tuple[float | None, tuple[float, ...] | None]:
+    """The accuracy that counts each token once, and that of every band, where they were measured."""
+    if measurement.right is None:
+        return None, None
+    share = np.asarray(measurement.right) / times_asked(int(measurement.samples), spec.vocab)
+    return float(share.mean()), tuple(float(share[band.tokens].mean()) for band in spec.bands)

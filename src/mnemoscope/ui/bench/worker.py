@@ -156,7 +156,8 @@ def time_torch(spec: Retrieval, request: dict[str, Any]) -> dict[str, Any]:
         streams = random.streams(spec, SEED)
         frozen = make_frozen(spec, streams)
         index = jnp.arange(spec.samples, dtype=jnp.uint32)
-        batch = sample(streams["train"], index, frozen.permutation, spec.length)
+        source = Source.of(spec, streams["train"], frozen.permutation)
+        batch = sample(source.key, index, source.permutation, spec.length, source.table)
     parts = {name: None if part is None else np.asarray(part) for name, part in frozen._asdict().items()}
     parts["permutation"] = np.asarray(frozen.permutation, np.int64)
     rival = TorchRival(spec, parts, request["platform"])

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 
 from mnemoscope.engine.device import find_device, share_gpu
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.ui.bench.benchmark import QUICK
 from mnemoscope.ui.bench.compare import RIVALS, Case, measure_bandwidth, run_cases, torch_is_here
 from mnemoscope.ui.bench.cost import of_case, of_diagram, of_growth, of_stages, of_trainings
@@ -205,6 +206,8 @@ def _name(spec: dict[str, Any]) -> str:
     name = f"V={spec['vocab']} d={spec['dim']}\nL={spec['length']} N={spec['samples']}"
     if spec["width"]:
         name += f"\nm={spec['width']} {spec['activation']}"
+    if spec["tokens"] != UNIFORM:
+        name += f"\n{spec['tokens']}"
     if spec["eta"] != "limit":
         name += f"\neta={spec['eta']:g} gamma={spec['gamma']}"
     return name

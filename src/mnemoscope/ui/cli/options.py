@@ -107,8 +107,8 @@ MeasureName = Annotated[
     Measure,
     choice(
         Measure,
-        "what crosses the target; first_gradient is the share of tokens that the matched filter names from the first "
-        "gradient alone",
+        "what crosses the target; accuracy_by_fact counts each token once, and first_gradient is the share of tokens "
+        "that the matched filter names from the first gradient alone",
     ),
 ]
 Picture = Annotated[Path | None, Parameter(help="also draw it into this file (.png, .svg or .pdf)")]

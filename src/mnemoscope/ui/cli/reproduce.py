@@ -140,6 +140,7 @@ def about(study: Study) -> dict[str, object]:
         **{name: getattr(study, name) for name in names},
         "history": [earlier.as_dict() for earlier in study.history],
         "minutes": minutes,
+        "package": STUDIES[study.id].package or None,
     }
 
 
@@ -147,7 +148,8 @@ def show_catalogue(studies: list[Study]) -> None:
     """The catalogue for people."""
     for study in studies:
         cost = "quick {0.quick:g} min, full {0.full:g} min".format(STUDIES[study.id])
-        echo(f"[bold]{study.id}[/bold]  {study.origin}  ({cost})", Padding(study.statement, (0, 0, 0, 4)))
+        theirs = f", by {STUDIES[study.id].package}" if STUDIES[study.id].package else ""
+        echo(f"[bold]{study.id}[/bold]  {study.origin}{theirs}  ({cost})", Padding(study.statement, (0, 0, 0, 4)))
     echo("", *(f"{paper.name}: {paper.citation}" for paper in PAPERS))
     echo("\nMinutes: quick, one base seed on two CPU cores; full, three on one H200.")
 

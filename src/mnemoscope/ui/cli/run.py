@@ -1,7 +1,10 @@
 """`mnemoscope run`: one setting, several seeds."""
 
+import math
 import statistics
 import sys
+from dataclasses import replace
+from typing import Annotated
 
 from rich.table import Table
 
@@ -9,19 +12,39 @@ from mnemoscope.engine.device import find_device
 from mnemoscope.engine.layout import UNIFORM_SAMPLES
 from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.engine.record import Trial
-from mnemoscope.experiments.forecast import jobs_ahead
+from mnemoscope.experiments.calibration import Calibration, calibrate, check_calibrated
+from mnemoscope.experiments.estimate.estimate import Estimate
+from mnemoscope.experiments.forecast import jobs_ahead, of_jobs
+from mnemoscope.experiments.keeping import place_for
 from mnemoscope.experiments.run import Run, kept_run, workers_for
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.models.activations import hermite_parts
-from mnemoscope.spec import Retrieval
+from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.summary import span
+from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.theory.critical import has_trained_law
 from mnemoscope.theory.predict import predict
-from mnemoscope.ui.cli.options import AnySeed, Budget, DeviceName, Json, Seeds, StoreFile, Work, Yes, read_seeds
+from mnemoscope.ui.cli.asking import ask_first
+from mnemoscope.ui.cli.options import (
+    AnySeed,
+    Budget,
+    DeviceName,
+    Json,
+    Picture,
+    Seeds,
+    StoreFile,
+    Work,
+    Yes,
+    flag,
+    read_seeds,
+)
 from mnemoscope.ui.cli.output import bar, deliver, echo, number, table
+from mnemoscope.ui.cli.own import NO_WORDS, OwnOptions, run_own
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.cli.sweeping import open_tools
-from mnemoscope.ui.figures.canvas import sizes
+from mnemoscope.ui.figures.bands import draw_bands
+from mnemoscope.ui.figures.canvas import check_form, sizes
+from mnemoscope.ui.figures.steps import draw_steps
 
 # Ties in a smaller share of the test sequences are not reported.
 LEAST_SHARE_OF_TIES = 0.001
@@ -30,6 +53,7 @@ MEANING = {
     "V1": "values learn, attention is uniform",
     "W1": "attention learns",
     "V2": "values learn again",
+    "rounded": "every matrix has weights of --bits bits",
 }
 TRIGGER = {"keys": "keys", "additive": "keys and values"}
 MOST_SEEDS_LISTED = 16
@@ -39,12 +63,17 @@ MOST_SEEDS_LISTED = 16
 def run(
     setting: Setting[Retrieval],
     *,
+    own: OwnOptions = NO_WORDS,
     seeds: Seeds = 8,
     seed: AnySeed = 0,
     device: DeviceName = "auto",
     memory: Budget = None,
     store: StoreFile = None,
     yes: Yes = False,
+    calibration: Annotated[
+        bool, flag("also compare confidence on tokens seen in training with that on others; trains every seed again")
+    ] = False,
+    out: Picture = None,
     json: Json = False,
 ) -> int:
     """Simulate one setting over several seeds.
@@ -53,22 +82,41 @@ def run(
     sequence and to name its label. Trials are kept in the store, and no seed is run twice. Example:
 
     `mnemoscope run --vocab 512 --dim 128 --length 16 --samples 16000`
+
+    With `--model` and `--task`, a model of your own is trained instead:
+
+    `mnemoscope run --model mymodel:model --task mytask:Facts --set facts=32`
     """
-    spec = setting.read()
+    check_form(out)
     numbers = read_seeds(seeds, seed)
+    if own.given:
+        strangers = [name for name in Retrieval.model_fields if getattr(setting, name, None) is not None]
+        if strangers or setting.spec is not None:
+            raise SpecError((strangers or ["spec"])[0], "expected it without --model and --task, got both")
+        return run_own(own.read(), numbers, Work(device, None, store, yes), json)
+    spec = setting.read()
+    if calibration:
+        check_calibrated(spec)
     jobs = [(spec, number) for number in numbers]
     # Refuse a setting that does not fit in memory before a store is created or a forecast made.
-    plan_memory(spec, "float32", MemoryBudget.of(find_device(device), memory))
+    place = find_device(device)
+    plan_memory(spec, "float32", MemoryBudget.of(place, memory))
     stopped = False
     with open_tools(Work(device, None, store, yes), jobs_ahead(jobs)) as tools:
         known = len(tools.store.finished(jobs))
         try:
-            sweep(jobs, tools.store, workers_for(spec, device, memory), lambda tally: tools.progress(tally, "seeds"))
+            with place_for([spec], tools.store) as keeping:
+                workers = workers_for(spec, device, memory)
+                sweep(jobs, keeping, workers, lambda tally: tools.progress(tally, "seeds"))
+                result = kept_run(spec, numbers, keeping)
         except KeyboardInterrupt:
             stopped = True
-        result = kept_run(spec, numbers, tools.store)
+            result = kept_run(spec, numbers, tools.store)
+    if calibration and not stopped:
+        ask_first(of_jobs(jobs, place.platform), place.platform, yes)
+        result = replace(result, calibration=calibrate(spec, numbers, device))
     trials = result.trials
-    deliver(result, json, show)
+    deliver(result, json, show, out, draw_bands if result.by_fact else draw_steps)
     if known and not json:
         print(f"{known} of {seeds} seeds were in the store")
     if stopped:
@@ -85,23 +133,42 @@ def show(run: Run) -> None:
     echo(_headline(spec), style="bold")
     if finished:
         echo(_step_table(spec, finished))
+    if run.bands:
+        echo(_band_table(run))
     if 1 < len(run.trials) <= MOST_SEEDS_LISTED or not finished:
         echo(_seed_table(run.trials))
     if finished:
         over = f"95 % interval over {len(finished)} seeds" if len(finished) > 1 else "one seed"
         echo(
             f"accuracy            [bold]{run.interval('accuracy')}[/bold]  {over}",
+            *[f"accuracy by fact    {run.interval('accuracy_by_fact')}  each token once"] * run.by_fact,
             f"attention accuracy  {run.interval('attention_accuracy')}",
             f"recall              {run.interval('recall')}",
             f"chance              {1 / spec.vocab:.4f}",
+            *[f"always the same     {spec.largest_token_probability:.4f}  with the most frequent label"] * run.by_fact,
         )
         echo(*_theory(spec))
+        if run.calibration is not None:
+            echo(*_confidence(run.calibration))
         if spec.settles:
             echo(f"steps               {_steps_taken(spec, finished)}")
+        if spec.bits:
+            echo(f"bits                {_bits(spec, finished)}")
         ties = _ties(spec, finished)
         if ties:
             shares = ", ".join(f"{share:.1%} after {step}" for step, share in ties.items())
             echo(f"ties                {shares} of the test sequences, decided by a rule, not by rounding")
+
+
+def _confidence(calibration: Calibration) -> list[str]:
+    """How confidence on seen tokens compares with that on unseen ones, and theory's word on it."""
+    theory = "" if calibration.predicted is None else f", theory {calibration.predicted:.3f}"
+    medians = f"{number(calibration.seen)} seen, {number(calibration.unseen)} unseen"
+    return [
+        f"tokens seen         {calibration.share_seen:.3f}  some training sequence asked for them",
+        f"confidence          {medians}  median lead of the first label",
+        f"AUC                 {calibration.auc}  of telling them apart{theory}",
+    ]
 
 
 def _theory(spec: Retrieval) -> list[str]:
@@ -125,6 +192,15 @@ def _steps_taken(spec: Retrieval, finished: list[Trial]) -> str:
     return f"{ends} of at most {spec.steps:,}{more}"
 
 
+def _bits(spec: Retrieval, finished: list[Trial]) -> str:
+    """The bits of the facts that the rounded map names, and those of its weights; and what rounding costs."""
+    before, after = (_mean(finished, at, "accuracy") or 0.0 for at in (-2, -1))
+    stored = (_mean(finished, -1, "map_accuracy") or 0.0) * spec.vocab * math.log2(spec.vocab)
+    available = spec.bits * spec.dim * ((spec.width or spec.dim) + spec.dim)
+    lost = f"accuracy {before:.3f} before rounding, {after:.3f} after"
+    return f"{stored:,.0f} stored, {available:,} available in V and W_KQ; {lost}"
+
+
 def _ties(spec: Retrieval, finished: list[Trial]) -> dict[str, float]:
     """The share of test sequences in which labels or tokens tie, after each step where it is worth reporting."""
     shares = {}
@@ -143,6 +219,8 @@ def _headline(spec: Retrieval) -> str:
             f"higher Hermite parts {share['higher']:.0%}"
         )
     parts = [f"{spec.embedding} embeddings", f"trigger in {TRIGGER[spec.trigger]}"]
+    if spec.tokens != UNIFORM:
+        parts.append(f"tokens by {spec.tokens}")
     if spec.attention == "locked":
         parts.append("attention locked")
     elif spec.eta == "limit":
@@ -166,7 +244,7 @@ def _step_table(spec: Retrieval, finished: list[Trial]) -> Table:
         accuracy = _mean(finished, at, "accuracy") or 0.0
         means = (number(_mean(finished, at, field), digits) for field, digits in fields)
         # Each seed has settled after a number of steps of its own.
-        name = "end" if spec.settles and at == len(steps) - 1 else step.name
+        name = "end" if spec.settles and step.taken else step.name
         # With the loss beside it, the table would be wider than a terminal of 80 columns.
         rows.append((name, number(accuracy), bar(accuracy, 12 if spec.then == "none" else 8), *means))
     grid = table(columns, rows, left=("after", ""), title=title)
@@ -179,6 +257,19 @@ def _step_table(spec: Retrieval, finished: list[Trial]) -> Table:
         ]
     )
     return grid
+
+
+def _band_table(run: Run) -> Table:
+    rows = []
+    for band in run.bands:
+        mean = band.accuracy.value or 0.0
+        rows.append((band.band.name, f"{len(band.band.tokens):,}", number(mean), bar(mean), _ends(band.accuracy)))
+    title = "By how often training is expected to ask for a token"
+    return table(("times", "tokens", "accuracy", "", "95 % interval"), rows, left=("",), title=title)
+
+
+def _ends(estimate: Estimate) -> str:
+    return f"{number(estimate.low)} to {number(estimate.high)}"
 
 
 def _seed_table(trials: tuple[Trial, ...]) -> Table:

@@ -31,7 +31,8 @@ def validate(
         count(
             2,
             10**6,
-            "how many seeds to run (`terms` 4 x, `spread` and `capacity` 2 x, `matched` more for a small vocabulary)",
+            "how many seeds to run (`terms` 4 x, `spread`, `capacity`, `frequencies` 2 x, `matched` more for a small "
+            "vocabulary)",
         ),
     ] = 16,
     quick: Annotated[bool, flag("a few settings instead of all")] = False,
@@ -47,7 +48,8 @@ def validate(
     surrogate of the first gradient with decoders of the gradient itself, `matched` the share that the matched filter
     names, `spread` the interval over seeds. Of models trained to the end, `capacity` compares the number of facts that
     fit with a solver that proves its answers, `overload` what is left beyond it, `steps` how long training takes, and
-    `trained` the accuracy. Example:
+    `trained` the accuracy. `frequencies` compares accuracy by sequence, fact and band where tokens are not uniform,
+    with more seeds where they differ much. Example:
 
     `mnemoscope validate accuracy --quick`
 
