@@ -12,6 +12,7 @@ from mnemoscope.experiments.estimate.intervals import mean_interval
 from mnemoscope.experiments.estimate.limits import Limits
 from mnemoscope.experiments.tools import GivenTools, open_tools
 from mnemoscope.spec import Facts, SpecError
+from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.theory.associative import GUIDE_FACTS
 
 # How S, R and D grow together: S = R, R = sqrt(S), or S = R = D.
@@ -37,6 +38,12 @@ class FactsRun:
         return mean_interval(accuracies, float(self.spec.test_samples))
 
     @property
+    def by_fact(self) -> Estimate:
+        """The same with every fact asked for equally often; measured where facts have frequencies of their own."""
+        known = [outcome.metrics.get("accuracy_by_fact") for outcome in self.outcomes]
+        return mean_interval([value for value in known if value is not None], float(self.spec.test_samples))
+
+    @property
     def bits(self) -> float:
         """S R log2 D: what storing the facts takes, whatever the model."""
         return self.spec.facts * math.log2(self.spec.answers)
@@ -49,6 +56,7 @@ class FactsRun:
             "id": spec.id,
             "trials": [outcome.as_dict() for outcome in self.outcomes],
             "accuracy": self.interval.ends("mean"),
+            **({} if spec.frequencies == UNIFORM else {"accuracy_by_fact": self.by_fact.ends("mean")}),
             "parameters": spec.parameters,
             "facts": spec.facts,
             "facts_per_parameter": spec.facts / spec.parameters,

@@ -16,11 +16,12 @@ import numpy as np
 from mnemoscope.engine.extras import need
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.axes import NAMED, Axis, grid
-from mnemoscope.experiments.critical import RISING
+from mnemoscope.experiments.critical import RISING, check_measure
 from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.experiments.tools import GivenTools, Tools, open_tools
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.critical import has_trained_law
 from mnemoscope.theory.predict import predict
 
@@ -33,7 +34,7 @@ FEW_SEEDS = 2
 
 @dataclass(frozen=True)
 class PhaseDiagram(Drawable):
-    """Accuracy on a grid; rows follow `y`, columns follow `x`. NaN where nothing was run."""
+    """Accuracy, or another measure, on a grid; rows follow `y`, columns follow `x`. NaN where nothing was run."""
 
     figure: ClassVar[str] = "phase"
     x: Axis
@@ -45,6 +46,7 @@ class PhaseDiagram(Drawable):
     seeds: np.ndarray
     failed: int
     trials: tuple[Trial, ...] = field(default=(), repr=False)
+    measure: Measure = "accuracy"
 
     @property
     def unreached(self) -> int:
@@ -60,6 +62,7 @@ class PhaseDiagram(Drawable):
         return {
             "x": {"axis": self.x.field, "values": list(self.x.values)},
             "y": {"axis": self.y.field, "values": list(self.y.values)},
+            "measure": self.measure,
             "target": self.target,
             "accuracy": _plain(self.accuracy),
             "predicted": _plain(self.predicted),
@@ -116,8 +119,9 @@ def crossing_in_column(values: Sequence[float], column: Sequence[float] | np.nda
 class Measured:
     """The cells of a diagram and their trials so far."""
 
-    def __init__(self, specs: list[list[Retrieval]], tools: Tools) -> None:
+    def __init__(self, specs: list[list[Retrieval]], measure: Measure, tools: Tools) -> None:
         self.specs, self.tools = specs, tools
+        self.measure: Measure = measure
         self.trials: dict[tuple[int, int, int], Trial] = {}
         self.failed = 0
 
@@ -131,13 +135,13 @@ class Measured:
         self.trials |= {cell: trials[job] for cell, job in zip(wanted, jobs, strict=True) if job in trials}
 
     def mean(self, row: int, column: int) -> float:
-        """Mean accuracy of a cell; NaN if nothing was run."""
-        accuracies = [
-            trial.accuracy
+        """The measure's mean over the seeds of a cell; NaN if nothing was run."""
+        values = [
+            value
             for (r, c, _), trial in self.trials.items()
-            if (r, c) == (row, column) and trial.accuracy is not None
+            if (r, c) == (row, column) and (value := trial.measured(self.measure)) is not None
         ]
-        return math.fsum(accuracies) / len(accuracies) if accuracies else math.nan
+        return math.fsum(values) / len(values) if values else math.nan
 
 
 def phase_diagram(
@@ -147,6 +151,7 @@ def phase_diagram(
     *,
     seeds: int = 8,
     target: float = 0.5,
+    measure: Measure = "accuracy",
     adaptive: bool = False,
     **given: Unpack[GivenTools],
 ) -> PhaseDiagram:
@@ -155,13 +160,13 @@ def phase_diagram(
     `base` is a spec, or the fields that the axes leave open. Trials are kept in `store`, the user's own by default;
     workers and progress are given by name as well, or all three as `tools`.
     """
-    plain = predicted_diagram(base, x, y, target=target)
+    plain = predicted_diagram(base, x, y, target=target, measure=measure)
     x, y, predicted = plain.x, plain.y, plain.predicted
     if adaptive and y.field not in (*RISING, "length", "vocab"):
         raise SpecError("y", f"expected an axis with an order to search along, got {y.field}")
     rows, columns = predicted.shape
     with open_tools(**given) as opened:
-        measured = Measured(_specs(base, x, y), opened)
+        measured = Measured(_specs(base, x, y), measure, opened)
         if adaptive:
             _follow(measured, predicted, seeds, target, rising=y.field in RISING)
         else:
@@ -179,12 +184,22 @@ def phase_diagram(
 
 
 def predicted_diagram(
-    base: Retrieval | dict[str, Any], x: tuple[str, Sequence[Any]], y: tuple[str, Sequence[Any]], *, target: float = 0.5
+    base: Retrieval | dict[str, Any],
+    x: tuple[str, Sequence[Any]],
+    y: tuple[str, Sequence[Any]],
+    *,
+    target: float = 0.5,
+    measure: Measure = "accuracy",
 ) -> PhaseDiagram:
     """Theory's diagram alone: it runs and stores nothing."""
     x, y = ordered("x", x), ordered("y", y)
-    predictions = [[predict(spec, trained=has_trained_law(spec)) for spec in row] for row in _specs(base, x, y)]
-    predicted = np.array([[math.nan if p.accuracy is None else p.accuracy for p in r] for r in predictions])
+    specs = _specs(base, x, y)
+    for spec in (spec for row in specs for spec in row):
+        check_measure(spec, measure)
+    predictions = [[predict(spec, trained=has_trained_law(spec)) for spec in row] for row in specs]
+    # A measure that theory does not have is not predicted.
+    values = [[getattr(prediction, measure, None) for prediction in row] for row in predictions]
+    predicted = np.array([[math.nan if value is None else value for value in row] for row in values])
     return PhaseDiagram(
         x=x,
         y=y,
@@ -194,6 +209,7 @@ def predicted_diagram(
         regimes=[[p.regime for p in row] for row in predictions],
         seeds=np.zeros_like(predicted),
         failed=0,
+        measure=measure,
     )
 
 

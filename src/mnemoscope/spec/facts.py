@@ -9,10 +9,13 @@ from typing import Annotated, ClassVar, Literal, get_args
 from pydantic import BeforeValidator, Field, model_validator
 
 from mnemoscope.spec.base import Spec, SpecError
+from mnemoscope.spec.token_laws import UNIFORM, read_frequencies
 from mnemoscope.spec.validators import between, one_of, whole
 
 Mixing = Literal["softmax", "linear"]
 Making = Literal["trained", "constructed"]
+# The most facts with frequencies of their own.
+MOST_IN_TABLE = 2**22
 Count = Annotated[int, BeforeValidator(whole(1, 2**20))]
 CountOrZero = Annotated[int, BeforeValidator(whole(0, 2**20))]
 
@@ -55,12 +58,20 @@ class Facts(Spec, frozen=True, extra="forbid"):
     test_samples: Annotated[int, BeforeValidator(whole(1, 2**24))] = Field(
         default=1024, description="fresh sequences on which accuracy is measured"
     )
+    frequencies: Annotated[str, BeforeValidator(read_frequencies)] = Field(
+        default=UNIFORM,
+        description="how often sequences ask for each fact: uniform; or zipf:A, the k-th with probability proportional "
+        "to k^-A",
+    )
 
     @model_validator(mode="after")
     def _check_together(self) -> "Facts":
         if self.max_steps * self.batch > 2**32 - 1:
             steps = f"{self.max_steps:,} steps of {self.batch:,}"
             raise SpecError("max_steps", f"expected at most 2^32 sequences in all, got {steps}")
+        if self.frequencies != UNIFORM and self.facts > MOST_IN_TABLE:
+            limit = f"uniform with more than {MOST_IN_TABLE:,} facts, since others take a table of them"
+            raise SpecError("frequencies", f"expected {limit}, got {self.frequencies!r} for {self.facts:,}")
         if self.answers > self.subjects:
             limit = f"at most subjects = {self.subjects}, since a relation has no more facts than that"
             raise SpecError("answers", f"expected {limit}, got {self.answers}")

@@ -43,7 +43,7 @@ def make_figure(diagram: PhaseDiagram) -> Any:
     labels = [f"{name} ({LETTERS[name]})" if name in LETTERS else name for name in (diagram.x.field, diagram.y.field)]
     axes.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), xlabel=labels[0], ylabel=labels[1])
     legend = axes.legend(fontsize=8, facecolor="#555555", labelcolor="white", loc="lower left")
-    legend.set_title(f"accuracy {diagram.target:g}", prop={"size": 8})
+    legend.set_title(f"{_measure(diagram)} {diagram.target:g}", prop={"size": 8})
     legend.get_title().set_color("white")
     figure.colorbar(mesh, ax=axes, label=words)
     return figure
@@ -52,8 +52,12 @@ def make_figure(diagram: PhaseDiagram) -> Any:
 def _shown(diagram: PhaseDiagram) -> tuple[np.ndarray, str]:
     """The values that the colours show, with their name: measured, or predicted where nothing was run."""
     if np.isnan(diagram.accuracy).all():
-        return diagram.predicted, "predicted accuracy"
-    return diagram.accuracy, "accuracy"
+        return diagram.predicted, f"predicted {_measure(diagram)}"
+    return diagram.accuracy, _measure(diagram)
+
+
+def _measure(diagram: PhaseDiagram) -> str:
+    return diagram.measure.replace("_", " ")
 
 
 def _contour(axes: Any, diagram: PhaseDiagram, values: np.ndarray, style: str) -> None:
@@ -126,7 +130,10 @@ def _draw_page(diagram: PhaseDiagram, path: Path) -> None:
     )
     figure: Any = go.Figure(heat)
     for accuracy, dash, name in ((diagram.accuracy, "solid", "measured"), (diagram.predicted, "dash", "predicted")):
-        contour, label = replace(diagram, accuracy=accuracy).contour(), f"{name}, accuracy {diagram.target:g}"
+        contour, label = (
+            replace(diagram, accuracy=accuracy).contour(),
+            f"{name}, {_measure(diagram)} {diagram.target:g}",
+        )
         figure.add_scatter(x=x, y=contour, mode="lines", name=label, line={"dash": dash, "color": "white"})
     edges = regime_edges(diagram)
     figure.add_scatter(
