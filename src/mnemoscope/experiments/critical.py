@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, cast
 
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.estimate.estimate import Estimated
 from mnemoscope.experiments.estimate.search import search_crossing
 from mnemoscope.experiments.searches import SearchInProgress, run_searches
 from mnemoscope.experiments.tools import GivenTools, open_tools
-from mnemoscope.spec import SpecError
+from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.critical import SEARCH, TRAINED_SEARCH, critical_value, has_trained_law
 
