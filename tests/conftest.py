@@ -1,6 +1,7 @@
 """Shapes and types in signatures are checked while testing, and only then."""
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 # which inherit its name from the first; stores are each process's own.
 if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="mnemoscope-tests-")
+    if sys.dont_write_bytecode:
+        # Else each of the many processes that tests start would compile JAX's and our own sources anew.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(os.environ["XDG_CACHE_HOME"]) / "bytecode")
 os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="data-", dir=os.environ["XDG_CACHE_HOME"])
 
 
@@ -96,6 +101,33 @@ LONGEST = (
     "chaos/test_plan_cases.py",
 )
 
+# Files that the fast tier leaves out, `-m "not slow"`: those above, and others of many seconds.
+SLOW = (
+    *LONGEST,
+    "experiments/test_cluster.py",
+    "experiments/test_gpu_workers.py",
+    "experiments/test_shared_batches.py",
+    "experiments/test_forecast.py",
+    "experiments/test_sweep.py",
+    "experiments/test_fit.py",
+    "experiments/test_phase.py",
+    "engine/test_interrupts.py",
+    "studies/test_studies_a.py",
+    "studies/test_studies_lin.py",
+    "studies/test_ledger.py",
+    "store/test_damage.py",
+    "theory/test_bound.py",
+    "theory/test_trained_searches.py",
+    "theory/test_domain.py",
+    "ui/test_bench.py",
+    "ui/test_report.py",
+    "ui/test_run_command.py",
+    "chaos/test_options.py",
+    "chaos/test_matrix_files.py",
+    "test_adding.py",
+    "test_names.py",
+)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files first: begun last, one would keep one worker busy while the others wait.
@@ -104,4 +136,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     tests = Path(__file__).parent
     order = {tests / name: at for at, name in enumerate(LONGEST)}
+    slow = {tests / name for name in SLOW}
+    for item in items:
+        if item.path in slow:
+            item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: order.get(item.path, len(order)))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The fast tier leaves out what the usual run leaves out, too."""
+    if config.option.markexpr == "not slow":
+        usual = next(word for word in config.getini("addopts") if word.startswith("not "))
+        config.option.markexpr = f"{usual} and not slow"

@@ -47,6 +47,15 @@ GOOD: dict[str, dict[str, str]] = {
     "critical": {**SIZES, "--range": "2:9", "--seeds": "3"},
     "phase": {"--vocab": "8", "--length": "2", "--x": "dim=4,5", "--y": "samples=8,9", "--seeds": "1"},
     "fit": {"--vocab": "8", "--length": "2", "--axis": "dim=4,5,6", "--range": "2:9", "--seeds": "3"},
+    "capacity": {
+        "--model": "mnemoscope.experiments.conformance:Constant",
+        "--task": "mnemoscope.tasks.own:Lookup",
+        "--set": "max_steps=32",
+        "--along": "vocab",
+        "--range": "2:9",
+        "--seeds": "2",
+    },
+    "check": {"OBJECT": "mnemoscope.tasks.own:Lookup"},
     "memory": {"--dim": "4", "--range": "2:9", "--seeds": "2"},
     "facts": {
         "--subjects": "2",

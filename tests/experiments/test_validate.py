@@ -76,7 +76,7 @@ def test_the_collapse_settings_stand_where_they_should():
 
 def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     small = [SPEC, SPEC.replace(dim=32)]
-    from mnemoscope.ui.cli import validate
+    from mnemoscope.experiments.validation import parts as validate
 
     part = validate.PARTS["accuracy"]._replace(settings=lambda count: small[:count], quick=2)
     monkeypatch.setitem(validate.PARTS, "accuracy", part)

@@ -53,7 +53,7 @@ RATES: dict[str, dict[str, Any]] = {
 # Orthonormal embeddings need d >= V; one shape for all, so that compiled operations are shared.
 SMALL = {"vocab": 8, "dim": 9, "length": 4, "samples": 100, "test_samples": 64}
 # Not reported by a record of what was computed, but of where and when.
-LEFT_OUT = ("code", "seconds", "versions", "device")
+LEFT_OUT = ("code", "seconds", "versions", "device", "path")
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mnemoscope.engine import random
+from mnemoscope.engine.words import Words
 from mnemoscope.models import embeddings
 from mnemoscope.spec import Embedding, Retrieval
 
@@ -18,11 +19,20 @@ def draw(law: str, vocab: int, dim: int) -> embeddings.Embeddings:
     return embeddings.draw_embeddings(law, vocab, dim, streams)
 
 
-def test_worked_example_of_the_docstring():
-    normal = jnp.array([[3.0, 4.0], [0.0, -2.0], [1.0, 1.0]])
+WORDS = Words(jnp.asarray([1, 2], jnp.uint32))
+
+
+def drawn(monkeypatch: pytest.MonkeyPatch, numbers: np.ndarray) -> None:
+    """Laws find these numbers where they would draw normal ones."""
+    monkeypatch.setattr(embeddings, "normal", lambda words, rows, dim: jnp.asarray(numbers))
+
+
+def test_worked_example_of_the_docstring(monkeypatch: pytest.MonkeyPatch):
+    normal = np.array([[3.0, 4.0], [0.0, -2.0], [1.0, 1.0]])
+    drawn(monkeypatch, normal)
     root = np.sqrt(2)
-    np.testing.assert_allclose(embeddings.gaussian(normal, 2), normal / root, rtol=1e-6)
-    np.testing.assert_allclose(embeddings.sphere(normal, 2), [[0.6, 0.8], [0, -1], [1 / root, 1 / root]], rtol=1e-6)
+    np.testing.assert_allclose(embeddings.gaussian(WORDS, 3, 2), normal / root, rtol=1e-6)
+    np.testing.assert_allclose(embeddings.sphere(WORDS, 3, 2), [[0.6, 0.8], [0, -1], [1 / root, 1 / root]], rtol=1e-6)
 
 
 @pytest.mark.parametrize("law", get_args(Embedding))
@@ -74,12 +84,14 @@ def test_a_padded_draw_is_the_draw_with_zeros_beside_it(law: str, dim: int):
         assert not np.any(large[..., dim:])
 
 
-def test_gram_schmidt_in_blocks_is_qr():
+def test_gram_schmidt_in_blocks_is_qr(monkeypatch: pytest.MonkeyPatch):
     """70 rows: two blocks and a part, against numpy's QR with a positive diagonal."""
     draw = np.random.default_rng(4).normal(size=(70, 90)).astype(np.float32)
-    frame = np.asarray(embeddings.orthonormal(jnp.asarray(draw), 90))
+    drawn(monkeypatch, draw)
+    frame = np.asarray(embeddings.orthonormal(WORDS, 70, 90))
     Q, R = np.linalg.qr(draw.astype(float).T)
     assert frame == pytest.approx((Q * np.sign(np.diagonal(R))).T, abs=2e-5)
     assert frame @ frame.T == pytest.approx(np.eye(70), abs=1e-5)
-    square = np.asarray(embeddings.orthonormal(jnp.asarray(draw[:, :70]), 70))
+    drawn(monkeypatch, draw[:, :70])
+    square = np.asarray(embeddings.orthonormal(WORDS, 70, 70))
     assert square @ square.T == pytest.approx(np.eye(70), abs=1e-4)

@@ -7,6 +7,7 @@ import pytest
 from jaxtyping import Array
 
 from mnemoscope import Memory, Retrieval, SpecError, simulate
+from mnemoscope.engine.words import Words, normal
 from mnemoscope.models import activations, embeddings
 from mnemoscope.spec import names
 
@@ -20,8 +21,8 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     laws, phis = list(names.LAWS), list(names.ACTIVATIONS)
 
     @embeddings.law
-    def signs(draw: Array, dim: Array | int) -> Array:
-        return jnp.sign(draw) / jnp.sqrt(jnp.asarray(dim, draw.dtype))
+    def signs(words: Words, rows: int, dim: Array | int) -> Array:
+        return jnp.sign(normal(words, rows, dim)) / jnp.sqrt(dim)
 
     @activations.activation
     def cube(a: Array) -> Array:

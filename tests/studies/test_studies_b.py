@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 
 from mnemoscope.experiments.dynamics import dynamics
 from mnemoscope.experiments.logit_noise import expected_variance, own_variances
-from mnemoscope.experiments.quantised import bits_of_map, most_items, quantise, recall_by_bits
+from mnemoscope.experiments.quantised import bits_of_map, most_items, recall_by_bits
+from mnemoscope.models.quantisation import quantise
 from mnemoscope.spec import Flow, Memory
 from mnemoscope.studies import (
     b_bits,

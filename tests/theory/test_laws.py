@@ -99,7 +99,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert "N d >> V^2" in capsys.readouterr().out
     for words, line in (
         (["--length-power", "2"], "--length-power: expected a number from 0 to 1, got '2'"),
-        (["--out", "map.jpg"], "--out: expected a file ending in .png, .svg, .pdf, got 'map.jpg'"),
+        (["--out", "map.jpg"], "--out: expected a file ending in .png, .svg, .pdf, .pgf, got 'map.jpg'"),
         (["--trigger", "kees"], "--trigger: expected one of keys, additive, got 'kees'; did you"),
     ):
         assert main(["laws", *words]) == 2

@@ -5,7 +5,9 @@ import logging
 import math
 import re
 import struct
+from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -263,3 +265,22 @@ def test_counts_are_equal_to_the_bit(vocab: int, length: int, samples: int):
         pairs = jnp.zeros((vocab, vocab), jnp.int32).at[batch.label[:, None], batch.tokens].add(1)
     assert bool((counts.pairs == pairs).all())
     assert int(counts.labels.sum()) == samples
+
+
+def test_kernels_are_compiled_once_for_all_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    asked: list[tuple[str, str]] = []
+
+    def compile_source(source: str, architecture: str, defined: Mapping[str, int]) -> bytes:
+        asked.append((source, architecture))
+        return f"{source} {architecture} {dict(defined)}".encode()
+
+    monkeypatch.setattr(toolkit, "compile_source", compile_source)
+    monkeypatch.setattr(toolkit, "_load", lambda names: SimpleNamespace(nvrtcVersion=lambda *numbers: 0))
+    first = toolkit.compile_once("a", "sm_90", {"D": 64}, tmp_path)
+    assert toolkit.compile_once("a", "sm_90", {"D": 64}, tmp_path) == first
+    assert asked == [("a", "sm_90")]
+    others = [("b", "sm_90", {"D": 64}), ("a", "sm_80", {"D": 64}), ("a", "sm_90", {"D": 32})]
+    assert len({first, *(toolkit.compile_once(*other, tmp_path) for other in others)}) == 4
+    for folder in (None, tmp_path / "missing"):  # nothing can be kept: compiled again
+        assert toolkit.compile_once("a", "sm_90", {"D": 64}, folder) == first
+    assert len(asked) == 6

@@ -75,16 +75,18 @@ def test_a_step_of_gradient_descent_goes_against_the_gradient(trigger: str, widt
         loss, gradient = by_autodiff(spec, 2)
         frozen, source, _ = draw_pieces(spec, 2)
         parameters = draw_parameters(spec, frozen)
-        state = full_batch.State(parameters, full_batch.OPTIMISERS["gd"](lr).init(parameters))
+        further = full_batch.Further.of(spec.replace(then="gd", steps=1))
+        state = full_batch.State(parameters, further.transformation(lr).init(parameters))
         after, info = full_batch.step(
             spec.program(),
             choose_layout(spec)._replace(by_sample=32),
-            "gd",
+            further,
             frozen,
             source,
             state,
             jnp.uint32(SAMPLES),
             jnp.asarray(lr),
+            jnp.uint32(0),
         )
         assert float(info.loss) == pytest.approx(loss, rel=BOUND)
         norm = np.sqrt(sum(float(jnp.sum(part**2)) for part in gradient))

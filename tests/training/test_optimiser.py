@@ -9,8 +9,8 @@ import optax
 import pytest
 
 from mnemoscope.spec import Memory
-from mnemoscope.training.full_batch import OPTIMISERS
 from mnemoscope.training.memory import MEMORY
+from mnemoscope.training.optimisers import OPTIMISERS
 
 
 def test_adam_is_the_formula():

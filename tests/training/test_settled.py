@@ -197,7 +197,8 @@ def test_the_loop_takes_the_steps_that_autodiff_takes(then: str, width: int):
         frozen, source, batch = draw_pieces(spec, 1)
         rng = np.random.default_rng(3)
         parameters = Parameters(jnp.asarray(rng.normal(size=(6, width or 6))), jnp.asarray(rng.normal(size=(6, 6))))
-        optimiser = full_batch.OPTIMISERS[then]
+        further = full_batch.Further.of(spec)
+        optimiser = further.transformation
         bounds = Bounds.of([spec])
         task = Task(frozen, source, jnp.uint32(50), jax.tree.map(lambda part: part[0], bounds))
         begun = first_training(
@@ -205,7 +206,7 @@ def test_the_loop_takes_the_steps_that_autodiff_takes(then: str, width: int):
         )
         rows = jax.tree.map(lambda part: jnp.asarray(part)[None], (task, begun))
         layout = choose_layout(spec)._replace(by_sample=32)
-        took = settled.advance(spec.program(), layout, then, *rows, jnp.uint32(50), jnp.asarray(3, jnp.int32))
+        took = settled.advance(spec.program(), layout, further, *rows, jnp.uint32(50), jnp.asarray(3, jnp.int32))
         state = optimiser(spec.learning_rate).init(parameters)
         loss = jnp.nan
         for _ in range(3):

@@ -12,7 +12,7 @@ import pytest
 
 import mnemoscope
 from mnemoscope.spec import SpecError
-from mnemoscope.ui.cli import COMMANDS, main
+from mnemoscope.ui.cli import COMMANDS, PURPOSES, main
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -22,10 +22,15 @@ def test_a_commands_help_begins_with_its_line_in_the_list(name: str):
     assert (help_text or "").splitlines()[0] == COMMANDS[name]
 
 
+def test_every_command_has_a_purpose():
+    assert sorted(name for names in PURPOSES.values() for name in names) == sorted(COMMANDS)
+
+
 def test_the_list_and_a_commands_own_help(capsys: pytest.CaptureFixture[str]):
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
     assert all(name in shown for name in COMMANDS)
+    assert all(purpose in shown for purpose in PURPOSES)
     assert main(["predict", "--help"]) == 0
     assert "mnemoscope predict --vocab 512" in capsys.readouterr().out
 
@@ -102,9 +107,7 @@ def test_help_names_types_and_choices(name: str, capsys: pytest.CaptureFixture[s
     assert main([name, "--help"]) == 0
     lines = [line.strip("│ ") for line in capsys.readouterr().out.splitlines()]
     shown = {line.split()[0]: line for line in lines if line.startswith("--")}
-    # What is left as text has a form of its own, which its help shows.
-    text = {option for option, line in shown.items() if line.split()[1:2] == ["STR"]}
-    assert text <= {"--x", "--y", "--dim", "--log", "--rates", "--cluster", "--host"}
+    assert not {option for option, line in shown.items() if line.split()[1:2] == ["STR"]}
     for option, names in {
         "--device": "auto, cpu, gpu",
         "--trigger": "keys, additive",

@@ -13,8 +13,9 @@ import pytest
 
 from mnemoscope import Retrieval
 from mnemoscope.experiments.forecast import of_settings
+from mnemoscope.experiments.validation import parts as validate
 from mnemoscope.experiments.validation.validate import compare_accuracy
-from mnemoscope.ui.cli import COMMANDS, main, validate
+from mnemoscope.ui.cli import COMMANDS, main
 
 SIZES = ["--vocab", "16", "--dim", "12", "--length", "4"]
 TESTS = ["--test-samples", "64"]

@@ -22,9 +22,9 @@ from mnemoscope.studies.entries import Entry, is_current
 from mnemoscope.studies.ledger import Ledger
 from mnemoscope.studies.sources import PAPERS
 from mnemoscope.ui.cli import main
-from mnemoscope.ui.cli.report import show_all
 from mnemoscope.ui.figures.canvas import plain_log_ticks
 from mnemoscope.ui.figures.interactive import as_plotly
+from mnemoscope.ui.pages.exhibits import show_all
 from mnemoscope.ui.pages.report import Exhibit, make_page, write_page
 
 QUICK = DATA / "quick.json"

@@ -6,14 +6,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import jax
 import patience
 import pytest
 from patience import wait_until
 
+from mnemoscope.engine.record import Trial
 from mnemoscope.spec import Retrieval
 from mnemoscope.store.trials import Store
+from mnemoscope.training.three_step import records
 from mnemoscope.ui.cli import main
 
 SMALL = ["--vocab", "16", "--dim", "12", "--length", "4", "--samples", "1e3"]
@@ -70,6 +73,23 @@ def test_what_was_run_is_not_run_again(tmp_path: Path, capsys: pytest.CaptureFix
     anew = json.loads(capsys.readouterr().out)
     assert [t["steps"] for t in anew["trials"]] == [t["steps"] for t in first["trials"]]
     assert [t["seconds"] for t in anew["trials"]] != [t["seconds"] for t in first["trials"]]
+
+
+def test_few_modules_stand_between_the_command_and_the_record(monkeypatch: pytest.MonkeyPatch):
+    """Those whose functions are being called, from `cli` to the trial's record: what a reader walks through."""
+    on_the_way: set[str] = set()
+
+    def record(*args: Any, **values: Any) -> Trial:
+        frame = sys._getframe()
+        while frame := frame.f_back:
+            on_the_way.add(frame.f_globals["__name__"])
+        return Trial(*args, **values)
+
+    monkeypatch.setattr(records, "Trial", record)
+    assert main(["run", *SMALL, "--seeds", "1", "--store", "none", "--json"]) == 0
+    ours = {name for name in on_the_way if name.startswith("mnemoscope.")}
+    assert {"mnemoscope.ui.cli.run", "mnemoscope.training.three_step.records"} < ours
+    assert len(ours) <= 18, sorted(ours)
 
 
 def test_the_mlp_is_introduced_by_its_hermite_parts(capsys: pytest.CaptureFixture[str]):

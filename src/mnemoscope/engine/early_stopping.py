@@ -38,12 +38,13 @@ class TrainingPlan:
     """How to train a batch.
 
     `advance` takes `check` steps and returns `loss`, `accuracy` and any other measurements, row by
-    row. `final` is the accuracy to report, which may be on other data than that of the checks.
+    row. `final` has the accuracy to report, which may be on other data than that of the checks, and
+    any other measurements of the end.
     """
 
     advance: Callable[[Rows], tuple[Rows, dict[str, np.ndarray]]]
     check: int
-    final: Callable[[Rows], np.ndarray]
+    final: Callable[[Rows], dict[str, np.ndarray]]
     place: Place
     precision: Precision
     # The most rows that fit in memory, and the fewest to run on a GPU.
@@ -106,13 +107,14 @@ def train_until_target(
                 stopped[row] = verdict
             if hear is not None:
                 hear(spec, seed, 1.0 if verdict else taken / spec.most_steps)
-        final = plan.final(rows) if stopped else np.empty(0)
+        final = plan.final(rows) if stopped else {}
         for row, (status, message) in stopped.items():
             number = number_of_row[row]
             (spec, seed), curve = jobs[number], curves[number]
             last = {name: value for name, value in curve[-1].items() if name != "step"}
-            accuracy = None if status == "diverged" else min(1.0, float(final[row]))
-            metrics = {**last, "accuracy": accuracy, "steps": taken, "parameters": spec.parameters}
+            end = {name: min(1.0, float(part[row])) for name, part in final.items()}
+            accuracy = None if status == "diverged" else end["accuracy"]
+            metrics = {**last, **end, "accuracy": accuracy, "steps": taken, "parameters": spec.parameters}
             kept = tuple(curve[:: -(-len(curve) // KEPT_CHECKS)])
             seconds = (time.perf_counter() - began) / len(jobs)
             how = (seconds, message, plan.precision, plan.place.device_kind)

@@ -14,6 +14,11 @@ EXTRAS = {
 }
 
 
+def has(extra: str) -> bool:
+    """Whether all modules of an extra are installed."""
+    return all(_installed(name) for name in EXTRAS[extra][1])
+
+
 def need(extra: str, *modules: str) -> None:
     """Raise an error that says how to install an extra, unless its modules (or those named) are there."""
     words, all_modules = EXTRAS[extra]
@@ -21,8 +26,8 @@ def need(extra: str, *modules: str) -> None:
         return
     raise SpecError(
         "",
-        f'{words} are needed for this: pip install "mnemoscope[{extra}]" (in a copy of the '
-        f"folder: uv run --extra {extra} ...)",
+        f'{words} are needed for this: pip install "mnemoscope[{extra}]", or in a copy of the '
+        f'folder pip install -e ".[{extra}]"; with uv, uv run --extra {extra} ...',
     )
 
 

@@ -10,6 +10,7 @@ used, and XLA fuses the rounds into whatever consumes the words.
 """
 
 import hashlib
+from functools import lru_cache
 
 import jax.numpy as jnp
 import numpy as np
@@ -30,6 +31,7 @@ STREAMS: dict[str, tuple[str, ...]] = {
     "permutation": ("vocab",),
     "train": ("vocab", "length"),
     "test": ("vocab", "length"),
+    "noise": ("vocab", "length"),
 }
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -41,7 +43,15 @@ def stream(spec: Retrieval, seed: int, name: str) -> np.ndarray:
 
     The hashed text is, for example, `mnemoscope|7|train|vocab=256|length=8`.
     """
-    return named_key(seed, name, **{field: getattr(spec, field) for field in STREAMS[name]})
+    return _stream(seed, name, tuple(getattr(spec, field) for field in STREAMS[name]))
+
+
+@lru_cache(maxsize=2**16)
+def _stream(seed: int, name: str, values: tuple[int, ...]) -> np.ndarray:
+    """The key, cached: settings of a diagram share most of their streams."""
+    key = named_key(seed, name, **dict(zip(STREAMS[name], values, strict=True)))
+    key.setflags(write=False)
+    return key
 
 
 def named_key(seed: int, name: str, **facts: int) -> np.ndarray:
@@ -102,7 +112,7 @@ def random_word(
     return jnp.where(second, other, first)
 
 
-def below(words: UInt32[Array, "*n"], bound: int | UInt32[Array, ""]) -> UInt32[Array, "*n"]:
+def below(words: UInt32[Array, "*n"], bound: int | UInt32[Array, "*#n"]) -> UInt32[Array, "*n"]:
     """Words mapped to 0..bound-1: floor(word * bound / 2**32).
 
     The probability of a value differs from 1/bound by at most 2**-32. The product's upper half is

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 from mnemoscope.spec import Retrieval, Spec
+from mnemoscope.spec.summary import Shown, Summary, brief, number
 from mnemoscope.spec.validators import Measure
 
 # Raised whenever a change makes old and new results differ by more than rounding.
@@ -59,8 +60,8 @@ class Step:
         return self.signal / self.std
 
 
-@dataclass(frozen=True)
-class Trial(Generic[S]):
+@dataclass(frozen=True, repr=False)
+class Trial(Shown, Generic[S]):
     """One setting of any kind, one seed, one outcome.
 
     `history` shows how the outcome came about: the steps of a kind that trains in a few steps, or the curve of checks
@@ -87,7 +88,8 @@ class Trial(Generic[S]):
             last = vars(self.steps[-1])
             known = {name: value for name, value in last.items() if name not in ("name", "bands") and value is not None}
             if getattr(self.spec, "stop", "steps") == "settled":
-                known["steps"] = self.steps[-1].taken
+                # The weights may have been rounded after the last of them.
+                known["steps"] = max((step.taken or 0 for step in self.steps), default=0)
             object.__setattr__(self, "metrics", known if self.status in ("ok", "unreached") else {})
 
     @property
@@ -137,19 +139,47 @@ class Trial(Generic[S]):
         """Whether accuracy is at least `aim`; None for a crash, which decides neither way.
 
         A training that stopped at a target of at least `aim` has met it, though its accuracy on
-        other data may be slightly lower; one that diverged has not.
+        other data may be slightly lower; one that diverged has not. Rounding comes after the stop, and may lose it.
         """
         if self.status == "crashed":
             return None
         stopped_at = getattr(self.spec, "target", None)
-        if self.status == "ok" and "steps" in self.metrics and stopped_at is not None:
+        rounded = getattr(self.spec, "bits", 0)
+        if self.status == "ok" and "steps" in self.metrics and stopped_at is not None and not rounded:
             return stopped_at >= aim
         return self.accuracy is not None and self.accuracy >= aim
+
+    def summary(self) -> Summary:
+        """The outcome, and the model after each step where there are steps."""
+        names = ("accuracy", "attention_accuracy", "recall") if self.steps else self.metrics
+        known = {name: value for name in names if (value := self.metrics.get(name)) is not None}
+        # Accuracies are shares; how many steps were taken is a whole number.
+        numbers = {name: f"{value:,}" if isinstance(value, int) else f"{value:.3f}" for name, value in known.items()}
+        head = {"status": self.status} | ({"message": self.message} if self.message else {})
+        rows = tuple(
+            (
+                step.name,
+                number(step.accuracy),
+                number(step.attention_accuracy),
+                number(step.recall),
+                number(step.ratio, 1),
+            )
+            for step in self.steps
+        )
+        return Summary(
+            f"{brief(self.spec)}, seed {self.seed}",
+            head | numbers | {"seconds": f"{self.seconds:.2f}"},
+            ("after", "accuracy", "attention", "recall", "lift"),
+            rows,
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON: non-finite numbers become None."""
         names = ("seconds", "message", "precision", "device", "versions", "code")
-        provenance = {**{name: getattr(self, name) for name in names}, "spec_id": self.spec.id}
+        provenance = {
+            **{name: getattr(self, name) for name in names},
+            **{"path": self.spec.path, "spec_id": self.spec.id},
+        }
         head = {"seed": self.seed, "status": self.status}
         if self.spec.history == "curve":
             return finite({**head, **self.metrics, **provenance, "curve": self.curve})

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec import Retrieval, Spec, SpecError
 from mnemoscope.spec.validators import nearest
 
 # Fields along which a sweep makes sense, and those of them that are counted.
@@ -82,18 +82,19 @@ def _number(option: str, text: str) -> float:
     return value
 
 
-def grid(base: dict[str, Any], axes: Sequence[Axis], option: str = "y") -> list[Retrieval]:
+def grid(base: dict[str, Any] | Spec, axes: Sequence[Axis], option: str = "y") -> list[Any]:
     """A spec for every combination of the axes' values, the last axis fastest, on top of a base."""
     names = [axis.field for axis in axes]
     if len(set(names)) < len(names):
         raise SpecError(option, f"expected two different axes, got {names[0]!r} twice")
+    values_of = base if isinstance(base, dict) else {}
     for name in names:  # an axis overrides an option, which must be valid nevertheless
-        if name in base:
-            Retrieval.check_value(name, base[name])
+        if name in values_of:
+            Retrieval.check_value(name, values_of[name])
     count = math.prod(len(axis.values) for axis in axes)
     if count > MOST_SETTINGS:
         raise SpecError(option, f"expected axes of at most {MOST_SETTINGS:,} settings in all, got {count:,}")
-    return [
-        Retrieval.read({**base, **dict(zip(names, values, strict=True))})
-        for values in product(*(axis.values for axis in axes))
-    ]
+    places = [dict(zip(names, values, strict=True)) for values in product(*(axis.values for axis in axes))]
+    if isinstance(base, Spec):
+        return [base.vary(**place) for place in places]
+    return [Retrieval.read({**base, **place}) for place in places]

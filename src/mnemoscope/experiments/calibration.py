@@ -22,14 +22,15 @@ from mnemoscope.experiments.estimate.intervals import mean_interval
 from mnemoscope.experiments.trial_parts import trial_parts
 from mnemoscope.models.retrieval import Frozen, token_features
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.summary import Shown, Summary, brief, number
 from mnemoscope.spec.validators import Device
 from mnemoscope.theory.calibration import predicted_auc
 from mnemoscope.training.three_step.algorithm import train_three_steps
 from mnemoscope.training.three_step.streaming import Source, Span, fold
 
 
-@dataclass(frozen=True)
-class Calibration:
+@dataclass(frozen=True, repr=False)
+class Calibration(Shown):
     """What the seeds of one setting say. `auc` is unresolved where all tokens were seen, or none was.
 
     `seen` and `unseen` are median leads over the largest median, so that 1 is the more confident of the two.
@@ -41,6 +42,19 @@ class Calibration:
     seen: float | None
     unseen: float | None
     predicted: float | None
+
+    def summary(self) -> Summary:
+        """How well confidence tells seen tokens from unseen ones."""
+        return Summary(
+            brief(self.spec),
+            {
+                "AUC": str(self.auc),
+                "predicted": number(self.predicted),
+                "share seen": number(self.share_seen),
+                "confidence, seen": number(self.seen),
+                "unseen": number(self.unseen),
+            },
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""

@@ -3,15 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 from mnemoscope.engine.record import Trial
+from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.estimate.estimate import Estimated
 from mnemoscope.experiments.estimate.limits import Limits, search_limits
 from mnemoscope.experiments.searches import Result, SearchInProgress, Tries, run_searches
+from mnemoscope.experiments.signatures import spells_out
+from mnemoscope.experiments.tabular import Tabular
 from mnemoscope.experiments.tools import GivenTools, open_tools
 from mnemoscope.spec import Memory, SpecError
 from mnemoscope.spec.memory import MOST
+from mnemoscope.spec.summary import Shown, Summary, brief, number, span
 from mnemoscope.theory.associative import BEST_LINEAR, HEBBIAN_ALL, expected_items, items_by_law
 
 # How far beyond the expected number a memory's limit may lie.
@@ -49,6 +53,7 @@ class LimitOptions(GivenTools, total=False):
     tolerance: float
 
 
+@spells_out(open_tools)
 def find_limits(
     questions: Sequence[Question],
     along: str,
@@ -73,10 +78,11 @@ def find_limits(
         return run_searches(searches, along, opened)
 
 
-@dataclass(frozen=True)
-class Capacity(Estimated):
+@dataclass(frozen=True, repr=False)
+class Capacity(Shown, Tabular, Estimated):
     """How many items a memory holds: with all of them right (criterion 1), or a share."""
 
+    axes: ClassVar[tuple[str, ...]] = ("items", "seed")
     spec: Memory
     criterion: float
     limits: Limits
@@ -87,7 +93,8 @@ class Capacity(Estimated):
     def laws(self) -> dict[str, float]:
         """The N of each sharp law at this size, if the law covers this memory."""
         spec = self.spec
-        if spec.form == "mlp" or spec.rank or spec.outputs:
+        # They are laws of all items right: beside a share of them they would say nothing.
+        if spec.form == "mlp" or spec.rank or spec.outputs or self.criterion < 1:
             return {}
         return {
             "hebbian, all right: d^2 = 8 N ln N": items_by_law(spec.dim**2, HEBBIAN_ALL),
@@ -108,17 +115,37 @@ class Capacity(Estimated):
             "items_per_parameter": self.estimate and self.estimate / spec.parameters,
             "expected": self.expected,
             "laws": self.laws,
-            "trials": [
-                {"items": items, "seed": trial.seed, "status": trial.status, "accuracy": trial.accuracy}
-                for items, trial in self.trials
-            ],
+            "trials": self.records(),
         }
 
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each trial."""
+        return [
+            {"items": items, "seed": trial.seed, "status": trial.status, "accuracy": trial.accuracy}
+            for items, trial in self.trials
+        ]
 
-@dataclass(frozen=True)
-class Capacities:
+    def summary(self) -> Summary:
+        """The capacity, and the laws' for a memory of this size."""
+        return Summary(
+            f"{brief(self.spec, without=('items', 'target'))}, {criterion_name(self.criterion)} right",
+            {
+                "status": self.status,
+                "items": f"{number(self.estimate, 1)} {span(self.low, self.high, 1)}",
+                "expected": number(self.expected, 0),
+                "parameters": f"{self.spec.parameters:,}",
+            },
+            ("law", "items"),
+            tuple((law, f"{items:,.0f}") for law, items in self.laws.items()),
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Capacities(Drawable, Tabular):
     """A series of capacities; plain data of a single one is that capacity itself."""
 
+    figure: ClassVar[str] = "capacity"
+    axes: ClassVar[tuple[str, ...]] = ("dim",)
     points: tuple[Capacity, ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -128,12 +155,40 @@ class Capacities:
             return points[0]
         return {**{name: points[0][name] for name in ("kind", "method", "criterion")}, "points": points}
 
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each memory."""
+        return [
+            {
+                "dim": point.spec.dim,
+                "items": point.estimate,
+                "low": point.low,
+                "high": point.high,
+                "status": point.status,
+                "seeds": len(point.limits.each),
+                "expected": point.expected,
+                "parameters": point.spec.parameters,
+            }
+            for point in self.points
+        ]
+
+    def summary(self) -> Summary:
+        """The capacity of each memory."""
+        rows = [
+            (f"{point.spec.dim:,}", number(point.estimate, 1), span(point.low, point.high, 1), f"{point.expected:,.0f}")
+            for point in self.points
+        ]
+        first = self.points[0]
+        numbers = {"memories": f"{len(rows)}"} | {f"d={row[0]}": f"{row[1]} items" for row in rows}
+        title = f"{first.spec.form} memory, {first.spec.method}, {criterion_name(first.criterion)} right"
+        return Summary(title, numbers, ("d", "items", "95 % interval", "expected"), tuple(rows))
+
 
 def criterion_name(criterion: float) -> str:
     """`all`, or the share as it was given."""
     return "all" if criterion >= 1 else f"{criterion:g}"
 
 
+@spells_out(find_limits)
 def capacity_many(
     specs: Sequence[Memory],
     criterion: float = 0.99,
@@ -179,6 +234,7 @@ def memory_questions(
     return questions
 
 
+@spells_out(capacity_many)
 def capacity(
     spec: Memory, criterion: float = 0.99, *, ends: tuple[int, int] | None = None, **options: Unpack[LimitOptions]
 ) -> Capacity:

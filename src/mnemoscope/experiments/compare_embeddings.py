@@ -6,14 +6,18 @@ removes the mean bias, whitening all anisotropy: what each gains is the cost of 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Unpack
 
+from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.geometry import Geometry, look_at
 from mnemoscope.experiments.estimate.intervals import mean_interval
-from mnemoscope.experiments.tools import Tools
+from mnemoscope.experiments.signatures import spells_out
+from mnemoscope.experiments.tabular import Tabular
+from mnemoscope.experiments.tools import GivenTools, Tools, open_tools
 from mnemoscope.models.matrices import Matrices, keep, read_matrices
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.summary import Summary, brief, number
 from mnemoscope.theory.critical import critical_value
 
 WAYS = {"as it is": {}, "centred": {"centre": True}, "whitened": {"whiten": True}}
@@ -40,6 +44,59 @@ class Variant:
             "accuracy": self.accuracy.ends("mean"),
             "attention_accuracy": self.attention.ends("mean"),
         }
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(Drawable, Tabular):
+    """A matrix as it is, centred and whitened, beside random embeddings of its shape."""
+
+    figure: ClassVar[str] = "spectrum"
+    axes: ClassVar[tuple[str, ...]] = ("name",)
+    random: Retrieval
+    variants: tuple[Variant, ...]
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each variant."""
+        rows = []
+        for variant in self.variants:
+            attention = {f"attention_{name}": value for name, value in variant.attention.ends("mean").items()}
+            shape = {} if variant.geometry is None else variant.geometry.as_dict()
+            known = {name: value for name, value in shape.items() if isinstance(value, int | float)}
+            rows.append({"name": variant.name, **variant.accuracy.ends("accuracy"), **attention, **known})
+        return rows
+
+    def summary(self) -> Summary:
+        """The recall that each variant allows."""
+        rows = tuple((variant.name, str(variant.accuracy), str(variant.attention)) for variant in self.variants)
+        numbers = {variant.name: number(variant.accuracy.value) for variant in self.variants}
+        return Summary(brief(self.random), numbers, ("embeddings", "accuracy", "attention"), rows)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        setting = {name: getattr(self.random, name) for name in ("vocab", "dim", "length", "samples")}
+        return {"setting": setting, "ways": [variant.as_dict() for variant in self.variants]}
+
+
+@spells_out(open_tools)
+def compare_embeddings(
+    source: Any,
+    *,
+    vocab: int | None = None,
+    dim: int | None = None,
+    length: int = USUAL_LENGTH,
+    samples: int | None = None,
+    seeds: int | Sequence[int] = 4,
+    **given: Unpack[GivenTools],
+) -> Comparison:
+    """Recall with a matrix of embeddings, an array or a file, beside random embeddings of its shape.
+
+    `vocab` rows are drawn at random by each seed (up to 512 by default); `dim` is needed where the matrix has more
+    columns than rows. Without `samples`, N is the least at which theory predicts 0.8 for random embeddings.
+    """
+    forms, random = prepare_ways(source, dim=dim, vocab=vocab, length=length, samples=samples)
+    numbers = range(seeds) if isinstance(seeds, int) else seeds
+    with open_tools(**given) as opened:
+        return Comparison(random, tuple(compare_ways(forms, random, seeds=numbers, tools=opened)))
 
 
 def prepare_ways(

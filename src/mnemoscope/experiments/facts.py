@@ -3,15 +3,18 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, ClassVar, Literal, Unpack, get_args
 
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.capacity import BEYOND, LimitOptions, Question, find_limits
 from mnemoscope.experiments.estimate.estimate import Estimate, Estimated
 from mnemoscope.experiments.estimate.intervals import mean_interval
 from mnemoscope.experiments.estimate.limits import Limits
+from mnemoscope.experiments.signatures import spells_out
+from mnemoscope.experiments.tabular import Tabular
 from mnemoscope.experiments.tools import GivenTools, open_tools
 from mnemoscope.spec import Facts, SpecError
+from mnemoscope.spec.summary import Shown, Summary, brief, number, span
 from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.theory.associative import GUIDE_FACTS
 
@@ -24,10 +27,11 @@ RATES = (1e-3, 3e-3, 1e-2)
 BEGIN = 0.25
 
 
-@dataclass(frozen=True)
-class FactsRun:
+@dataclass(frozen=True, repr=False)
+class FactsRun(Shown, Tabular):
     """The trainings of one setting."""
 
+    axes: ClassVar[tuple[str, ...]] = ("seed",)
     spec: Facts
     outcomes: tuple[Trial, ...]
 
@@ -48,6 +52,29 @@ class FactsRun:
         """S R log2 D: what storing the facts takes, whatever the model."""
         return self.spec.facts * math.log2(self.spec.answers)
 
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each seed."""
+        return [{"seed": trial.seed, "status": trial.status, **trial.metrics} for trial in self.outcomes]
+
+    def summary(self) -> Summary:
+        """Accuracy over seeds, and what the weights hold."""
+        spec = self.spec
+        rows = [
+            (str(trial.seed), trial.status, number(trial.accuracy), number(trial.metrics.get("steps"), 0))
+            for trial in self.outcomes
+        ]
+        return Summary(
+            brief(spec),
+            {
+                "accuracy": str(self.interval),
+                "facts": f"{spec.facts:,}",
+                "parameters": f"{spec.parameters:,}",
+                "bits each": number(self.bits / spec.parameters),
+            },
+            ("seed", "status", "accuracy", "steps"),
+            tuple(rows),
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         spec = self.spec
@@ -65,6 +92,7 @@ class FactsRun:
         }
 
 
+@spells_out(open_tools)
 def learn_facts(spec: Facts, seeds: Sequence[int] = range(4), **given: Unpack[GivenTools]) -> FactsRun:
     """Train on each seed, or read it from the store, the user's own by default."""
     jobs = [(spec, seed) for seed in seeds]
@@ -72,8 +100,8 @@ def learn_facts(spec: Facts, seeds: Sequence[int] = range(4), **given: Unpack[Gi
         return FactsRun(spec, tuple(opened.run(jobs).values()))
 
 
-@dataclass(frozen=True)
-class FactsCapacity(Estimated):
+@dataclass(frozen=True, repr=False)
+class FactsCapacity(Shown, Estimated):
     """How many facts a model of one size learns to the target, by the best of several rates.
 
     The answer is in facts, the seeds' limits in subjects.
@@ -84,6 +112,17 @@ class FactsCapacity(Estimated):
     rates: tuple[float, ...]
     limits: Limits
     trials: tuple[Trial, ...] = field(default=(), repr=False)
+
+    def summary(self) -> Summary:
+        """How many facts, and per parameter."""
+        return Summary(
+            brief(self.spec, without=("subjects", "relations", "answers", "lr")),
+            {
+                "status": self.status,
+                "facts": f"{number(self.estimate, 0)} {span(self.low, self.high, 0)}",
+                "parameters": f"{self.spec.parameters:,}",
+            },
+        )
 
     def facts(self, subjects: float | None) -> float | None:
         """S R at a number of subjects, which need not be whole."""
@@ -140,6 +179,7 @@ def facts_questions(specs: Sequence[Facts], scaling: Scaling, rates: Sequence[fl
     ]
 
 
+@spells_out(find_limits)
 def facts_capacity_many(
     specs: Sequence[Facts],
     scaling: Scaling = "equal",

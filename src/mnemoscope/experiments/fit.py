@@ -7,12 +7,11 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
+from typing import Any, ClassVar, Literal, Unpack, cast
 
-from mnemoscope.engine.extras import need
 from mnemoscope.engine.record import finite
 from mnemoscope.experiments.axes import Axis, grid
-from mnemoscope.experiments.critical import Along, Critical, SearchOptions, critical_many
+from mnemoscope.experiments.critical import AnySpec, Critical, SearchOptions, critical_many
 from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.power_law import (
@@ -27,29 +26,29 @@ from mnemoscope.experiments.estimate.power_law import (
     no_law,
     points_of,
 )
-from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.experiments.signatures import spells_out
+from mnemoscope.experiments.tabular import Tabular
+from mnemoscope.spec import LETTERS, Spec, SpecError
+from mnemoscope.spec.summary import Summary, number, span
 from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.critical import has_trained_law
 from mnemoscope.theory.laws import laws_for
 from mnemoscope.theory.predict import predict
-
-if TYPE_CHECKING:
-    import pandas
 
 FitStatus = Literal["found", "too-few-points", "axes-do-not-vary"]
 # The first gradient's own law, N d^2 ~ L V^2 ln V: what the matched filter needs.
 FIRST_GRADIENT = {"dim": -2.0, "length": 1.0, "vocab": 2.0}
 
 
-@dataclass(frozen=True)
-class Scaling(Drawable):
+@dataclass(frozen=True, repr=False)
+class Scaling(Drawable, Tabular):
     """Exponents of a critical value, what they rest on, and what theory says of the same points.
 
     Where the status is not `found`, the law's numbers are NaN.
     """
 
     figure: ClassVar[str] = "scaling"
-    along: Along
+    along: str
     measure: Measure
     target: float
     log_of: str | None
@@ -109,23 +108,40 @@ class Scaling(Drawable):
         return sum(critical.unreached for critical in (*self.found, *self.left_out))
 
     def _at(self, critical: Critical) -> dict[str, Any]:
-        return {axis: getattr(critical.spec, axis) for axis in self.points.axes}
+        return {axis: critical.spec.value_of(axis) for axis in self.points.axes}
 
-    def to_frame(self) -> "pandas.DataFrame":
-        """The points as a table."""
-        need("tables", "pandas")
-        import pandas
+    def labels(self) -> tuple[str, ...]:
+        """The axes of the grid."""
+        return self.points.axes
 
-        return pandas.DataFrame(self.as_dict()["points"])
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each point with a crossing."""
+        return self.as_dict()["points"]
+
+    def summary(self) -> Summary:
+        """Each exponent with its interval, and theory's."""
+        theory = self.predicted.exponents if self.predicted else ()
+        predicted = {power.axis: number(power.value, 2) for power in theory}
+        rows = tuple(
+            (power.axis, number(power.value), span(power.low, power.high), predicted.get(power.axis, "–"))
+            for power in (self.law.exponents if self.status == "found" else ())
+        )
+        powers = {f"{row[0]}": f"{row[1]} {row[2]}" for row in rows}
+        return Summary(
+            f"critical {self.along} at {self.measure.replace('_', ' ')} {self.target:g}",
+            {"status": self.status, "points": f"{len(self.found)}", **powers},
+            ("axis", "exponent", "95 % interval", "theory, same points"),
+            rows,
+        )
 
 
-def settings(base: Retrieval | dict[str, Any], axes: Sequence[Axis], along: Along) -> list[Retrieval]:
+def settings(base: Spec | dict[str, Any], axes: Sequence[Axis], along: str) -> list[Any]:
     """The grid's settings. The field searched along need not be given, and cannot be an axis."""
     names = [axis.field for axis in axes]
     for axis in axes:
         if axis.field == along:
             raise SpecError("axis", f"expected axes other than {along}, which is searched along")
-        if axis.field not in ("vocab", "dim", "length", "samples", "width"):
+        if axis.field not in (base.axes if isinstance(base, Spec) else LETTERS):
             raise SpecError("axis", f"expected an axis that is counted, got {axis.field!r}")
         if len(axis.values) < 2:
             raise SpecError("axis", f"expected two values or more, got {axis.field} with one")
@@ -133,14 +149,14 @@ def settings(base: Retrieval | dict[str, Any], axes: Sequence[Axis], along: Alon
             raise SpecError("axis", f"expected values above 0, got {min(axis.values):g}")
     if len(set(names)) < len(names):
         raise SpecError("axis", f"expected different axes, got {names}")
-    given = base.model_dump() if isinstance(base, Retrieval) else base
-    return grid({along: 2, **given}, axes, "axis")
+    return grid(base if isinstance(base, Spec) else {along: 2, **base}, axes, "axis")
 
 
+@spells_out(critical_many)
 def fit(
-    base: Retrieval | dict[str, Any],
+    base: Spec | dict[str, Any],
     axes: Sequence[tuple[str, Sequence[Any]]],
-    along: Along = "samples",
+    along: str = "samples",
     *,
     target: float = 0.5,
     measure: Measure = "accuracy",
@@ -192,14 +208,14 @@ def fit(
     )
 
 
-def _logarithm(spec: Retrieval, log_of: str | None) -> float:
-    return 1.0 if log_of is None else math.log(getattr(spec, log_of))
+def _logarithm(spec: AnySpec, log_of: str | None) -> float:
+    return 1.0 if log_of is None else math.log(spec.value_of(log_of))
 
 
 def _divided(
     names: tuple[str, ...], criticals: Sequence[Critical], estimates: Sequence[Estimate], log_of: str | None
 ) -> Points:
-    rows = [[float(getattr(critical.spec, name)) for name in names] for critical in criticals]
+    rows = [[float(critical.spec.value_of(name)) for name in names] for critical in criticals]
     logs = [_logarithm(critical.spec, log_of) for critical in criticals]
     return points_of(
         names,
@@ -220,7 +236,7 @@ def _predicted(names: tuple[str, ...], criticals: Sequence[Critical], log_of: st
     return fit_power_law(_divided(names, criticals, estimates, log_of))
 
 
-def _leading(criticals: Sequence[Critical], along: Along, measure: Measure) -> tuple[str, dict[str, float] | None]:
+def _leading(criticals: Sequence[Critical], along: str, measure: Measure) -> tuple[str, dict[str, float] | None]:
     """The noise that binds at most points by theory, and its powers at leading order."""
     if measure == "first_gradient":
         return "first gradient", FIRST_GRADIENT if along == "samples" else None
@@ -229,7 +245,9 @@ def _leading(criticals: Sequence[Critical], along: Along, measure: Measure) -> t
     name, count = regimes.most_common(1)[0]
     spec = criticals[0].spec
     known = {law.name: law for law in laws_for(spec.trigger, 1 if spec.width else None)}
+    if name == "none":
+        return name, None
     if 2 * count <= len(criticals) or name not in known:
         return "mixed", None
-    powers = known[name].critical(along)
+    powers = known[name].critical(cast(Any, along))
     return name, None if powers is None else {str(axis): power for axis, power in powers.items()}

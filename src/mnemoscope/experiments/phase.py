@@ -6,41 +6,47 @@ all seeds. The contour interpolates between exactly those rows, so it equals tha
 """
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from mnemoscope.engine.extras import need
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.axes import NAMED, Axis, grid
-from mnemoscope.experiments.critical import RISING, check_measure
+from mnemoscope.experiments.critical import RISING, AnySpec, check_measure
 from mnemoscope.experiments.drawable import Drawable
+from mnemoscope.experiments.keeping import place_for
+from mnemoscope.experiments.signatures import spells_out
 from mnemoscope.experiments.sweep import sweep
+from mnemoscope.experiments.tabular import Tabular
 from mnemoscope.experiments.tools import GivenTools, Tools, open_tools
-from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec import Spec, SpecError
+from mnemoscope.spec.summary import Summary, brief, number
 from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.critical import has_trained_law
 from mnemoscope.theory.predict import predict
-
-if TYPE_CHECKING:
-    import xarray
 
 # Enough seeds to see on which side of the target a cell lies.
 FEW_SEEDS = 2
 
 
-@dataclass(frozen=True)
-class PhaseDiagram(Drawable):
-    """Accuracy, or another measure, on a grid; rows follow `y`, columns follow `x`. NaN where nothing was run."""
+@dataclass(frozen=True, repr=False)
+class PhaseDiagram(Drawable, Tabular):
+    """Accuracy, or another measure, on a grid; rows follow `y`, columns follow `x`. NaN where nothing was run.
+
+    `spread` is the standard deviation over a cell's seeds, `spec` the setting of the first cell.
+    """
 
     figure: ClassVar[str] = "phase"
+    spec: AnySpec
     x: Axis
     y: Axis
     target: float
     accuracy: np.ndarray
+    spread: np.ndarray
     predicted: np.ndarray
     regimes: list[list[str]]
     seeds: np.ndarray
@@ -74,21 +80,45 @@ class PhaseDiagram(Drawable):
             "unreached": self.unreached,
         }
 
-    def to_xarray(self) -> "xarray.Dataset":
-        """Measured and predicted accuracy with labelled axes."""
-        need("tables")
-        import xarray
+    def labels(self) -> tuple[str, ...]:
+        """The two axes."""
+        return self.y.field, self.x.field
 
-        dims = (self.y.field, self.x.field)
-        return xarray.Dataset(
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each cell: measured accuracy with its spread over seeds, their number, and theory."""
+        return [
             {
-                "accuracy": (dims, self.accuracy),
-                "predicted": (dims, self.predicted),
-                "seeds": (dims, self.seeds),
-                "regime": (dims, np.array(self.regimes)),
+                self.y.field: up,
+                self.x.field: across,
+                "accuracy": self.accuracy[r, c],
+                "spread": self.spread[r, c],
+                "seeds": int(self.seeds[r, c]),
+                "predicted": self.predicted[r, c],
+                "regime": self.regimes[r][c],
+            }
+            for r, up in enumerate(self.y.values)
+            for c, across in enumerate(self.x.values)
+        ]
+
+    def summary(self) -> Summary:
+        """The axes, how much was run, and the contour."""
+        contour = zip(self.x.values, self.contour(), predicted_contour(self), strict=True)
+        rows = [(f"{x:,}", number(measured, 0), number(theory, 0)) for x, measured, theory in contour]
+        return Summary(
+            brief(self.spec, without=self.labels()),
+            {
+                "grid": f"{len(self.y.values)} {self.y.field} x {len(self.x.values)} {self.x.field}",
+                "trials": f"{len(self.trials):,}",
+                **({"failed": f"{self.failed:,}"} if self.failed else {}),
             },
-            coords={self.y.field: list(self.y.values), self.x.field: list(self.x.values)},
+            (self.x.field, f"{self.y.field} at accuracy {self.target:g}", "predicted"),
+            tuple(rows),
         )
+
+
+def predicted_contour(diagram: PhaseDiagram) -> list[float | None]:
+    """Theory's contour, for each column."""
+    return [crossing_in_column(diagram.y.values, column, diagram.target) for column in diagram.predicted.T]
 
 
 def ordered(option: str, axis: tuple[str, Sequence[Any]]) -> Axis:
@@ -119,7 +149,7 @@ def crossing_in_column(values: Sequence[float], column: Sequence[float] | np.nda
 class Measured:
     """The cells of a diagram and their trials so far."""
 
-    def __init__(self, specs: list[list[Retrieval]], measure: Measure, tools: Tools) -> None:
+    def __init__(self, specs: list[list[Any]], measure: Measure, tools: Tools) -> None:
         self.specs, self.tools = specs, tools
         self.measure: Measure = measure
         self.trials: dict[tuple[int, int, int], Trial] = {}
@@ -130,22 +160,33 @@ class Measured:
         wanted = [(r, c, s) for r, c in cells for s in range(seeds) if (r, c, s) not in self.trials]
         jobs = [(self.specs[r][c], seed) for r, c, seed in wanted]
         tools = self.tools
-        self.failed += sweep(jobs, tools.store, tools.workers, tools.report("trials")).failed
-        trials = tools.store.get(jobs)
+        with place_for((spec for spec, _ in jobs), tools.store) as place:
+            self.failed += sweep(jobs, place, tools.workers, tools.report("trials")).failed
+            trials = place.get(jobs)
         self.trials |= {cell: trials[job] for cell, job in zip(wanted, jobs, strict=True) if job in trials}
 
-    def mean(self, row: int, column: int) -> float:
-        """The measure's mean over the seeds of a cell; NaN if nothing was run."""
-        values = [
+    def values(self, row: int, column: int) -> list[float]:
+        """The measure of a cell's trials."""
+        return [
             value
             for (r, c, _), trial in self.trials.items()
             if (r, c) == (row, column) and (value := trial.measured(self.measure)) is not None
         ]
+
+    def spread(self, row: int, column: int) -> float:
+        """The standard deviation over a cell's seeds; NaN for fewer than two."""
+        values = self.values(row, column)
+        return statistics.stdev(values) if len(values) > 1 else math.nan
+
+    def mean(self, row: int, column: int) -> float:
+        """The measure's mean over the seeds of a cell; NaN if nothing was run."""
+        values = self.values(row, column)
         return math.fsum(values) / len(values) if values else math.nan
 
 
+@spells_out(open_tools)
 def phase_diagram(
-    base: Retrieval | dict[str, Any],
+    base: Spec | dict[str, Any],
     x: tuple[str, Sequence[Any]],
     y: tuple[str, Sequence[Any]],
     *,
@@ -162,13 +203,15 @@ def phase_diagram(
     """
     plain = predicted_diagram(base, x, y, target=target, measure=measure)
     x, y, predicted = plain.x, plain.y, plain.predicted
-    if adaptive and y.field not in (*RISING, "length", "vocab"):
+    known = base.axes if isinstance(base, Spec) else (*RISING, "length", "vocab")
+    if adaptive and y.field not in known:
         raise SpecError("y", f"expected an axis with an order to search along, got {y.field}")
+    rising = base.rises_along(y.field) if isinstance(base, Spec) else y.field in RISING
     rows, columns = predicted.shape
     with open_tools(**given) as opened:
         measured = Measured(_specs(base, x, y), measure, opened)
         if adaptive:
-            _follow(measured, predicted, seeds, target, rising=y.field in RISING)
+            _follow(measured, predicted, seeds, target, rising=rising)
         else:
             measured.run([(r, c) for r in range(rows) for c in range(columns)], seeds)
     counts = np.zeros((rows, columns))
@@ -177,6 +220,7 @@ def phase_diagram(
     return replace(
         plain,
         accuracy=np.array([[measured.mean(r, c) for c in range(columns)] for r in range(rows)]),
+        spread=np.array([[measured.spread(r, c) for c in range(columns)] for r in range(rows)]),
         seeds=counts,
         failed=measured.failed,
         trials=tuple(measured.trials.values()),
@@ -184,7 +228,7 @@ def phase_diagram(
 
 
 def predicted_diagram(
-    base: Retrieval | dict[str, Any],
+    base: Spec | dict[str, Any],
     x: tuple[str, Sequence[Any]],
     y: tuple[str, Sequence[Any]],
     *,
@@ -198,13 +242,15 @@ def predicted_diagram(
         check_measure(spec, measure)
     predictions = [[predict(spec, trained=has_trained_law(spec)) for spec in row] for row in specs]
     # A measure that theory does not have is not predicted.
-    values = [[getattr(prediction, measure, None) for prediction in row] for row in predictions]
-    predicted = np.array([[math.nan if value is None else value for value in row] for row in values])
+    found = [[getattr(prediction, measure, None) for prediction in row] for row in predictions]
+    predicted = np.array([[math.nan if value is None else value for value in row] for row in found])
     return PhaseDiagram(
+        spec=specs[0][0],
         x=x,
         y=y,
         target=target,
         accuracy=np.full_like(predicted, math.nan),
+        spread=np.full_like(predicted, math.nan),
         predicted=predicted,
         regimes=[[p.regime for p in row] for row in predictions],
         seeds=np.zeros_like(predicted),
@@ -219,9 +265,9 @@ def usual_share(rows: int, seeds: int) -> float:
     return (few * math.log2(rows + 1) + 2 * seeds) / (rows * seeds)
 
 
-def _specs(base: Retrieval | dict[str, Any], x: Axis, y: Axis) -> list[list[Retrieval]]:
+def _specs(base: Spec | dict[str, Any], x: Axis, y: Axis) -> list[list[Any]]:
     """The settings, row by row."""
-    flat = grid(base.model_dump() if isinstance(base, Retrieval) else base, [y, x])
+    flat = grid(base, [y, x])
     columns = len(x.values)
     return [flat[at : at + columns] for at in range(0, len(flat), columns)]
 

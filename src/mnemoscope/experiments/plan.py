@@ -16,14 +16,17 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from mnemoscope.engine.record import Trial
+from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.intervals import mean_interval
 from mnemoscope.experiments.plan_laws import LAWS, Training
 from mnemoscope.experiments.plan_search import MOST_FACTS, NEARLY, Budget, all_ways, most_facts, nearly_as_many
+from mnemoscope.experiments.tabular import Tabular
 from mnemoscope.spec import LETTERS, Retrieval, SpecError
+from mnemoscope.spec.summary import Summary, brief, sizes
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.bound import coverage_samples, first_gradient_samples
 from mnemoscope.theory.domain import TRAINED, domain_of
@@ -146,14 +149,32 @@ class Option:
         }
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Drawable, Tabular):
     """The option we would take, and the others. If nothing will do, the notes say why."""
 
+    figure: ClassVar[str] = "trade_off"
+    axes: ClassVar[tuple[str, ...]] = ("dim", "width")
     training: Training
     recommended: Option | None
     alternatives: tuple[Option, ...]
     notes: tuple[str, ...]
+
+    def options(self) -> list[Option]:
+        """The recommended option, and then the others."""
+        return [*([self.recommended] if self.recommended else []), *self.alternatives]
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each option."""
+        return [{"recommended": option is self.recommended, **option.as_dict()} for option in self.options()]
+
+    def summary(self) -> Summary:
+        """The recommended sizes, and every option."""
+        best = self.recommended
+        title = "no option" if best is None else f"{brief(best.spec)}, {self.training.replace('-', ' ')}"
+        sums = {} if best is None else {"parameters": f"{best.parameters:,}", "tokens": f"{best.tokens:,}"}
+        rows = tuple((sizes(option.spec), f"{option.parameters:,}", f"{option.tokens:,}") for option in self.options())
+        return Summary(title, sums, ("option", "parameters", "tokens"), rows, "; ".join(self.notes))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""

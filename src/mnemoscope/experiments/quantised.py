@@ -1,12 +1,8 @@
 r"""Memories whose weights are rounded to a few bits: how many items do they still name?
 
-The matrix is computed in full precision, as a sum of outer products or by training, and then rounded to 2^b levels,
-symmetric and evenly spaced over [-c, c]:
-
-    +-D/2, +-3D/2, ..., +-(2^b - 1) D/2,     D = 2 c / 2^b                                   (Q1)
-
-At b = 1 these are the signs. c is the best of several multiples of the weights' root mean square, for each memory its
-own: the answer is an argmax, so that c itself says nothing, and the b d^2 bits of the levels are all there is. Over
+The matrix is computed in full precision, as a sum of outer products or by training, and then rounded to 2^b levels by
+(Q1) of `models/quantisation.py`. Here c is the best of several multiples of the weights' root mean square, for each
+memory its own: the answer is an argmax, so that c itself says nothing, and the b d^2 bits of the levels are all. Over
 maps that give every item an answer of its own there are N! different ones, each matrix names at most one of them, and
 items and answers are drawn without regard to the map. So all N are right with probability at most 2^(b d^2) / N!:
 
@@ -24,19 +20,10 @@ from jaxtyping import Array, Float
 
 from mnemoscope.engine.device import find_device, forget_programs, numerics
 from mnemoscope.models.memory import Full, Pairs, construct
+from mnemoscope.models.quantisation import ENDS, quantise
 from mnemoscope.spec import Memory
 from mnemoscope.spec.validators import Device
 from mnemoscope.training.memory import MEMORY, draw_streams
-
-# The values of c to try, in units of the weights' root mean square.
-ENDS = (0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)
-
-
-def quantise(W: Float[Array, "d d"], bits: int, end: Float[Array, ""]) -> Float[Array, "d d"]:
-    """(Q1): each weight at the middle of its cell, those beyond the ends in the last one."""
-    half = 2 ** (bits - 1)
-    step = end / half
-    return (jnp.clip(jnp.floor(W / step), -half, half - 1) + 0.5) * step
 
 
 def recall_by_bits(

@@ -10,12 +10,16 @@ from typing import Any, ClassVar
 from mnemoscope.engine.device import Precision
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.calibration import Calibration
+from mnemoscope.experiments.critical import AnySpec
 from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.intervals import mean_interval
+from mnemoscope.experiments.keeping import place_for
 from mnemoscope.experiments.sweep import OneByOne, ThisProcess, sweep
+from mnemoscope.experiments.tabular import Tabular
+from mnemoscope.experiments.tools import ShowProgress, open_tools
 from mnemoscope.experiments.workers.batches import run_trials
-from mnemoscope.spec import Retrieval
+from mnemoscope.spec.summary import Summary, brief, number
 from mnemoscope.spec.token_laws import UNIFORM, Band
 from mnemoscope.spec.validators import Device
 from mnemoscope.store.schema import NOWHERE
@@ -37,14 +41,20 @@ class BandRecall:
         return {**of, "accuracy": self.accuracy.ends("mean")}
 
 
-@dataclass(frozen=True)
-class Run(Drawable):
+@dataclass(frozen=True, repr=False)
+class Run(Drawable, Tabular):
     """The trials of one setting, and their calibration where it was asked for."""
 
-    figure: ClassVar[str] = "bands"
-    spec: Retrieval
+    figure: ClassVar[str] = "steps"
+    axes: ClassVar[tuple[str, ...]] = ("seed", "after")
+    spec: AnySpec
     trials: tuple[Trial, ...]
     calibration: Calibration | None = None
+
+    @property
+    def drawn_by(self) -> str:
+        """Where tokens differ in frequency, accuracy is drawn by band; else step by step."""
+        return "bands" if self.by_fact else self.figure
 
     @property
     def finished(self) -> list[Trial]:
@@ -81,6 +91,41 @@ class Run(Drawable):
             for band, shares in zip(self.spec.bands, zip(*known, strict=True), strict=True)
         ]
 
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each seed and step."""
+        return [
+            {
+                "seed": trial.seed,
+                "after": step.name,
+                "accuracy": step.accuracy,
+                "attention_accuracy": step.attention_accuracy,
+                "recall": step.recall,
+                "map_accuracy": step.map_accuracy,
+                **({"accuracy_by_fact": step.accuracy_by_fact} if self.by_fact else {}),
+                "lift": step.ratio,
+            }
+            for trial in self.finished
+            for step in trial.steps
+        ]
+
+    def summary(self) -> Summary:
+        """The means over seeds, and every seed's outcome."""
+        shown = [(str(trial.seed), trial.status, number(trial.accuracy)) for trial in self.trials[:MOST_SHOWN]]
+        left = len(self.trials) - len(shown)
+        return Summary(
+            brief(self.spec),
+            {
+                "accuracy": str(self.interval("accuracy")),
+                **({"by fact": str(self.interval("accuracy_by_fact"))} if self.by_fact else {}),
+                "attention": str(self.interval("attention_accuracy")),
+                "seeds": f"{len(self.finished)}",
+                **({"crashed": f"{crashed}"} if (crashed := len(self.trials) - len(self.finished)) else {}),
+            },
+            ("seed", "status", "accuracy"),
+            tuple(shown),
+            f"and {left:,} more seeds" if left else "",
+        )
+
     def as_dict(self) -> dict[str, object]:
         """Plain data, ready for JSON."""
         metrics = ["accuracy", "attention_accuracy", "recall", *["accuracy_by_fact"] * self.by_fact]
@@ -90,10 +135,15 @@ class Run(Drawable):
         return {
             "spec": self.spec.model_dump(),
             "id": self.spec.id,
+            "path": self.spec.path,
             "trials": [trial.as_dict() for trial in self.trials],
             **{metric: self.interval(metric).ends("mean") for metric in metrics},
             **more,
         }
+
+
+# More seeds than these are not listed one by one.
+MOST_SHOWN = 8
 
 
 class Keep(Enum):
@@ -103,7 +153,7 @@ class Keep(Enum):
 
 
 def run(
-    spec: Retrieval,
+    spec: AnySpec,
     seeds: int = 8,
     *,
     first: int = 0,
@@ -111,28 +161,36 @@ def run(
     device: Device = "auto",
     budget: int | None = None,
     store: Store | Path | str | Keep | None = Keep.USER,
+    progress: ShowProgress = None,
 ) -> Run:
     """`seeds` trials of one setting, with seeds first, first + 1, ... `budget` is in bytes.
 
     Trials are kept in the user's store, as the command keeps them, and one that was kept is not run again. `store` may
-    be another one, or a file; None keeps nothing. A store holds float32 trials: those in float64 are not kept.
+    be another one, or a file; None keeps nothing. A store holds float32 trials: those in float64 are not kept. Progress
+    is shown in a terminal and in a notebook; `progress` may be False, or a function that is called with it.
     """
     numbers = range(first, first + seeds)
     if precision != "float32":
+        if not spec.alone:
+            raise SpecError("precision", f"expected float32 for settings of kind {spec.kind}, got {precision}")
         return Run(spec, tuple(run_trials(spec, numbers, precision=precision, device=device, budget=budget)))
     if not isinstance(store, Store):
         path = None if isinstance(store, Keep) else NOWHERE if store is None else store
         with Store(path) as kept:
-            return run(spec, seeds, first=first, device=device, budget=budget, store=kept)
-    sweep([(spec, seed) for seed in numbers], store, workers_for(spec, device, budget))
-    return kept_run(spec, numbers, store)
+            return run(spec, seeds, first=first, device=device, budget=budget, store=kept, progress=progress)
+    with (
+        place_for([spec], store) as place,
+        open_tools(store=place, workers=workers_for(spec, device, budget), progress=progress) as tools,
+    ):
+        sweep([(spec, seed) for seed in numbers], place, tools.workers, tools.report("seeds"))
+        return kept_run(spec, numbers, place)
 
 
-def workers_for(spec: Retrieval, device: Device, budget: int | None) -> ThisProcess:
+def workers_for(spec: AnySpec, device: Device, budget: int | None) -> ThisProcess:
     """Trials one by one, with progress within each; trainings that settle several at once, on all cores."""
-    return (ThisProcess if spec.settles else OneByOne)(device, budget)
+    return (OneByOne if spec.alone and not spec.settles else ThisProcess)(device, budget)
 
 
-def kept_run(spec: Retrieval, seeds: Iterable[int], store: Store) -> Run:
+def kept_run(spec: AnySpec, seeds: Iterable[int], store: Store) -> Run:
     """The trials of these seeds that a store has."""
     return Run(spec, tuple(store.get([(spec, seed) for seed in seeds]).values()))

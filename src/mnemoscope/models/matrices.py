@@ -20,7 +20,7 @@ from mnemoscope.engine.files import data_home, whole_file
 from mnemoscope.engine.free_memory import EIGENVECTORS, check_fits
 from mnemoscope.models.matrix_files import MOST_COLUMNS, check_numbers, check_shape, read_parts
 from mnemoscope.spec import SpecError
-from mnemoscope.spec.validators import is_name, whole
+from mnemoscope.spec.validators import is_name, is_place, whole
 
 # Whitening raises smaller variances to this share of the largest.
 FLAT = 1e-6
@@ -69,7 +69,7 @@ def read_matrices(source: Any, *, dim: Any = None, centre: bool = False, whiten:
 def take_matrix(values: dict[str, Any]) -> dict[str, Any]:
     """Replace a matrix given as the embedding (`file:PATH` or an array) by its name and sizes."""
     source = values.get("embedding")
-    if source is None or is_name(source):
+    if source is None or is_name(source) or callable(source) or is_place(source):
         return values
     matrices = read_matrices(source.removeprefix("file:") if isinstance(source, str) else source, dim=values.get("dim"))
     rows, columns = matrices.Z.shape

@@ -9,6 +9,7 @@ A low-rank memory is an MLP without its activation. Constructions, where f(x) is
     hebbian         W = sum_x u_f(x) e_x^T
     low rank        F ~ N(0, 1/r),  V = sum_x (F e_x) u_f(x)^T
     MLP             F ~ N(0, 1),    V = (1/m) sum_x h_k(F e_x) u_f(x)^T,   h_k orthonormal Hermite
+    one step        W from zero, along the step of an optimiser: `models/one_step.py`
     least squares   the W with the least sum_x,y (u_y^T W e_x - [y = f(x)])^2
 
 Arrays may have more rows than the N items and M answers. Padding items are zero, which adds nothing to any sum.
@@ -22,19 +23,23 @@ import numpy as np
 from jaxtyping import Array, Float, UInt32
 
 from mnemoscope.engine.random import normal
+from mnemoscope.engine.words import Words
 from mnemoscope.models import activations, embeddings
 from mnemoscope.spec.base import SpecError
 from mnemoscope.spec.memory import Memory
+from mnemoscope.spec.token_laws import UNIFORM
+from mnemoscope.tasks.items import ItemStreams
 from mnemoscope.theory.activation import FORMULAS, coefficients
 
 
 class Pairs(NamedTuple):
-    """Items, answers, the answer of each item, and the number of items."""
+    """Items, answers, the answer of each item, the number of items, and the streams of samples, if any are drawn."""
 
     E: Float[Array, "*n N d"]
     U: Float[Array, "*n M d"]
     label: UInt32[Array, "*n N"]
     items: UInt32[Array, "*n"]
+    samples: ItemStreams | None = None
 
 
 class Full(NamedTuple):
@@ -58,8 +63,8 @@ def draw_pairs(program: Memory, keys: dict[str, UInt32[Array, "2"]], items: UInt
     make = embeddings.law_of(program.embedding)
     N, d = program.items, program.dim
     row = jnp.arange(N, dtype=jnp.uint32)
-    E = make(normal(keys["item"], N, d).astype(float), d)
-    U = make(normal(keys["answer"], program.labels, d).astype(float), d)
+    E = make(Words(keys["item"], d), N, d)
+    U = make(Words(keys["answer"], d), program.labels, d)
     label = row % jnp.uint32(program.outputs) if program.outputs else row
     return Pairs(jnp.where((row < items)[:, None], E, 0.0), U, label, items)
 
@@ -83,8 +88,10 @@ def _first_layer(program: Memory, keys: dict[str, UInt32[Array, "2"]]) -> Float[
 
 
 def construct(program: Memory, keys: dict[str, UInt32[Array, "2"]], pairs: Pairs) -> Weights:
-    """The weights of the constructions that are sums over items (all but least squares)."""
+    """The weights of the constructions that are sums over items, whose terms are weighted by N p_x."""
     answers = pairs.U[pairs.label]
+    if program.frequencies != UNIFORM:
+        answers = answers * (program.items * jnp.asarray(program.probabilities, answers.dtype))[:, None]
     if program.full_rank:
         return Full(answers.T @ pairs.E)
     F = _first_layer(program, keys)

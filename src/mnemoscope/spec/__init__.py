@@ -5,10 +5,12 @@ from mnemoscope.spec.facts import Facts, Mixing
 from mnemoscope.spec.flow import Flow
 from mnemoscope.spec.memory import Memory, Method
 from mnemoscope.spec.names import Activation, Embedding
+from mnemoscope.spec.noisy import Noisy
+from mnemoscope.spec.own import Own
 from mnemoscope.spec.retrieval import LETTERS, Attention, Retrieval, Then, Trigger
 
 # Kinds by name; `engine.kinds.register` adds to them.
-KINDS: dict[str, type[Spec]] = {kind.kind: kind for kind in (Retrieval, Facts, Memory, Flow)}
+KINDS: dict[str, type[Spec]] = {kind.kind: kind for kind in (Retrieval, Facts, Memory, Flow, Own, Noisy)}
 
 __all__ = [
     "KINDS",
@@ -21,6 +23,8 @@ __all__ = [
     "Memory",
     "Method",
     "Mixing",
+    "Noisy",
+    "Own",
     "Retrieval",
     "Spec",
     "SpecError",

@@ -4,7 +4,7 @@ import hashlib
 import json
 import stat
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, cast
@@ -43,6 +43,8 @@ class Spec(BaseModel, frozen=True, extra="forbid"):
     kind: ClassVar[str] = ""
     # A trial's history: the model after each of a few steps, or a curve of measurements.
     history: ClassVar[Literal["steps", "curve"]] = "curve"
+    # Whether a trial can be run by itself, in double precision too, and reports its own progress.
+    alone: ClassVar[bool] = False
 
     if not TYPE_CHECKING:  # type checkers see pydantic's, with a keyword for every field
 
@@ -53,6 +55,16 @@ class Spec(BaseModel, frozen=True, extra="forbid"):
                 super().__init__(**values)
             except ValidationError as error:
                 raise _as_spec_error(error) from None
+
+    @property
+    def path(self) -> Literal["exact", "autodiff"]:
+        """How gradients are taken: by formulas of this setting's own, or by automatic differentiation."""
+        return "autodiff"
+
+    @property
+    def hashed(self) -> bool:
+        """Whether its identity is known, so that trials of it may be kept."""
+        return True
 
     @classmethod
     def read(cls: type[S], values: dict[str, Any]) -> S:
@@ -67,6 +79,10 @@ class Spec(BaseModel, frozen=True, extra="forbid"):
         except ValidationError as error:
             raise SpecError(name, _as_spec_error(error).message) from None
 
+    def __repr_args__(self) -> Iterator[tuple[str, Any]]:
+        """What a repr shows: the values that differ from their defaults."""
+        yield from self.canonical_values().items()
+
     def canonical_values(self) -> dict[str, Any]:
         """The values that differ from their defaults."""
         return self.model_dump(exclude_defaults=True)
@@ -79,6 +95,27 @@ class Spec(BaseModel, frozen=True, extra="forbid"):
     def id(self) -> str:
         """The first sixteen hexadecimal digits of the canonical JSON's SHA-256."""
         return hashlib.sha256(self.canonical().encode()).hexdigest()[:16]
+
+    @property
+    def axes(self) -> dict[str, Any]:
+        """What searches and diagrams may vary, with its values here."""
+        return {}
+
+    def rises_along(self, axis: str) -> bool:
+        """Whether accuracy grows along an axis."""
+        return True
+
+    def tokens_seen(self, steps: float | None) -> int:
+        """The tokens of a trial that took this many steps, where steps have tokens."""
+        return 0
+
+    def vary(self: S, **changes: Any) -> S:
+        """This setting at other places on its axes."""
+        return self.replace(**changes)
+
+    def value_of(self, axis: str) -> Any:
+        """The value on an axis."""
+        return getattr(self, axis)
 
     def replace(self: S, **changes: Any) -> S:
         """This setting with some values changed, validated again."""

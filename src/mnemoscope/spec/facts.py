@@ -9,6 +9,17 @@ from typing import Annotated, ClassVar, Literal, get_args
 from pydantic import BeforeValidator, Field, model_validator
 
 from mnemoscope.spec.base import Spec, SpecError
+from mnemoscope.spec.optimisers import (
+    BITS_TEXT,
+    DECAY_TEXT,
+    NOISE_TEXT,
+    SCHEDULE_TEXT,
+    Bits,
+    LabelNoise,
+    OptimiserName,
+    ScheduleName,
+    WeightDecay,
+)
 from mnemoscope.spec.token_laws import UNIFORM, read_frequencies
 from mnemoscope.spec.validators import between, one_of, whole
 
@@ -45,9 +56,9 @@ class Facts(Spec, frozen=True, extra="forbid"):
         default="softmax", description="how attention weighs tokens"
     )
     method: Annotated[Making, BeforeValidator(one_of(*get_args(Making)))] = Field(
-        default="trained", description="weights trained by AdamW, or constructed"
+        default="trained", description="weights trained, or constructed"
     )
-    lr: Annotated[float, BeforeValidator(between(1e-8, 1e3))] = Field(default=0.01, description="AdamW's learning rate")
+    lr: Annotated[float, BeforeValidator(between(1e-8, 1e3))] = Field(default=0.01, description="learning rate")
     batch: Count = Field(default=1024, description="fresh sequences in a step")
     max_steps: Annotated[int, BeforeValidator(whole(1, 2**22))] = Field(
         default=2**14, description="most steps of training"
@@ -58,6 +69,11 @@ class Facts(Spec, frozen=True, extra="forbid"):
     test_samples: Annotated[int, BeforeValidator(whole(1, 2**24))] = Field(
         default=1024, description="fresh sequences on which accuracy is measured"
     )
+    optimiser: OptimiserName = Field(default="adamw", description="the optimiser of training")
+    weight_decay: WeightDecay = Field(default=0.0, description=DECAY_TEXT)
+    schedule: ScheduleName = Field(default="constant", description=SCHEDULE_TEXT)
+    label_noise: LabelNoise = Field(default=0.0, description=NOISE_TEXT)
+    bits: Bits = Field(default=0, description=BITS_TEXT)
     frequencies: Annotated[str, BeforeValidator(read_frequencies)] = Field(
         default=UNIFORM,
         description="how often sequences ask for each fact: uniform; or zipf:A, the k-th with probability proportional "
@@ -69,6 +85,10 @@ class Facts(Spec, frozen=True, extra="forbid"):
         if self.max_steps * self.batch > 2**32 - 1:
             steps = f"{self.max_steps:,} steps of {self.batch:,}"
             raise SpecError("max_steps", f"expected at most 2^32 sequences in all, got {steps}")
+        for name in ("optimiser", "weight_decay", "schedule", "label_noise"):
+            value = getattr(self, name)
+            if self.method == "constructed" and value != type(self).model_fields[name].default:
+                raise SpecError(name, f"expected the method trained for it, got {value!r}")
         if self.frequencies != UNIFORM and self.facts > MOST_IN_TABLE:
             limit = f"uniform with more than {MOST_IN_TABLE:,} facts, since others take a table of them"
             raise SpecError("frequencies", f"expected {limit}, got {self.frequencies!r} for {self.facts:,}")
@@ -96,6 +116,11 @@ class Facts(Spec, frozen=True, extra="forbid"):
     def tokens(self) -> int:
         """Subjects, relations, noise tokens, and the end token."""
         return self.subjects + self.relations + self.noise_tokens + 1
+
+    @property
+    def path(self) -> Literal["exact", "autodiff"]:
+        """Constructed weights take no gradient."""
+        return "autodiff" if self.method == "trained" else "exact"
 
     @property
     def parameters(self) -> int:

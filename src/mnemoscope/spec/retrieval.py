@@ -13,14 +13,38 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 import numpy as np
 from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
-from mnemoscope.spec.base import Spec, SpecError
+from mnemoscope.spec.base import SpecError
+from mnemoscope.spec.carrying import Carrying
+from mnemoscope.spec.installed import free_names, place_of
 from mnemoscope.spec.names import ACTIVATIONS, LAWS, Activation
+from mnemoscope.spec.objects import name_object
+from mnemoscope.spec.optimisers import (
+    BITS_TEXT,
+    DECAY_TEXT,
+    NOISE_TEXT,
+    SCHEDULE_TEXT,
+    Batch,
+    Bits,
+    LabelNoise,
+    ScheduleName,
+    WeightDecay,
+)
 from mnemoscope.spec.token_laws import MOST_UNEVEN, UNIFORM, Band, bands, probabilities, read_tokens
-from mnemoscope.spec.validators import FROM_FILE, between, is_name, law_or_file, one_of, one_of_names, step_size, whole
+from mnemoscope.spec.validators import (
+    FROM_FILE,
+    between,
+    is_name,
+    is_place,
+    law_or_file,
+    one_of,
+    one_of_names,
+    step_size,
+    whole,
+)
 
 Trigger = Literal["keys", "additive"]
 Attention = Literal["learned", "locked"]
-Then = Literal["none", "gd", "adamw"]
+Then = Literal["none", "gd", "sgd", "adam", "adamw", "muon", "sign"]
 Stop = Literal["steps", "settled"]
 
 # Sample indices are 32-bit counters of the random streams.
@@ -34,11 +58,26 @@ Rate = Annotated[float | None, BeforeValidator(lambda v: None if v is None else 
 Eta = Annotated[float | Literal["limit"], BeforeValidator(step_size(1e-12, 1e12))]
 Gamma = Annotated[float | Literal["limit"], BeforeValidator(step_size(1e-12, 1e24))]
 
+# Learning rates of further training; 1 for others.
+USUAL_RATES = {"adam": 0.01, "adamw": 0.01, "muon": 0.1, "sign": 0.001}
+
 # The sizes as formulas write them.
 LETTERS = {"vocab": "V", "dim": "d", "length": "L", "samples": "N", "width": "m"}
 
 
-class Retrieval(Spec, frozen=True, extra="forbid"):
+NO_FURTHER_TRAINING: dict[str, Any] = {
+    "then": "none",
+    "steps": 0,
+    "stop": "steps",
+    "lr": None,
+    "batch": 0,
+    "weight_decay": 0.0,
+    "schedule": "constant",
+    "label_noise": 0.0,
+}
+
+
+class Retrieval(Carrying, frozen=True, extra="forbid"):
     """One setting of the retrieval task, its model and its training.
 
     A sequence of `length` tokens out of `vocab` has one informative position; a fixed permutation
@@ -48,6 +87,7 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
 
     kind: ClassVar[str] = "retrieval"
     history: ClassVar[Literal["steps", "curve"]] = "steps"
+    alone: ClassVar[bool] = True
 
     vocab: Annotated[int, BeforeValidator(whole(2, 2**31 - 1))] = Field(
         description="V: number of tokens, and of labels"
@@ -65,12 +105,12 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
         default="gaussian",
         # Help fills in the laws, including those registered later.
         description="law of the embeddings: {laws}, of which "
-        "orthonormal needs dim >= vocab; or file:PATH, a matrix of your own",
+        "orthonormal needs dim >= vocab; file:PATH, a matrix of your own; or MODULE:OBJECT, a law of your own",
     )
     tokens: Annotated[str, BeforeValidator(read_tokens)] = Field(
         default=UNIFORM,
         description="how often each token occurs: uniform; zipf:A, token v with probability proportional to "
-        "(v + 1)^-A; or file:PATH, probabilities of your own",
+        "(v + 1)^-A; file:PATH, probabilities of your own; or MODULE:OBJECT, a function from V to them",
     )
     trigger: Annotated[Trigger, BeforeValidator(one_of(*get_args(Trigger)))] = Field(
         default="keys", description="where the trigger vector enters: the keys alone, or keys and values"
@@ -81,7 +121,7 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
         default="learned", description="learned by the second step, or locked on the informative token throughout"
     )
     then: Annotated[Then, BeforeValidator(one_of(*get_args(Then)))] = Field(
-        default="none", description="full-batch training after the three steps"
+        default="none", description="training after the three steps, by default on all samples in every step"
     )
     steps: Annotated[int, BeforeValidator(whole(0, 10**9))] = Field(
         default=0, description="how many such steps, or the most of them"
@@ -91,20 +131,35 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
     )
     lr: Rate = Field(
         default=None,
-        description="their learning rate; by default 1 for gd and 0.01 for adamw, ten times that with --stop settled",
+        description="their learning rate; by default 1 for gd and sgd, 0.01 for adam and adamw, 0.1 for muon and 0.001 "
+        "for sign, ten times that with --stop settled",
     )
+    batch: Batch = Field(
+        default=0, description="samples in such a step, in the order of their numbers, over and over; 0 means all"
+    )
+    weight_decay: WeightDecay = Field(default=0.0, description=DECAY_TEXT)
+    schedule: ScheduleName = Field(default="constant", description=SCHEDULE_TEXT)
+    label_noise: LabelNoise = Field(
+        default=0.0, description=f"{NOISE_TEXT}, in training after the three steps, which see the right ones"
+    )
+    bits: Bits = Field(default=0, description=BITS_TEXT)
     test_samples: Samples = Field(default=4096, description="fresh sequences on which accuracy is measured")
 
     @model_validator(mode="before")
     @classmethod
     def _take_matrix(cls, values: Any) -> Any:
-        """Store a user's matrix and probabilities, and name them after their content."""
+        """Store a user's matrix and probabilities, and name them and a law of their own after their content."""
         if not isinstance(values, dict):
             return values
         # Imported late: `tasks` and `models` come after `spec`, which must not depend on them.
         if not is_name(values.get("tokens")):
             values = import_module("mnemoscope.tasks.token_files").take_probabilities(values)
-        if not is_name(values.get("embedding")):
+        law = values.get("embedding")
+        if isinstance(law, str) and law not in LAWS and law in free_names("laws", LAWS):
+            law = place_of("embedding", "laws", law)
+        if callable(law) or is_place(law):
+            return {**values, "embedding": name_object("embedding", law)}
+        if not is_name(law):
             values = import_module("mnemoscope.models.matrices").take_matrix(values)
         return values
 
@@ -145,7 +200,44 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
             raise SpecError("stop", f"expected steps unless `then` names an optimiser, got {self.stop!r}")
         if self.then == "none" and self.lr is not None:
             raise SpecError("lr", f"expected none unless `then` names an optimiser, got {self.lr}")
+        self._check_further()
         return self
+
+    def _check_further(self) -> None:
+        """Refuse options of further training without it, and what does not go with them."""
+        for name in ("batch", "weight_decay", "schedule", "label_noise"):
+            value = getattr(self, name)
+            if self.then == "none" and value != type(self).model_fields[name].default:
+                raise SpecError(name, f"expected none unless `then` names an optimiser, got {value!r}")
+        if self.batch > self.samples:
+            raise SpecError("batch", f"expected at most samples = {self.samples:,}, got {self.batch:,}")
+        if self.batch * self.steps > MOST_SAMPLES:
+            taken = f"{self.steps:,} steps of {self.batch:,}"
+            raise SpecError("steps", f"expected at most 2^32 samples in all, got {taken}")
+        for name in ("batch", "schedule"):
+            value = getattr(self, name)
+            if self.settles and value != type(self).model_fields[name].default:
+                raise SpecError(
+                    name, f"expected none with --stop settled, which watches the loss itself, got {value!r}"
+                )
+
+    @property
+    def path(self) -> Literal["exact", "autodiff"]:
+        """The three steps are exact: sums over tables of tokens, and an MLP's formulas. What follows is not."""
+        return "exact" if self.then == "none" else "autodiff"
+
+    @property
+    def axes(self) -> dict[str, Any]:
+        """The sizes."""
+        return {name: getattr(self, name) for name in LETTERS}
+
+    def rises_along(self, axis: str) -> bool:
+        """Accuracy rises with dimension, samples and width, and falls with the vocabulary and the length."""
+        return axis in ("dim", "samples", "width")
+
+    def tokens_seen(self, steps: float | None) -> int:
+        """The tokens of the training samples."""
+        return self.samples * self.length
 
     @property
     def frozen_embeddings(self) -> bool:
@@ -198,7 +290,7 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
         """
         if self.lr is not None:
             return self.lr
-        usual = 0.01 if self.then == "adamw" else 1.0
+        usual = USUAL_RATES.get(self.then, 1.0)
         return 10 * usual if self.settles else usual
 
     @property
@@ -215,7 +307,7 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
 
     def three_steps(self) -> "Retrieval":
         """The setting without its further training."""
-        return self.replace(then="none", steps=0, lr=None, stop="steps")
+        return self.replace(**NO_FURTHER_TRAINING)
 
     def program(self) -> "Retrieval":
         """The setting that stands for all that share a compiled training program.
@@ -230,8 +322,7 @@ class Retrieval(Spec, frozen=True, extra="forbid"):
             tokens=UNIFORM if self.tokens == UNIFORM else MOST_UNEVEN,
             eta="limit" if self.eta == "limit" else 1.0,
             gamma="limit" if self.gamma == "limit" else 1.0,
-            then="none",
-            steps=0,
-            stop="steps",
-            lr=None,
+            # Further training rounds its own weights, at its end.
+            bits=self.bits if self.then == "none" else 0,
+            **NO_FURTHER_TRAINING,
         )

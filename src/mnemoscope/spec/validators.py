@@ -18,9 +18,13 @@ Device = Literal["auto", "cpu", "gpu"]
 Measure = Literal["accuracy", "attention_accuracy", "accuracy_by_fact", "first_gradient"]
 
 
+# How alike two words are that may be meant for each other: `gpy` and `gpu`, but not `tokens` and `then`.
+ALIKE = 0.65
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the closest known word, or nothing if none is close."""
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=ALIKE)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
@@ -28,6 +32,13 @@ def shown(value: Any) -> str:
     """A value on one short line, even if it is an array or a whole file."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 300 else f"{text[:297]}..."
+
+
+def one_line(error: BaseException) -> str:
+    """What an error of the user's own code says, on one short line."""
+    first = str(error).strip().splitlines()[:1]
+    text = ": ".join([type(error).__name__, *first])
+    return text if len(text) <= 200 else f"{text[:197]}..."
 
 
 def _number(value: Any) -> float | None:
@@ -104,20 +115,42 @@ def byte_count(value: str) -> int:
 
 # A user's embedding matrix, named after its content by `matrices.keep`.
 FROM_FILE = re.compile(r"file:[0-9a-f]{16}")
+# An object of the user's own: "module:object" as a person writes it, and with its identity, as settings hold it.
+PLACE = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
+OBJECT = re.compile(r"[^\s:@]+:[^\s:@]+@([0-9a-f]{16}|unhashed-[0-9a-f]+\.\d+)")
+# Words before a colon that are laws of tokens or files, not modules.
+RESERVED = ("file", "zipf")
+
+
+def is_place(value: Any) -> bool:
+    """Whether text says where an object stands, as "module:object"."""
+    return isinstance(value, str) and PLACE.fullmatch(value) is not None and value.partition(":")[0] not in RESERVED
+
+
+def is_kept_name(value: Any) -> bool:
+    """Whether text is the name of an object, as settings hold it."""
+    return isinstance(value, str) and OBJECT.fullmatch(value) is not None
 
 
 def is_name(value: Any) -> bool:
-    """Whether a value is the name of a law or of a stored matrix, rather than a file or an array."""
+    """Whether a value is the name of a law or of a stored matrix, rather than a file, an array or an object."""
     if isinstance(value, str):
-        return not value.startswith("file:") or FROM_FILE.fullmatch(value) is not None
+        return not (value.startswith("file:") or is_place(value)) or FROM_FILE.fullmatch(value) is not None
+    if callable(value):
+        return False
     pair = isinstance(value, tuple) and len(value) == 2
     return not all(hasattr(part, "__array__") for part in (value if pair else (value,)))
 
 
 def law_or_file(names: Iterable[str]) -> Callable[[Any], str]:
-    """A validator for the name of a law or of a stored matrix."""
+    """A validator for the name of a law, of a stored matrix, or of an object of the user's own."""
     law = one_of_names(names)
-    return lambda value: value if isinstance(value, str) and FROM_FILE.fullmatch(value) else law(value)
+
+    def read(value: Any) -> str:
+        kept = isinstance(value, str) and FROM_FILE.fullmatch(value) is not None
+        return value if kept or is_kept_name(value) else law(value)
+
+    return read
 
 
 def one_of(*names: str) -> Callable[[Any], str]:

@@ -80,6 +80,14 @@ def list_settings(store: Store, words: Sequence[str] = (), most: int = 100) -> l
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
+def count_settings(store: Store, words: Sequence[str] = ()) -> int:
+    """How many settings have trials that meet the conditions."""
+    where, values = condition(words, store)
+    with asking(store.connection, store.path):
+        query = f"SELECT count(DISTINCT number) FROM kept WHERE {where}"
+        return int(store.connection.execute(query, values).fetchone()[0])
+
+
 def open_frame(store: Store, words: Sequence[str] = ()) -> "pandas.DataFrame":
     """One row per trial: the whole spec, seed, status, every metric, and how it was computed.
 

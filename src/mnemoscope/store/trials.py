@@ -58,6 +58,9 @@ class Store:
             for trial in trials:
                 self.write(trial)
 
+    def __repr__(self) -> str:
+        return f"Store({str(self.path)!r}: {self.count(checked=False):,} trials)"
+
     def write(self, trial: Trial) -> None:
         """Write one trial inside the caller's transaction."""
         number, row = self._setting(trial.spec), trial_row(trial)

@@ -23,7 +23,7 @@ Numbers = dict[str, Any]
 BASES: dict[Size, int] = {"quick": 1, "full": 3}
 # The distance between base seeds: no study uses as many seeds.
 SEED_STRIDE = 10_000
-# Who makes the claim. A paper's statement is in its public text; of papers C and D we read the abstract alone. What we
+# Who makes the claim. A paper's statement is in its public text; of papers C to I we read the abstract alone. What we
 # derived in its setting is ours, exponents and constants included. A study that a user adds is their own.
 Source = Literal[
     "paper A (statement)",
@@ -34,6 +34,16 @@ Source = Literal[
     "ours, after paper C",
     "paper D (abstract)",
     "ours, after paper D",
+    "paper E (abstract)",
+    "ours, after paper E",
+    "paper F (abstract)",
+    "ours, after paper F",
+    "paper G (abstract)",
+    "ours, after paper G",
+    "paper H (abstract)",
+    "ours, after paper H",
+    "paper I (abstract)",
+    "ours, after paper I",
     "news",
     "review",
     "own",

@@ -1,12 +1,17 @@
-"""All studies, in the order of the ledger. Each is imported on first use."""
+"""All studies, in the order of the ledger: ours, and those of installed packages. Each is imported on first use."""
 
+import logging
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NamedTuple
 
 from mnemoscope.spec import SpecError
+from mnemoscope.spec.installed import free_names
+from mnemoscope.spec.objects import import_object
 from mnemoscope.spec.validators import nearest
 from mnemoscope.studies.base import Study
+
+log = logging.getLogger(__name__)
 
 
 class Listed(NamedTuple):
@@ -25,8 +30,11 @@ class Listed(NamedTuple):
     quick: float
     full: float
     asks_often: bool = False
-    # Set if another package added it.
+    # Set if another module added it.
     study: Study | None = None
+    # An installed package's study: where it stands, and whose it is.
+    place: str = ""
+    package: str = ""
 
 
 # Costs are listed here and not in a study's file, which is about its numbers.
@@ -67,8 +75,19 @@ STUDIES = {
     "lin-optimal": Listed("lin_optimal", 0.4, 10.0),
     "lin-listwise": Listed("lin_listwise", 0.7, 8.0),
     "lin-two-layer": Listed("lin_two_layer", 0.8, 10.0, asks_often=True),
+    "opt-one-step": Listed("opt_one_step", 0.3, 0.4),
+    "opt-batch": Listed("opt_batch", 0.3, 0.2),
+    "opt-rates": Listed("opt_rates", 0.3, 0.2),
+    "opt-balance": Listed("opt_balance", 0.3, 0.2),
+    "zipf-scaling": Listed("zipf_scaling", 0.3, 0.3),
+    "zipf-gd": Listed("zipf_gd", 0.2, 0.2),
     "t-converged": Listed("t_converged", 0.8, 5.0),
 }
+
+
+for _name, _added in free_names("studies", STUDIES).items():
+    # Nobody has timed it.
+    STUDIES[_name] = Listed(_added.place.partition(":")[0], 1.0, 1.0, place=_added.place, package=_added.package)
 
 
 def add_study(study: Study, module: str, *, quick: float, full: float, asks_often: bool = False) -> None:
@@ -84,16 +103,40 @@ def add_study(study: Study, module: str, *, quick: float, full: float, asks_ofte
 def module_of(name: str) -> str:
     """The full name of the module that defines a study."""
     listed = STUDIES[name]
-    return listed.module if listed.study else f"mnemoscope.studies.{listed.module}"
+    return listed.module if listed.study or listed.place else f"mnemoscope.studies.{listed.module}"
 
 
 def load(name: str) -> Study:
     """The study with this id."""
     if name not in STUDIES:
         raise SpecError("", f"expected studies that --list shows, got {name!r}{nearest(name, STUDIES)}")
-    return STUDIES[name].study or import_module(module_of(name)).STUDY
+    listed = STUDIES[name]
+    if listed.place:
+        return _installed(name, listed)
+    return listed.study or import_module(module_of(name)).STUDY
+
+
+def _installed(name: str, listed: Listed) -> Study:
+    """A package's study, which must be one, of this name, and say that it is its author's own."""
+    study = import_object("", listed.place)
+    if not isinstance(study, Study) or study.id != name or study.source != "own":
+        got = f"{study.id!r} of source {study.source!r}" if isinstance(study, Study) else f"a {type(study).__name__}"
+        raise SpecError(
+            "", f"expected a study {name!r} of source 'own' from {listed.place} ({listed.package}), got {got}"
+        )
+    return study
 
 
 def load_all(names: Sequence[str] = ()) -> list[Study]:
-    """The studies with these ids, each once; all of them by default."""
-    return [load(name) for name in dict.fromkeys(names or STUDIES)]
+    """The studies with these ids, each once; by default all of them, less those of packages that cannot be loaded."""
+    if names:
+        return [load(name) for name in dict.fromkeys(names)]
+    studies = []
+    for name, listed in STUDIES.items():
+        try:
+            studies.append(load(name))
+        except SpecError as error:
+            if not listed.place:
+                raise
+            log.warning("the study %s of %s is left out: %s", name, listed.package, error.message)
+    return studies

@@ -48,4 +48,33 @@ PAPERS = (
         "preprint 2026, version 1",
         "2605.10795",
     ),
+    Paper(
+        "paper E",
+        "Kim, Nichani, Wu, Bietti, Lee",
+        "Sharp Capacity Scaling of Spectral Optimizers in Learning Associative Memory",
+        "preprint 2026, version 2",
+        "2603.26554",
+    ),
+    Paper(
+        "paper F",
+        "Li, Wang, Zhong, Lu, Wang",
+        "Muon in Associative Memory Learning: Training Dynamics and Scaling Laws",
+        "ICML 2026, version 3",
+        "2602.05725",
+    ),
+    Paper(
+        "paper G",
+        "Wang, Zhang, Li, Du, Du, Pang, Yang, Hong, Tan",
+        "Muon Outperforms Adam in Tail-End Associative Memory Learning",
+        "preprint 2025, version 2",
+        "2509.26030",
+    ),
+    Paper("paper H", "Cabannes, Dohmatob, Bietti", "Scaling Laws for Associative Memories", "ICLR 2024", "2310.02984"),
+    Paper(
+        "paper I",
+        "Cabannes, Simsek, Bietti",
+        "Learning Associative Memories with Gradient Descent",
+        "ICML 2024",
+        "2402.18724",
+    ),
 )

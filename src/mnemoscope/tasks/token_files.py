@@ -1,4 +1,4 @@
-"""The user's own token probabilities: read from a file or an array, checked, and kept by content.
+"""The user's own token probabilities: from a file, an array or a function of V, checked, and kept by content.
 
 A setting names them `file:` and sixteen digits, so that a record keeps its meaning when the file moves or changes.
 """
@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.engine.files import data_home, whole_file
-from mnemoscope.spec.base import SpecError
-from mnemoscope.spec.validators import FROM_FILE
+from mnemoscope.spec.base import SpecError, read_option
+from mnemoscope.spec.objects import import_object
+from mnemoscope.spec.validators import FROM_FILE, is_place, one_line, whole
 
 # How far the sum may be from 1.
 TOLERANCE = 1e-6
@@ -20,8 +21,13 @@ MOST_BYTES = 2**30
 
 
 def take_probabilities(values: dict[str, Any]) -> dict[str, Any]:
-    """Replace probabilities given as `tokens` (`file:PATH` or an array) by their name, and take V from their number."""
+    """Replace probabilities given as `tokens` by their name, and take V from their number.
+
+    They come as `file:PATH`, as an array, or as a function of V that returns them.
+    """
     source = values.get("tokens")
+    if callable(source) or is_place(source):
+        return {**values, "tokens": keep(_evaluated(source, values.get("vocab")))}
     from_path = isinstance(source, str) and source.startswith("file:") and not FROM_FILE.fullmatch(source)
     if source is None or (isinstance(source, str) and not from_path):
         return values
@@ -54,6 +60,21 @@ def load(name: str) -> np.ndarray:
         ) from None
 
 
+def _evaluated(source: Any, vocab: Any) -> np.ndarray:
+    """The probabilities of V tokens by a function, or by the one at "module:object"."""
+    place = source if isinstance(source, str) else getattr(source, "__name__", type(source).__name__)
+    count = read_option("vocab", whole(2, 2**31 - 1), vocab)
+    law = import_object("tokens", source) if isinstance(source, str) else source
+    try:
+        p = law(count)
+    except Exception as error:  # a user's function may raise anything
+        raise SpecError("tokens", f"expected {count:,} probabilities from {place}, got {one_line(error)}") from None
+    p = _checked(p, f" from {place}")
+    if len(p) != count:
+        raise SpecError("tokens", f"expected {count:,} probabilities from {place}, got {len(p):,}")
+    return p
+
+
 def _read(path: str) -> np.ndarray:
     """Numbers from a .npy file, or from text with one number a line."""
     shown = repr(path)
@@ -71,7 +92,7 @@ def _read(path: str) -> np.ndarray:
         raise SpecError("tokens", f"expected numbers, as .npy or as text, got {shown}: {reason}") from None
 
 
-def _checked(source: Any) -> np.ndarray:
+def _checked(source: Any, origin: str = "") -> np.ndarray:
     """Probabilities as float64 that sum to 1, or a refusal."""
     try:
         p = np.asarray(source)
@@ -80,13 +101,13 @@ def _checked(source: Any) -> np.ndarray:
         p = None
     if p is None or p.ndim != 1 or len(p) < 2:
         what = f"an array of shape {p.shape}" if p is not None else f"an object of type {type(source).__name__}"
-        raise SpecError("tokens", f"expected a vector of two or more probabilities, got {what}")
+        raise SpecError("tokens", f"expected a vector of two or more probabilities{origin}, got {what}")
     if not np.isfinite(p).all() or (p < 0).any():
         bad = int(np.argmax(~np.isfinite(p) | (p < 0)))
-        raise SpecError("tokens", f"expected probabilities of at least 0, got {p[bad]:g} for token {bad}")
+        raise SpecError("tokens", f"expected probabilities of at least 0{origin}, got {p[bad]:g} for token {bad}")
     total = float(p.sum())
     if abs(total - 1) > TOLERANCE:
-        raise SpecError("tokens", f"expected probabilities that sum to 1 within {TOLERANCE:g}, got {total:.9g}")
+        raise SpecError("tokens", f"expected probabilities that sum to 1 within {TOLERANCE:g}{origin}, got {total:.9g}")
     return p / total
 
 

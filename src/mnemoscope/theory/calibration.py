@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from mnemoscope.spec import Retrieval
+from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.theory.kernel import kernel
 from mnemoscope.theory.predict import solve
 from mnemoscope.theory.quadrature import chi_square_nodes, poisson_nodes
@@ -30,7 +31,9 @@ LEADS, LOGITS = 64, 96
 
 def predicted_auc(spec: Retrieval) -> float | None:
     """The chance that a seen token's lead exceeds an unseen one's; None where it is not derived."""
-    if not_derived(spec) or spec.hidden or spec.trigger != "keys" or not embedding_law(spec.embedding).overlapping:
+    if not_derived(spec) or spec.tokens != UNIFORM or spec.hidden or spec.trigger != "keys":
+        return None
+    if not embedding_law(spec.embedding).overlapping:
         return None
     _, recall = solve(spec)
     V, d, law = spec.vocab, spec.dim, embedding_law(spec.embedding)

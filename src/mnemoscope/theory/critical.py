@@ -5,11 +5,13 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Literal
 
-from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec import Retrieval, Spec, SpecError
+from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.matched_filter import matched_filter_accuracy, matched_filter_doubt
 from mnemoscope.theory.predict import solve
 from mnemoscope.theory.registry import embedding_law, not_derived
+from mnemoscope.theory.stated import stand_in
 
 Axis = Literal["samples", "dim", "length"]
 TrainedAxis = Literal["samples", "dim", "vocab"]
@@ -42,10 +44,13 @@ def critical_value(
     if axis not in search:
         raise SpecError("axis", f"expected one of {', '.join(search)}, got {axis!r}")
     predicted = _at_the_end(spec, target, measure) if trained else lambda spec: _predicted(spec, measure)
-    if not_derived(spec.three_steps() if trained else spec):
+    standing = stand_in(spec)
+    if not_derived(standing.three_steps() if trained else standing, trained=trained):
         return None
+    if measure == "first_gradient" and spec.tokens != UNIFORM:
+        return None  # (D4) is for uniform tokens
     low, high = search[axis]
-    tied = embedding_law(spec.embedding).least_dim(spec.vocab) > 1
+    tied = embedding_law(standing.embedding).least_dim(spec.vocab) > 1
     if axis == "dim" and tied:
         low = max(low, spec.vocab)
     if axis == "vocab":
@@ -53,7 +58,7 @@ def critical_value(
         high = min(spec.dim if tied else high, int(spec.samples / target) + 2)
 
     def at(value: int) -> float:
-        return predicted(spec.replace(**{axis: value}))
+        return predicted(stand_in(spec.replace(**{axis: value})))
 
     def reaches(value: int) -> bool:
         try:
@@ -76,8 +81,10 @@ def critical_value(
     return None if matched_filter_doubt(spec.replace(**{axis: crossing})) else crossing
 
 
-def has_trained_law(spec: Retrieval) -> bool:
+def has_trained_law(spec: Spec) -> bool:
     """Whether the law of the end of training is a setting's own: it trains on after three steps at their limits."""
+    if not isinstance(spec, Retrieval):
+        return False
     return spec.then != "none" and (spec.eta, spec.gamma) == ("limit", "limit")
 
 
@@ -156,7 +163,11 @@ def _bracket(below: Callable[[int], bool], low: int, high: int, fine: float) -> 
 def _predicted(spec: Retrieval, measure: Measure) -> float:
     if measure == "first_gradient":
         return matched_filter_accuracy(spec)
-    _, recall = solve(spec)
+    if spec.tokens != UNIFORM:
+        frequencies = import_module("mnemoscope.theory.frequencies.predict")
+        recall = frequencies.solve(spec, frequencies.FEW)
+    else:
+        _, recall = solve(spec)
     return recall.accuracy if measure == "accuracy" else recall.attention_accuracy
 
 

@@ -23,6 +23,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mnemoscope.spec import LETTERS, Retrieval, SpecError
+from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.registry import missing, underived
 from mnemoscope.theory.spec_grid import Number, Sizes, SpecGrid
@@ -49,6 +50,10 @@ def _load(sizes: Any) -> Number:
 
     loads = np.vectorize(each, otypes=[float])(sizes.vocab, sizes.dim, sizes.samples, sizes.width)
     return float(loads) if np.ndim(loads) == 0 else loads
+
+
+# Laws of accuracy that are not those of three steps with uniform tokens.
+Law = Literal["trained", "frequencies"]
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ class Domain:
     """The row of one law."""
 
     law: str
-    measure: Measure | Literal["trained"]
+    measure: Measure | Law
     about: Mapping[str, tuple[str, ...]]
     limits: tuple[Limit, ...] = ()
     validated: str = ""
@@ -153,6 +158,8 @@ SPHERE_SHARE = Limit(
     "L/V", high=0.2, why="L/V = {value} on the sphere: attention came out up to 0.23 lower than in simulation"
 )
 
+# The ranges of `for_frequencies`.
+FREQUENCIES_RUN = {"V": (64, 512), "d": (12, 256), "L": (2, 64), "N": (500, 30_000)}
 TRAINED_RUN = {"V": (64, 220), "d": (12, 64), "L": (4, 48), "N/V": (1.5, 25)}
 SHOWN = Limit("N/V", low=1.5, why="{value} samples a token: training stores part of them by their noise")
 STORED = Limit(
@@ -167,8 +174,9 @@ _ATTENTION = partial(_ACCURACY, limits=USUAL, validated="mnemoscope validate acc
 _FRAME = partial(_ACCURACY, validated="mnemoscope validate spread", held=FRAME_RUN)
 _MLP = partial(_ACCURACY, validated="mnemoscope validate mlp", held=MLP_RUN)
 _MATCHED = partial(Domain, measure="first_gradient")
-# The end of training, in place of three steps.
+# The end of training, in place of three steps; and three steps where tokens are not equally frequent.
 TRAINED: Literal["trained"] = "trained"
+FREQUENCIES: Literal["frequencies"] = "frequencies"
 TRIGGER_FITS = Limit(
     "d - V", low=1, why="no room for the trigger beside the tokens: their overlaps with it are left out of (B9)"
 )
@@ -270,6 +278,23 @@ DOMAINS = (
         about={"model": MLP},
         doubt="an MLP: N_c was held against exact solutions, but not the whole model's training",
     ),
+    # (Z17).
+    Domain(
+        "frequencies of tokens, attention-only",
+        FREQUENCIES,
+        about={"model": BARE, "trigger": ("keys",), "embedding": RANDOM},
+        limits=USUAL,
+        validated="mnemoscope validate frequencies",
+        held=FREQUENCIES_RUN,
+    ),
+    Domain(
+        "frequencies of tokens, orthonormal",
+        FREQUENCIES,
+        about={"model": BARE, "trigger": ("keys",), "embedding": ("orthonormal",)},
+        limits=(TOKENS, SAMPLES, TRIGGER_FITS),
+        validated="mnemoscope validate frequencies",
+        held={**FREQUENCIES_RUN, "d": (65, 768)},
+    ),
 )
 
 
@@ -283,7 +308,7 @@ def choices_of(sizes: Sizes) -> dict[str, str]:
     return {"model": (MLP if sizes.hidden else BARE)[0], **{name: getattr(sizes, name) for name in names}}
 
 
-def domain_of(sizes: Sizes, measure: Measure | Literal["trained"] = "accuracy") -> Domain | None:
+def domain_of(sizes: Sizes, measure: Measure | Law = "accuracy") -> Domain | None:
     """The row of the law behind a prediction; None where nothing is derived."""
     # Attention accuracy comes from the same derivation as accuracy.
     kind = "accuracy" if measure == "attention_accuracy" else measure
@@ -297,7 +322,7 @@ def inside(cells: SpecGrid, measure: Measure = "accuracy") -> np.ndarray:
     return np.zeros(np.shape(cells.vocab), bool) if row is None else row.holds(cells)
 
 
-def doubts(spec: Sizes, measure: Measure | Literal["trained"] = "accuracy") -> list[str]:
+def doubts(spec: Sizes, measure: Measure | Law = "accuracy") -> list[str]:
     """Why the number for a setting is unreliable; empty inside the law's domain."""
     row = domain_of(spec, measure)
     if row is not None:
@@ -318,7 +343,10 @@ def domains_with(spec: Retrieval, given: Collection[str]) -> list[Domain]:
     known = {name: value for name, value in choices_of(spec).items() if OPTIONS[name] in given}
     valid: list[Domain] = []
     outside: list[tuple[str, str]] = []
-    for row in (row for row in DOMAINS if row.is_about(known)):
+    # Laws of uniform tokens hold for those alone, and the laws of frequencies for all others.
+    uneven = spec.tokens != UNIFORM
+    fits = (row for row in DOMAINS if "tokens" not in given or (row.measure == FREQUENCIES) == uneven)
+    for row in (row for row in fits if row.is_about(known)):
         broken = [
             limit for limit in row.limits if set(QUANTITIES[limit.quantity][0]) <= set(given) and not limit.holds(spec)
         ]

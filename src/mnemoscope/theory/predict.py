@@ -6,14 +6,16 @@
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from mnemoscope.spec import Retrieval
+from mnemoscope.spec import Retrieval, Spec
+from mnemoscope.spec.summary import Shown, Summary, brief, number
+from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.theory.attention import Attention, attention_terms, lift_over_seeds
 from mnemoscope.theory.domain import doubts
 from mnemoscope.theory.kernel import Kernel, kernel
@@ -21,8 +23,9 @@ from mnemoscope.theory.recall import Recall
 from mnemoscope.theory.registry import embedding_law, not_derived
 from mnemoscope.theory.seeds import interval
 from mnemoscope.theory.spec_grid import Number, Sizes
+from mnemoscope.theory.stated import note_on, stand_in
 
-# What each regime means. The first six are noises of attention, the next three of the map.
+# What each regime means. The first seven are noises of attention, the next three of the map.
 REGIMES = {
     "overlap": "the trigger's overlap with the tokens hides it",
     "mean_bias": "the embeddings' common mean, through uneven label counts, draws attention",
@@ -30,6 +33,7 @@ REGIMES = {
     "gradient_noise": "chance meetings of tokens and labels, through overlaps, draw attention",
     "count_noise": "tokens that were seen more often draw attention",
     "label_and_count": "tokens of more frequent labels draw attention",
+    "frequent_tokens": "tokens that occur often score higher than the informative one",
     "interference": "stored pairs disturb each other in d dimensions",
     "mlp_noise": "too few hidden units: their random features disturb each other",
     "unseen": "many tokens were never the informative one",
@@ -39,8 +43,8 @@ REGIMES = {
 RECALLED = 0.9
 
 
-@dataclass(frozen=True)
-class Prediction:
+@dataclass(frozen=True, repr=False)
+class Prediction(Shown):
     """What theory predicts for one setting.
 
     95 % of seeds lie between `low` and `high`, which are computed when they are first asked for:
@@ -49,7 +53,7 @@ class Prediction:
     (`theory/domain.py`); `notes` says why. The numbers are then None, or less reliable.
     """
 
-    spec: Retrieval
+    spec: Any
     accuracy: float | None
     attention_accuracy: float | None
     regime: str
@@ -57,10 +61,12 @@ class Prediction:
     valid: bool
     notes: tuple[str, ...]
     solved: tuple[Attention, Recall] | None = field(default=None, repr=False, compare=False)
+    # The setting that the numbers are for, if the law of `spec` only states its moments.
+    stand_in: Retrieval | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def _interval(self) -> tuple[float, float] | tuple[None, None]:
-        return (None, None) if self.solved is None else interval(self.spec, *self.solved)
+        return (None, None) if self.solved is None else interval(self.stand_in or self.spec, *self.solved)
 
     @property
     def low(self) -> float | None:
@@ -71,6 +77,22 @@ class Prediction:
     def high(self) -> float | None:
         """The accuracy that 2.5 % of seeds are above."""
         return self._interval[1]
+
+    def summary(self) -> Summary:
+        """Accuracy and what limits it, then each noise over the signal."""
+        rows = sorted(self.terms.items(), key=lambda term: -term[1])
+        return Summary(
+            f"{brief(self.spec)}, theory",
+            {
+                "accuracy": number(self.accuracy),
+                "attention": number(self.attention_accuracy),
+                "regime": self.regime.replace("_", " "),
+                "valid": "yes" if self.valid else "no",
+            },
+            ("noise", "over the signal"),
+            tuple((name.replace("_", " "), number(size)) for name, size in rows),
+            "; ".join(self.notes),
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -86,17 +108,27 @@ class Prediction:
         }
 
 
-def predict(spec: Retrieval, *, trained: bool = False) -> Prediction:
+def predict(spec: Spec, *, trained: bool = False) -> Prediction:
     """Accuracy, attention accuracy, and what limits them, from the spec alone.
 
     After the three steps; with `trained`, once training has come to its end (`theory/trained`).
     """
+    if not isinstance(spec, Retrieval):
+        return Prediction(
+            spec, None, None, "none", {}, False, (f"{spec.kind} is not derived: theory is for retrieval",)
+        )
     if trained:
         # Imported late: it builds on this module.
         return import_module("mnemoscope.theory.trained.predict").predict_trained(spec)
-    unknown = not_derived(spec)
+    stated, other = note_on(spec), stand_in(spec)
+    if other != spec:
+        told = predict(other)
+        return replace(told, spec=spec, valid=False, notes=(stated, *told.notes), stand_in=other)
+    unknown = stated or not_derived(spec)
     if unknown:
         return Prediction(spec, None, None, "none", {}, False, (unknown,))
+    if spec.tokens != UNIFORM:
+        return import_module("mnemoscope.theory.frequencies.predict").predict_frequencies(spec)
     attention, recall = solve(spec)
     # A covariance may be negative; its root keeps the sign.
     terms = {name: math.copysign(math.sqrt(abs(value)), float(value)) for name, value in attention.terms.items()}
@@ -115,7 +147,7 @@ def predict(spec: Retrieval, *, trained: bool = False) -> Prediction:
 
 
 def solve(spec: Retrieval) -> tuple[Attention, Recall]:
-    """Attention, and recall given that attention."""
+    """Attention, and recall given that attention, where tokens are uniform."""
     attention = Attention(0.0, {}) if spec.attention == "locked" else attention_terms(spec)
     return attention, Recall(spec, lift_over_seeds(spec, attention))
 
@@ -142,6 +174,9 @@ def map_noise(spec: Sizes, overlaps: Kernel | None = None) -> dict[str, Number]:
 
 def regime_of(spec: Retrieval) -> str:
     """What limits a setting that theory covers; cheaper than all of `predict`."""
+    if spec.tokens != UNIFORM:
+        frequencies = import_module("mnemoscope.theory.frequencies.predict")
+        return frequencies.regime(spec, frequencies.solve(spec))
     return _regime(spec, *solve(spec))
 
 

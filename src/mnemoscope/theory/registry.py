@@ -105,14 +105,17 @@ def missing(spec: Sizes) -> tuple[str, str]:
         kinds = dict.fromkeys(kind for kind, _ in _LAWS)
         return "kind", f"{spec.kind} is not derived: theory is for {', '.join(kinds)}"
     if spec.embedding not in laws:
-        return "embedding", f"{spec.embedding} embeddings are not derived: theory is for {', '.join(laws)}"
+        shown = spec.embedding.partition("@")[0]
+        return "embedding", f"{shown} embeddings are not derived: theory is for {', '.join(laws)}"
     if spec.hidden and spec.activation not in FORMULAS:
         return "activation", f"the activation {spec.activation} is not derived: theory is for {', '.join(FORMULAS)}"
     return "", ""
 
 
-def not_derived(spec: Retrieval) -> str:
-    """Why a setting is not derived; empty where a derivation exists."""
+def not_derived(spec: Retrieval, *, trained: bool = False) -> str:
+    """Why a setting is not derived; empty where a derivation exists. With `trained`, at the end of training."""
+    if trained and spec.kind == Retrieval.kind and spec.tokens != UNIFORM:
+        return f"the end of training is not derived for tokens by {spec.tokens}: its law is for uniform ones"
     return underived(spec)[1]
 
 
@@ -125,8 +128,12 @@ def underived(spec: Retrieval) -> tuple[str, str]:
         return ("eta" if spec.eta != "limit" else "gamma"), why
     if spec.then != "none":
         return "then", "training beyond the three steps is not derived"
-    if spec.tokens != UNIFORM:
-        return "tokens", f"tokens by {spec.tokens} are not derived: theory is for uniform ones"
+    if spec.bits:
+        return "bits", "rounded weights are not derived"
+    if spec.tokens != UNIFORM and spec.hidden:
+        return "tokens", f"tokens by {spec.tokens} are not derived with an MLP: its laws are for uniform ones"
+    if spec.tokens != UNIFORM and spec.trigger != "keys":
+        return "tokens", f"tokens by {spec.tokens} are not derived with the trigger in the values"
     if spec.from_file:
         return "embedding", "embeddings from a file are not derived: theory is for random ones"
     return missing(spec)

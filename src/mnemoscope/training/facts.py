@@ -2,7 +2,8 @@ r"""Paper B's transformer, trained on fresh sequences or constructed.
 
 Step t draws rows t B, ..., t B + B - 1 of the training stream on the device; nothing is drawn in
 advance. Trainings that differ in seed, learning rate and any size but d and d_h share a program. The
-reported accuracy is on sequences that no check has used.
+reported accuracy is on sequences that no check has used. With label noise a share of the training sequences has an
+answer that is uniform over all of them; tests ask for the right one.
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jaxtyping import Array, Float, Int32, UInt32
 
 from mnemoscope.engine.free_memory import SINGULAR, SOLVED, check_fits
@@ -20,12 +22,15 @@ from mnemoscope.engine.random import named_key, normal
 from mnemoscope.engine.rates import Rates
 from mnemoscope.models.constructed import write_weights
 from mnemoscope.models.facts import Frozen, Weights, by_position, draw_frozen, draw_weights, logits, scores_per_head
+from mnemoscope.models.quantisation import round_weights
 from mnemoscope.spec.facts import Facts
 from mnemoscope.spec.token_laws import MOST_UNEVEN, UNIFORM
 from mnemoscope.tasks.alias import alias_table
 from mnemoscope.tasks.facts import Asked, Sizes, draw_facts, draw_sequences
+from mnemoscope.tasks.label_noise import replace_labels, word_below
 from mnemoscope.theory.associative import GUIDE_FACTS
-from mnemoscope.training.trained import Trained
+from mnemoscope.training.optimisers import Rate, optimiser, rate_at
+from mnemoscope.training.trained import UNROUNDED, Trained
 
 Keys = dict[str, UInt32[Array, "*n 2"]]
 FactsJob = tuple[Facts, int]
@@ -56,11 +61,21 @@ class Extent(NamedTuple):
     width: Int32[Array, "*n"]
 
 
-def cross_entropy(program: Facts, world: World, weights: Weights, asked: Asked) -> Float[Array, ""]:
-    """-ln p(a*(s, r)), averaged over the sequences."""
+def cross_entropy(
+    program: Facts, world: World, weights: Weights, asked: Asked, answer: UInt32[Array, "B"] | None = None
+) -> Float[Array, ""]:
+    """-ln p(a*(s, r)), averaged over the sequences, or that of other answers."""
     log_p = jax.nn.log_softmax(logits(program, world.sizes, world.frozen, weights, asked.tokens), axis=-1)
-    answer = world.facts[asked.subject, asked.relation]
+    if answer is None:
+        answer = world.facts[asked.subject, asked.relation]
     return -jnp.mean(jnp.take_along_axis(log_p, answer[:, None], axis=1))
+
+
+def noisy_answers(program: Facts, world: World, asked: Asked, rows: UInt32[Array, "B"]) -> UInt32[Array, "B"]:
+    """The answers of these training sequences, a share of them replaced by uniform ones."""
+    answer = world.facts[asked.subject, asked.relation]
+    noise = jnp.uint32(word_below(program.label_noise))
+    return replace_labels(world.keys["noise"], noise, rows, answer, world.sizes.outputs)
 
 
 def draw_streams(spec: Facts, seed: int) -> dict[str, np.ndarray]:
@@ -68,7 +83,7 @@ def draw_streams(spec: Facts, seed: int) -> dict[str, np.ndarray]:
     task = {"subjects": spec.subjects, "relations": spec.relations}
     wide = {**task, "noise": spec.noise_tokens, "length": spec.length}
     keys = {"facts": named_key(seed, "facts", **task, answers=spec.answers)}
-    keys |= {name: named_key(seed, f"facts-{name}", **wide) for name in ("train", "test", "final")}
+    keys |= {name: named_key(seed, f"facts-{name}", **wide) for name in ("train", "test", "final", "noise")}
     names = ("token", "answer", "Q", "K", "V", "O", "W1", "b", "W2", "code")
     return keys | {name: named_key(seed, f"facts-{name}", dim=spec.dim) for name in names}
 
@@ -104,7 +119,9 @@ class FactsKind(Trained):
             S, R = spec.subjects, spec.relations
             sizes |= {"subjects": S, "relations": R, "answers": min(sizes["answers"], S)}
         law = UNIFORM if spec.frequencies == UNIFORM else MOST_UNEVEN
-        return spec.replace(**sizes, frequencies=law, lr=0.01, max_steps=1, target=0.99)
+        # A schedule is compiled for its number of steps.
+        steps = 1 if spec.schedule == "constant" else spec.max_steps
+        return spec.replace(**sizes, frequencies=law, lr=0.01, max_steps=steps, target=0.99)
 
     def arguments(self, jobs: Sequence[FactsJob]) -> tuple[Keys, Sizes, Extent]:
         """Streams, sizes, and the heads and hidden units of each job."""
@@ -125,7 +142,18 @@ class FactsKind(Trained):
         """The cross-entropy on the fresh sequences of one step."""
         rows = taken * jnp.uint32(program.batch) + jnp.arange(program.batch, dtype=jnp.uint32)
         asked = draw_sequences(program, world.sizes, world.keys["train"], rows)
-        return cross_entropy(program, world, weights, asked)
+        answer = noisy_answers(program, world, asked, rows) if program.label_noise else None
+        return cross_entropy(program, world, weights, asked, answer)
+
+    def optimiser(self, program: Facts, lr: Rate, taken: UInt32[Array, ""]) -> optax.GradientTransformation:
+        """The spec's own, at the rate of this step."""
+        return optimiser(
+            program.optimiser, rate_at(program.schedule, lr, taken, program.max_steps), program.weight_decay
+        )
+
+    def rounded(self, program: Facts, weights: Weights) -> Weights | None:
+        """The weights at the spec's number of bits."""
+        return round_weights(weights, program.bits) if program.bits else None
 
     def measure(self, program: Facts, world: World, weights: Weights) -> dict[str, Float[Array, ""]]:
         """The shares of test sequences with the right answer, and with an answer of the right relation."""
@@ -222,8 +250,14 @@ def _measure_constructed(program: Facts, spec: Facts, seed: int) -> dict[str, fl
     E, U = (np.asarray(part, float) for part in frozen)
     weights = Weights(*(jnp.asarray(part, float) for part in write_weights(spec, E, U, np.asarray(facts), w, draw)))
     world = FACTS.unseen(World(sizes, frozen, facts, keys))
-    rows: Any = jax.tree.map(lambda part: part[None], (world, weights))
-    return {name: float(part[0]) for name, part in FACTS.measured(program, *rows).items()}
+
+    def measured(weights: Weights) -> dict[str, float]:
+        rows: Any = jax.tree.map(lambda part: part[None], (world, weights))
+        return {name: float(part[0]) for name, part in FACTS.measured(program, *rows).items()}
+
+    rounded = FACTS.rounded(program, weights)
+    whole = measured(weights)
+    return whole if rounded is None else {**measured(rounded), UNROUNDED: whole["accuracy"]}
 
 
 def _check_construction(spec: Facts) -> None:

@@ -63,7 +63,7 @@ class Course:
     relation_mass: np.ndarray
 
 
-def run_flow(spec: Flow, seed: int = 0, report: Callable[[int], None] | None = None) -> Course:
+def run_flow(spec: Flow, seed: int = 0, report: Callable[[int], object] | None = None) -> Course:
     """Run gradient descent from a small start. Only the stochastic mode depends on the seed."""
     check_memory(spec)
     weights = _start(spec, seed)

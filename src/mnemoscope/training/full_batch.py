@@ -1,11 +1,9 @@
-r"""Training beyond the three steps: full-batch gradient descent or AdamW.
+r"""Training beyond the three steps, by the optimisers of `training/optimisers.py`.
 
 Does the early phase decide the outcome? From (V2, W1), both V and W_KQ keep learning on the same N
 samples; W_in and the embeddings stay frozen. The gradient of Lhat is summed chunk by chunk, so memory
-does not grow with N here either.
-
-    gd      theta <- theta - lr g
-    adamw   without weight decay (`training/adamw.py`)
+does not grow with N here either. With a batch of B, step t takes samples t B, ..., t B + B - 1, each
+modulo N: the samples are independent, so their order is as random as any.
 
 In the limit of the step sizes the three steps give only directions. Training then starts from these
 at a scale of our choice. Attention scores: the larger of the trigger's lift and the spread of the
@@ -14,24 +12,53 @@ token scores is 2 ln L. Logits: a token's own label is on average 2 ln V above t
 V labels, is then about to saturate and still has a gradient.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, UInt32
 
 from mnemoscope.engine.layout import Layout
 from mnemoscope.models.retrieval import Frozen, Parameters, forward, margin, token_features
 from mnemoscope.spec import Retrieval
+from mnemoscope.spec.optimisers import Optimiser, Schedule
+from mnemoscope.tasks.label_noise import word_below
 from mnemoscope.tasks.retrieval import Batch
-from mnemoscope.training.adamw import adamw
+from mnemoscope.training.optimisers import Rate, optimiser, rate_at
 from mnemoscope.training.three_step.algorithm import Rates, ThreeSteps, parameters_of
-from mnemoscope.training.three_step.streaming import Source, Span, fold
+from mnemoscope.training.three_step.streaming import Noise, Source, Span, fold
 
-OPTIMISERS: dict[str, Callable[..., optax.GradientTransformation]] = {"gd": optax.sgd, "adamw": adamw}
+
+class Further(NamedTuple):
+    """What is compiled of further training."""
+
+    optimiser: Optimiser
+    weight_decay: float
+    schedule: Schedule
+    batch: int
+    label_noise: float
+    bits: int
+    # Of the schedule, which is compiled for its number.
+    steps: int
+
+    @classmethod
+    def of(cls, spec: Retrieval) -> "Further":
+        """That of a spec that names an optimiser."""
+        steps = 0 if spec.schedule == "constant" else spec.steps
+        name = cast(Optimiser, spec.then)
+        return cls(name, spec.weight_decay, spec.schedule, spec.batch, spec.label_noise, spec.bits, steps)
+
+    def transformation(self, lr: Rate) -> optax.GradientTransformation:
+        """The optimiser at a rate."""
+        return optimiser(self.optimiser, lr, self.weight_decay)
+
+    def sees(self, source: Source, noise_key: UInt32[Array, "2"], samples: Array) -> Source:
+        """The samples as further training sees them: over and over, and with label noise."""
+        if self.label_noise:
+            source = source._replace(noise=Noise(noise_key, jnp.uint32(word_below(self.label_noise))))
+        return source._replace(cycle=samples) if self.batch else source
 
 
 class State(NamedTuple):
@@ -50,14 +77,14 @@ class Info(NamedTuple):
 
 def start(spec: Retrieval, frozen: Frozen, learned: ThreeSteps) -> State:
     """The result of the three steps: unchanged at finite step sizes, scaled in the limit."""
-    return begin(spec.program(), spec.then, frozen, learned, Rates.of(spec))
+    return begin(spec.program(), Further.of(spec), frozen, learned, Rates.of(spec))
 
 
-def begin(program: Retrieval, optimiser: str, frozen: Frozen, learned: ThreeSteps, rates: Rates) -> State:
+def begin(program: Retrieval, further: Further, frozen: Frozen, learned: ThreeSteps, rates: Rates) -> State:
     """The same for a program, whose step sizes are arguments."""
     limit = program.gamma == "limit"
     parameters = _scaled(program, frozen, learned) if limit else parameters_of(frozen, learned, rates)
-    return State(parameters, OPTIMISERS[optimiser](1.0).init(parameters))
+    return State(parameters, further.transformation(1.0).init(parameters))
 
 
 @partial(jax.jit, static_argnames=("spec",))
@@ -87,8 +114,12 @@ def loss_and_gradient(
     parameters: Parameters,
     samples: Array,
     most: Array | None = None,
+    first: Array | None = None,
 ) -> tuple[Float[Array, ""], Parameters]:
-    """Lhat and its gradient in V and W_KQ, over all samples; side by side, a loop over `most` serves all trainings."""
+    """Lhat and its gradient in V and W_KQ, over all samples, or over as many from number `first` on.
+
+    Side by side, a loop over `most` serves all trainings.
+    """
 
     def summed(parameters: Parameters, batch: Batch, live: Bool[Array, "B"]) -> Array:
         logits, _ = forward(spec, frozen, parameters, batch)
@@ -100,25 +131,35 @@ def loss_and_gradient(
         return jax.tree.map(jnp.add, carry, jax.value_and_grad(summed)(parameters, batch, live))
 
     zero = (jnp.zeros((), frozen.Z.dtype), jax.tree.map(jnp.zeros_like, parameters))
-    span = Span(jnp.uint32(0), samples, samples if most is None else most)
+    if first is None:
+        span = Span(jnp.uint32(0), samples, samples if most is None else most)
+    else:
+        span = Span(first, first + samples, first + samples)
     total = fold(body, zero, source, span, length=spec.length, chunk=layout.by_sample, platform=layout.platform)
     return jax.tree.map(lambda part: part / samples.astype(frozen.Z.dtype), total)
 
 
-@partial(jax.jit, static_argnames=("spec", "layout", "optimiser"))
+@partial(jax.jit, static_argnames=("spec", "layout", "further"))
 def step(
     spec: Retrieval,
     layout: Layout,
-    optimiser: str,
+    further: Further,
     frozen: Frozen,
     source: Source,
     state: State,
     samples: Array,
     lr: Array,
+    taken: Array,
 ) -> tuple[State, Info]:
-    """Take one full-batch step."""
-    loss, g = loss_and_gradient(spec, layout, frozen, source, state.parameters, samples)
+    """Take the step that follows `taken` steps."""
+    if further.batch:
+        batch = jnp.uint32(further.batch)
+        layout = layout._replace(by_sample=min(layout.by_sample, further.batch))
+        loss, g = loss_and_gradient(spec, layout, frozen, source, state.parameters, batch, first=taken * batch)
+    else:
+        loss, g = loss_and_gradient(spec, layout, frozen, source, state.parameters, samples)
     norm = jnp.sqrt(sum(jnp.sum(part**2) for part in g))
-    updates, after = OPTIMISERS[optimiser](lr).update(g, state.optimiser)
+    rate = rate_at(further.schedule, lr, taken, further.steps)
+    updates, after = further.transformation(rate).update(g, state.optimiser, state.parameters)
     moved = cast(Parameters, optax.apply_updates(state.parameters, updates))
     return State(moved, after), Info(loss, norm)

@@ -28,7 +28,7 @@ from jaxtyping import Array, Bool, Float, Int
 from mnemoscope.engine.layout import Layout
 from mnemoscope.models.retrieval import Frozen, Parameters
 from mnemoscope.spec import Retrieval
-from mnemoscope.training.full_batch import OPTIMISERS, State, loss_and_gradient
+from mnemoscope.training.full_batch import Further, State, loss_and_gradient
 from mnemoscope.training.side_by_side import over_rows
 from mnemoscope.training.three_step.streaming import Source
 
@@ -38,8 +38,8 @@ SMALL = 0.005
 FALL = 0.0025
 # A window, and the rate's way to zero, take a fifth of the steps before them.
 WINDOW = REST = 5
-# The first window, and the least number of steps for AdamW times its rate: a weight moves by about the rate in a step,
-# and weights are of order 1 to 10.
+# The first window, and the least number of steps times the rate, except for gradient descent: under the other
+# optimisers a weight moves by about the rate in a step, and weights are of order 1 to 10.
 FIRST_WINDOW = 100
 LEAST_WAY = 10.0
 MOST_STEPS = 2**31 - 1
@@ -74,7 +74,7 @@ def least_steps(spec: Retrieval) -> int:
 
     In a step of size 1, gradient descent moves a token's logit by about its share of the samples, 1/V.
     """
-    way = LEAST_WAY if spec.then == "adamw" else spec.vocab
+    way = spec.vocab if spec.then in ("gd", "sgd") else LEAST_WAY
     return min(max(FIRST_WINDOW, math.ceil(min(way / spec.learning_rate, MOST_STEPS))), MOST_STEPS)
 
 
@@ -119,9 +119,9 @@ class Task(NamedTuple):
     bounds: Bounds
 
 
-@partial(jax.jit, static_argnames=("program", "layout", "optimiser"))
+@partial(jax.jit, static_argnames=("program", "layout", "further"))
 def advance(
-    program: Retrieval, layout: Layout, optimiser: str, tasks: Task, trainings: Training, most: Array, steps: Array
+    program: Retrieval, layout: Layout, further: Further, tasks: Task, trainings: Training, most: Array, steps: Array
 ) -> Training:
     """Take up to `steps` steps of every training; `most` is the largest number of samples.
 
@@ -134,18 +134,20 @@ def advance(
         def goes_on(training: Training) -> Bool[Array, ""]:
             return under_way(training) & (training.taken < until)
 
-        return jax.lax.while_loop(goes_on, lambda now: _step(program, layout, optimiser, task, now, most), training)
+        return jax.lax.while_loop(goes_on, lambda now: _step(program, layout, further, task, now, most), training)
 
     return over_rows(run_row, tasks, trainings)
 
 
-def _step(program: Retrieval, layout: Layout, optimiser: str, task: Task, training: Training, most: Array) -> Training:
+def _step(
+    program: Retrieval, layout: Layout, further: Further, task: Task, training: Training, most: Array
+) -> Training:
     parameters, optimised = training.state
     loss, g = loss_and_gradient(program, layout, task.frozen, task.source, parameters, task.samples, most)
     left = (training.ends - training.taken).astype(loss.dtype)
     span = jnp.maximum(training.ends - training.rests, 1).astype(loss.dtype)
     rate = task.bounds.lr * jnp.minimum(left / span, 1)
-    updates, optimised = OPTIMISERS[optimiser](rate).update(g, optimised)
+    updates, optimised = further.transformation(rate).update(g, optimised, parameters)
     state = State(cast(Parameters, optax.apply_updates(parameters, updates)), optimised)
     return _watch(task.bounds, training._replace(state=state, taken=training.taken + 1, loss=loss))
 

@@ -30,9 +30,12 @@ from mnemoscope.engine.record import Trial
 from mnemoscope.spec import Spec, SpecError
 from mnemoscope.spec.validators import Device
 from mnemoscope.training.adamw import adamw
+from mnemoscope.training.optimisers import Rate
 from mnemoscope.training.side_by_side import over_rows, take_steps
 
 Job = tuple[Any, int]
+# The accuracy of weights before they were rounded.
+UNROUNDED = "unrounded_accuracy"
 
 
 class State(NamedTuple):
@@ -78,9 +81,9 @@ class Trained(ABC):
     def measure(self, program: Any, world: Any, weights: Any) -> dict[str, Float[Array, ""]]:
         """`accuracy` of one training, and anything else to record at a check."""
 
-    @abstractmethod
     def construct(self, program: Any, jobs: Sequence[Job]) -> list[dict[str, float]]:
-        """The same measurements of constructed weights, for specs whose method is not training."""
+        """The same measurements of constructed weights, for kinds whose method may be another than training."""
+        raise SpecError("method", f"expected trained, got {program.method!r}")
 
     @abstractmethod
     def bytes_needed(self, program: Any) -> int:
@@ -94,9 +97,13 @@ class Trained(ABC):
     def step_seconds(self, program: Any, rates: Rates) -> float:
         """Seconds for a step of one training among others, on the reference machine."""
 
-    def optimiser(self, lr: Float[Array, ""] | float) -> optax.GradientTransformation:
-        """AdamW without weight decay (our choice)."""
+    def optimiser(self, program: Any, lr: Rate, taken: UInt32[Array, ""]) -> optax.GradientTransformation:
+        """The optimiser of the step that follows `taken` steps: by default AdamW without weight decay (our choice)."""
         return adamw(lr)
+
+    def rounded(self, program: Any, weights: Any) -> Any | None:
+        """The weights as they are stored, if that is with fewer bits than they are trained with."""
+        return None
 
     def unseen(self, world: Any) -> Any:
         """The world with samples that no check has used, for the last measurement."""
@@ -191,11 +198,17 @@ class Trained(ABC):
             checked = numbers["accuracy"]
             return (world, state, lr), numbers
 
-        def final(rows: Rows) -> np.ndarray:
+        def final(rows: Rows) -> dict[str, np.ndarray]:
             world, state, _ = rows
-            if not self.unseen_test:
-                return checked
-            return np.asarray(self.measured(program, self.unseen(world), state.weights)["accuracy"])
+            last = self.unseen(world)
+            accuracy = checked
+            if self.unseen_test:
+                accuracy = np.asarray(self.measured(program, last, state.weights)["accuracy"])
+            rounded = self._rounded(program, state.weights)
+            if rounded is None:
+                return {"accuracy": accuracy}
+            after = self.measured(program, last, rounded)
+            return {**{name: np.asarray(part) for name, part in after.items()}, UNROUNDED: accuracy}
 
         compile_seconds = self.compile_seconds[known_platform(place.platform)]
         plan = TrainingPlan(advance, self.check, final, place, precision, most, least, compile_seconds)
@@ -209,7 +222,8 @@ class Trained(ABC):
 
         def begin(arguments: tuple[Any, ...]) -> tuple[Any, State]:
             world, weights = self.begin(program, arguments)
-            return world, State(weights, self.optimiser(0.0).init(weights), jnp.uint32(0))
+            taken = jnp.uint32(0)
+            return world, State(weights, self.optimiser(program, 0.0, taken).init(weights), taken)
 
         return jax.vmap(begin)(arguments)
 
@@ -230,6 +244,11 @@ class Trained(ABC):
         """`measure` of every training."""
         return over_rows(partial(self.measure, program), world, weights)
 
+    @partial(jax.jit, static_argnames=("self", "program"))
+    def _rounded(self, program: Any, weights: Any) -> Any | None:
+        """`rounded` of every training."""
+        return over_rows(partial(self.rounded, program), weights)
+
     @cached_property
     def _steps(self) -> Callable[..., tuple[State, Float[Array, "n"]]]:
         """The compiled steps of this kind."""
@@ -237,14 +256,16 @@ class Trained(ABC):
         def run(
             program: Any, steps: int, world: Any, state: State, lr: Float[Array, "n"]
         ) -> tuple[State, Float[Array, "n"]]:
-            return take_steps(partial(self._step, program), steps, world, state, lr)
+            return take_steps(partial(self.step, program), steps, world, state, lr)
 
         return jax.jit(
             run, static_argnames=("program", "steps"), donate_argnames="state", compiler_options=self.compiler_options
         )
 
-    def _step(self, program: Any, world: Any, state: State, lr: Float[Array, ""]) -> tuple[State, Float[Array, ""]]:
+    def step(self, program: Any, world: Any, state: State, lr: Float[Array, ""]) -> tuple[State, Float[Array, ""]]:
+        """One step of one training; the loss is that before it."""
         loss, gradient = jax.value_and_grad(partial(self.loss, program, world))(state.weights, state.taken)
-        updates, moments = self.optimiser(lr).update(gradient, state.optimiser, state.weights)
+        optimiser = self.optimiser(program, lr, state.taken)
+        updates, moments = optimiser.update(gradient, state.optimiser, state.weights)
         weights = optax.apply_updates(state.weights, updates)
         return State(weights, moments, state.taken + jnp.uint32(1)), loss

@@ -45,6 +45,7 @@ def judge(kind: str, pairs: Sequence[Compared]) -> Agreement:
         "overload": _of_overload,
         "steps": _of_steps,
         "trained": _of_trained,
+        "frequencies": _of_frequencies,
     }
     return makers[kind](pairs) if kind in makers else _of_accuracy(pairs)
 
@@ -221,6 +222,29 @@ def _of_trained(pairs: Sequence[Compared]) -> Agreement:
         figures |= {f"{name} outside ({len(outside)})": value for name, value in _error_figures(outside).items()}
         figures |= _error_by_group("mean error,", lambda pair: pair.note, outside)
     return Agreement(figures, aims)
+
+
+def _of_frequencies(pairs: Sequence[Compared]) -> Agreement:
+    """By sequence, by fact, by band and of attention, in the domain; settings outside are figures without an aim."""
+    figures: dict[str, float] = {"settings": float(len({pair.spec for pair in pairs}))}
+    limits: dict[str, float] = {}
+    inside = [pair for pair in pairs if not pair.note.endswith(OUTSIDE)]
+    for where, rows in (("", inside), (", outside the domain", [pair for pair in pairs if pair not in inside])):
+        if where and rows:
+            figures["settings outside the domain"] = float(len({pair.spec for pair in rows}))
+        for name in ("by sequence", "by fact", "attention", "band"):
+            own = [pair for pair in rows if pair.name.startswith(name)]
+            if not own:
+                continue
+            figures |= {f"{words} {name}{where}": value for words, value in _error_figures(own).items()}
+            figures[f"mean standard error {name}{where}"] = float(np.mean([pair.error for pair in own]))
+            if name != "attention" and not where:
+                limits[f"mean error {name}"] = 0.05 if name == "band" else 0.03
+                limits |= {} if name == "band" else {f"worst error {name}": 0.1}
+    by_sequence = [pair for pair in inside if pair.name == "by sequence"]
+    figures |= _error_by_group("mean error by sequence,", lambda pair: pair.note, by_sequence)
+    figures |= _error_by_group("mean error by sequence,", lambda pair: pair.spec.embedding, by_sequence)
+    return Agreement(figures, _at_most(figures, limits))
 
 
 def _of_bound(pairs: Sequence[Compared]) -> Agreement:

@@ -32,7 +32,7 @@ from mnemoscope.training.three_step.batch import simulate_many
 PLACES, ENDS = 7, 0.3
 # Settings in a call of the simulator, between reports of progress.
 TOGETHER = 4
-Progress = Callable[[float], None]
+Progress = Callable[[float], object]
 
 
 def solve(spec: Retrieval, seed: int) -> Storage:

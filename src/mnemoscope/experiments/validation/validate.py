@@ -32,7 +32,7 @@ from mnemoscope.training.three_step.batch import simulate_many
 # Settings in a call of the simulator, between reports of progress.
 TOGETHER = 15
 TARGET = 0.5
-Progress = Callable[[float], None]
+Progress = Callable[[float], object]
 
 
 def compare_terms(specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress) -> Iterator[Compared]:

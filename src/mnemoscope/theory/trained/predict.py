@@ -12,10 +12,11 @@ holds exactly N_c of the items, a share 1/load of them.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.summary import Summary
 from mnemoscope.theory.domain import TRAINED, doubts
 from mnemoscope.theory.predict import RECALLED, Prediction
 from mnemoscope.theory.registry import not_derived
@@ -36,7 +37,7 @@ BINDINGS: dict[str, str] = {
 NORMAL_95 = 1.96
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TrainedPrediction(Prediction):
     """What theory predicts for the end of training.
 
@@ -60,6 +61,16 @@ class TrainedPrediction(Prediction):
         """The accuracy that 2.5 % of seeds are above."""
         return self.ends[1]
 
+    def summary(self) -> Summary:
+        """Accuracy, what binds, what the weights hold, and what each part takes away."""
+        summary = super().summary()
+        binds = {
+            "binding": self.binding or "–",
+            "capacity": "–" if self.capacity is None else f"{self.capacity:,.0f} facts",
+        }
+        title = f"{summary.title} of the end of training"
+        return replace(summary, title=title, numbers=summary.numbers | binds, columns=("part", "lost"))
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         added = {"trained": True, "binding": self.binding, "capacity": self.capacity, "steps_needed": self.steps}
@@ -79,7 +90,7 @@ def check_trained(spec: Retrieval) -> None:
 def predict_trained(spec: Retrieval) -> TrainedPrediction:
     """The end of training, from the spec alone; where `then` is given, `steps` says whether training gets there."""
     check_trained(spec)
-    unknown = not_derived(spec.three_steps())
+    unknown = not_derived(spec.three_steps(), trained=True)
     if unknown:
         return TrainedPrediction(spec, None, None, "none", {}, False, (unknown,))
     seen, stored, attended, at = coverage(spec), stored_of(spec), attended_share(spec), load_of(spec)
@@ -92,6 +103,8 @@ def predict_trained(spec: Retrieval) -> TrainedPrediction:
             f"after three steps attention is right in only {attended:.2f} of the sequences: what training makes of "
             "that differs from seed to seed, and no law is known"
         )
+    if spec.label_noise or spec.weight_decay:
+        notes.append("label noise and weight decay are not derived: the law is for right labels, and the loss alone")
     if spec.then != "none" and steps is not None and steps > spec.steps:
         notes.append(f"training takes about {steps:,} steps, and stops after {spec.steps:,}")
         lost["steps"] = 1.0

@@ -24,6 +24,7 @@ from mnemoscope.engine.device import Place, Precision, numerics
 from mnemoscope.engine.layout import Layout, choose_layout, needed_bytes
 from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.engine.record import Job
+from mnemoscope.models.embeddings import pads
 from mnemoscope.models.retrieval import draw_frozen
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.alias import alias_table
@@ -52,24 +53,27 @@ class Call(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a call returns for a trial: the model after each step, and whether V2 is finite."""
+    """What a call returns for a trial: the model after each step, and whether V2 is finite.
+
+    Inside the call these are arrays, outside plain numbers where a trial has one of them.
+    """
 
     measurements: dict[str, Measurement]
-    finite: jax.Array
+    finite: Any
 
 
 def bucket(spec: Retrieval, platform: str) -> Retrieval:
     """The program that serves this spec, with d rounded up to 16, 32, 64, ...
 
     On a GPU, spare columns of small tables cost less than one more program, so d is rounded up to 512 where V^2 d is
-    small. Orthonormal embeddings keep their d, since a frame cannot be padded; so do large tables.
+    small. Embeddings that cannot be padded, such as a frame, keep their d; so do large tables.
     """
     program = spec.program()
     by_table = spec.width == 0 and spec.eta == "limit" and spec.then == "none"
     spare = SPARE_ON_GPU // spec.vocab**2 if platform != "cpu" and by_table else 0
     least = min(512, 2 ** int(math.log2(spare))) if spare else 16
     dim = max(16, least, 2 ** math.ceil(math.log2(spec.dim)))
-    if spec.embedding == "orthonormal" or spec.vocab**2 * dim > LARGE:
+    if not pads(spec.embedding) or spec.vocab**2 * dim > LARGE:
         return program
     return program.replace(dim=dim)
 
@@ -104,7 +108,9 @@ def run_call(call: Call, jobs: Sequence[Job]) -> list[Result]:
     program = compiled(call, jobs[0])
     with numerics(call.precision, call.place):
         results = jax.device_get(program(*arguments_of(call, jobs)))
-    return [jax.tree.map(lambda part, row=row: part[row], results) for row in range(len(jobs))]
+    leaves, tree = jax.tree.flatten(results)
+    rows = zip(*(leaf.tolist() if leaf.ndim == 1 else leaf for leaf in leaves), strict=True)
+    return [tree.unflatten(row) for row, _ in zip(rows, jobs, strict=False)]
 
 
 def compiled(call: Call, example: Job) -> Any:
@@ -167,7 +173,7 @@ def _trials(
     rates: Rates,
 ) -> Result:
     def run_row(streams: Any, table: Any, dim: Any, own: Any, tests: Any, rates: Rates) -> Result:
-        frozen = draw_frozen(program, law, streams, None if law == "orthonormal" else dim)
+        frozen = draw_frozen(program, law, streams, dim if pads(law) else None)
         train, test = (Source(streams[name], frozen.permutation, table) for name in ("train", "test"))
         # Every trial counts its own samples, but all share the loop over chunks, and its end.
         learned = three_steps(program, layout, frozen, train, Count(own, samples.most), rates)

@@ -27,6 +27,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, UInt32
 
 from mnemoscope.engine.layout import UNIFORM_SAMPLES, Layout
+from mnemoscope.models.quantisation import round_matrix
 from mnemoscope.models.retrieval import (
     Frozen,
     Margin,
@@ -49,6 +50,8 @@ from mnemoscope.training.three_step.streaming import Count, Source, Span, fold
 
 Attend = Literal["uniform", "softmax", "argmax", "locked"]
 
+# The model whose weights were rounded at the end.
+ROUNDED = "rounded"
 # Fresh sequences in a chunk where tokens are looked up: usually all of them. Of a larger chunk most would be dead rows.
 FRESH_AT_ONCE = 4096
 
@@ -203,6 +206,20 @@ def measure_steps(
     program: Retrieval, layout: Layout, frozen: Frozen, source: Source, learned: ThreeSteps, rates: Rates, count: Count
 ) -> dict[str, Measurement]:
     """Measure the model after each of the three steps; locked attention has only the last."""
+    measurements = _measure_each(program, layout, frozen, source, learned, rates, count)
+    if not program.bits:
+        return measurements
+    # W1 is alpha z_EOS^T up to its scale, which rounding does not change.
+    W1 = round_matrix(jnp.outer(learned.alpha, frozen.query), program.bits)
+    alpha = W1 @ frozen.query / (frozen.query @ frozen.query)
+    rounded = learned._replace(V2=round_matrix(learned.V2, program.bits), alpha=alpha)
+    last = _measure_each(program, layout, frozen, source, rounded, rates, count)["V2"]
+    return measurements | {ROUNDED: last}
+
+
+def _measure_each(
+    program: Retrieval, layout: Layout, frozen: Frozen, source: Source, learned: ThreeSteps, rates: Rates, count: Count
+) -> dict[str, Measurement]:
     test = Test(program, layout, frozen, source, count)
     if program.attention == "locked":
         return {"V2": measure(test, "locked", learned.V2, learned.alpha)}

@@ -8,7 +8,7 @@ from mnemoscope.engine.device import Place, Precision
 from mnemoscope.engine.record import Job, Status, Step, Trial
 from mnemoscope.spec import Retrieval
 from mnemoscope.training.three_step.call import Result
-from mnemoscope.training.three_step.evaluation import Measurement, times_asked
+from mnemoscope.training.three_step.evaluation import ROUNDED, Measurement, times_asked
 
 
 def trial_of(job: Job, result: Result, seconds: float, precision: Precision, place: Place) -> Trial:
@@ -60,7 +60,9 @@ def read_steps(spec: Retrieval, measurements: dict[str, Measurement]) -> list[St
     chance = 1 / spec.vocab
     before = [Step("start", chance, 1 / spec.length, chance)] if "V1" in measurements else []
     # In the order of training: JAX returns a dictionary sorted by name.
-    return before + [make_step(spec, name, measurements[name]) for name in ("V1", "W1", "V2") if name in measurements]
+    return before + [
+        make_step(spec, name, measurements[name]) for name in ("V1", "W1", "V2", ROUNDED) if name in measurements
+    ]
 
 
 def make_step(spec: Retrieval, name: str, measurement: Measurement, loss: float | None = None) -> Step:

@@ -29,15 +29,18 @@ from mnemoscope.engine.interrupts import stop_if_asked
 from mnemoscope.engine.layout import Layout, needed_bytes
 from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.engine.record import Job, Step, Trial
+from mnemoscope.models.embeddings import pads
 from mnemoscope.models.frozen import make_frozen
+from mnemoscope.models.quantisation import round_weights
 from mnemoscope.models.retrieval import Parameters, draw_frozen
 from mnemoscope.spec import Retrieval
 from mnemoscope.training import full_batch
+from mnemoscope.training.full_batch import Further
 from mnemoscope.training.settled import Bounds, Task, Training, advance, first_training, under_way
 from mnemoscope.training.side_by_side import over_rows
 from mnemoscope.training.three_step.algorithm import Rates, three_steps, train_three_steps
 from mnemoscope.training.three_step.call import Call, Result, arguments_of, steps_call
-from mnemoscope.training.three_step.evaluation import Measurement, measure_softmax, measure_steps
+from mnemoscope.training.three_step.evaluation import ROUNDED, Measurement, measure_softmax, measure_steps
 from mnemoscope.training.three_step.records import make_step, make_trial, read_steps
 from mnemoscope.training.three_step.streaming import Count, Source
 
@@ -63,7 +66,7 @@ class Plan(NamedTuple):
     """How to run trainings that share compiled programs; `begin` says whether they may begin in one call."""
 
     call: Call
-    optimiser: str
+    further: Further
     begin: bool
 
     @property
@@ -88,10 +91,11 @@ class Begun(NamedTuple):
 def plan_for(spec: Retrieval, precision: Precision, memory: MemoryBudget, place: Place) -> Plan:
     """The plan for one trial; a trial that does not fit in memory is refused."""
     exact = plan_memory(spec, precision, memory)
+    further = Further.of(spec)
     call = steps_call(spec, exact, precision, memory, place)
     if call is not None:
-        return Plan(call, spec.then, begin=True)
-    return Plan(Call(spec.program(), exact, spec.embedding, 1, precision, place), spec.then, begin=False)
+        return Plan(call, further, begin=True)
+    return Plan(Call(spec.program(), exact, spec.embedding, 1, precision, place), further, begin=False)
 
 
 def train_one(
@@ -165,17 +169,20 @@ def _train(plan: Plan, jobs: Sequence[Job], report: Report, check: Callable[[], 
             begun = _begin_in_one_call(plan, jobs) if plan.begin else _begin_in_parts(plan, jobs)
             first = _measure(plan, begun.tasks, begun.trainings, begun.test, begun.fresh)
             trainings = _advance(plan, begun.tasks, begun.trainings, 1)
-        last: dict[int, tuple[Training, Any]] = {}
-        for row, training, measured in _until_settled(plan, jobs, begun._replace(trainings=trainings), report, check):
-            last[row] = training, measured
+        last: dict[int, tuple[Training, Any, Any]] = {}
+        begun = begun._replace(trainings=trainings)
+        for row, training, measured, rounded in _until_settled(plan, jobs, begun, report, check):
+            last[row] = training, measured, rounded
     seconds = (time.perf_counter() - began) / len(jobs)
     result, measured_first = jax.device_get((begun.result, first))
     trials = []
     for row, (spec, seed) in enumerate(jobs):
-        training, measured = last[row]
+        training, measured, rounded = last[row]
         steps = read_steps(spec, _row(result.measurements, row))
         steps.append(_named(spec, 0, _row(measured_first, row)))
         steps.append(_named(spec, int(training.taken), measured))
+        if spec.bits:
+            steps.append(make_step(spec, ROUNDED, rounded[0], float(rounded[1])))
         finite, settled = bool(result.finite[row]), bool(training.settled)
         trials.append(make_trial((spec, seed), steps, finite, seconds, call.precision, call.place, settled=settled))
         report(row, 1.0)
@@ -193,8 +200,11 @@ def _row(rows: Any, row: int) -> Any:
 
 def _until_settled(
     plan: Plan, jobs: Sequence[Job], begun: Begun, report: Report, check: Callable[[], None]
-) -> Iterator[tuple[int, Training, tuple[Measurement, Any]]]:
-    """Rows with their last state and measurement, as they settle or run out of steps."""
+) -> Iterator[tuple[int, Training, tuple[Measurement, Any], tuple[Measurement, Any]]]:
+    """Rows with their last state and measurement, as they settle or run out of steps.
+
+    The second measurement is of the rounded weights, if the weights are to be rounded.
+    """
     tasks, trainings, test, fresh, _ = begun
     # Rows beyond the jobs are padding, and are never asked for.
     rows = list(range(len(jobs)))
@@ -214,9 +224,13 @@ def _until_settled(
         if left and 2 * fewer > len(going):
             continue
         measured = jax.device_get(_measure(plan, tasks, trainings, test, fresh))
+        rounded = measured
+        if plan.further.bits:
+            end = _rounded(plan.further.bits, trainings)
+            rounded = jax.device_get(_measure(plan, tasks, end, test, fresh))
         for at, row in enumerate(rows):
             if not going[at]:
-                yield row, _row(small, at), _row(measured, at)
+                yield row, _row(small, at), _row(measured, at), _row(rounded, at)
         rows = [rows[at] for at in left]
         if left:
             keep = jnp.asarray([*left, *left[-1:] * (fewer - len(left))])
@@ -229,8 +243,15 @@ def _advance(plan: Plan, tasks: Task, trainings: Training, steps: int) -> Traini
     program, layout = plan.call.program, plan.training_layout
     most = jnp.max(tasks.samples)
     return jax.block_until_ready(
-        advance(program, layout, plan.optimiser, tasks, trainings, most, jnp.asarray(steps, jnp.int32))
+        advance(program, layout, plan.further, tasks, trainings, most, jnp.asarray(steps, jnp.int32))
     )
+
+
+@partial(jax.jit, static_argnames="bits")
+def _rounded(bits: int, trainings: Training) -> Training:
+    """The trainings with every matrix of every row rounded."""
+    parameters = round_weights(trainings.state.parameters, bits)
+    return trainings._replace(state=trainings.state._replace(parameters=parameters))
 
 
 def _measure(plan: Plan, tasks: Task, trainings: Training, test: Source, fresh: jax.Array) -> Any:
@@ -270,15 +291,15 @@ def _begin_in_one_call(plan: Plan, jobs: Sequence[Job]) -> Begun:
     # Rows that pad the batch have no samples, and no steps to take.
     live = jnp.arange(call.size) < len(jobs)
     bounds = bounds._replace(most=jnp.where(live, bounds.most, 0))
-    return _begin(call.program, call.layout, call.law, plan.optimiser, bounds, *arguments_of(call, jobs))
+    return _begin(call.program, call.layout, call.law, plan.further, bounds, *arguments_of(call, jobs))
 
 
-@partial(jax.jit, static_argnames=("program", "layout", "law", "optimiser"))
+@partial(jax.jit, static_argnames=("program", "layout", "law", "further"))
 def _begin(
     program: Retrieval,
     layout: Layout,
     law: str,
-    optimiser: str,
+    further: Further,
     bounds: Bounds,
     streams: dict[str, jax.Array],
     tables: jax.Array | None,
@@ -288,13 +309,13 @@ def _begin(
     rates: Rates,
 ) -> Begun:
     def begin_row(streams: Any, table: Any, dim: Any, own: Any, tests: Any, rates: Rates, bounds: Bounds) -> Begun:
-        frozen = draw_frozen(program, law, streams, None if law == "orthonormal" else dim)
+        frozen = draw_frozen(program, law, streams, dim if pads(law) else None)
         train, test = (Source(streams[name], frozen.permutation, table) for name in ("train", "test"))
         learned = three_steps(program, layout, frozen, train, Count(own, samples.most), rates)
         measurements = measure_steps(program, layout, frozen, test, learned, rates, Count(tests, fresh.most))
-        state = full_batch.begin(program, optimiser, frozen, learned, rates)
+        state = full_batch.begin(program, further, frozen, learned, rates)
         return Begun(
-            Task(frozen, train, own, bounds),
+            Task(frozen, further.sees(train, streams["noise"], own), own, bounds),
             first_training(state, bounds.most),
             test,
             tests,
@@ -318,8 +339,9 @@ def _begin_in_parts(plan: Plan, jobs: Sequence[Job]) -> Begun:
     measurements = _measure_steps(call.program, call.layout, frozen, test, learned, Rates.of(spec), fresh)
     state = full_batch.start(spec, frozen, learned)
     bounds = _row(Bounds.of([spec]), 0)
+    samples = jnp.uint32(spec.samples)
     begun = Begun(
-        Task(frozen, train, jnp.uint32(spec.samples), bounds),
+        Task(frozen, plan.further.sees(train, streams["noise"], samples), samples, bounds),
         first_training(state, bounds.most),
         test,
         fresh.samples,

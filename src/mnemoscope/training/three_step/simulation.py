@@ -20,14 +20,15 @@ from mnemoscope.engine.layout import Layout
 from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
 from mnemoscope.engine.record import Step, Trial
 from mnemoscope.models.frozen import make_frozen
-from mnemoscope.models.retrieval import Frozen
+from mnemoscope.models.quantisation import round_weights
+from mnemoscope.models.retrieval import Frozen, Parameters
 from mnemoscope.spec import Retrieval
 from mnemoscope.spec.validators import Device
 from mnemoscope.training import full_batch
 from mnemoscope.training.three_step import algorithm
 from mnemoscope.training.three_step.algorithm import Rates, ThreeSteps, train_three_steps
 from mnemoscope.training.three_step.call import call_for, run_call
-from mnemoscope.training.three_step.evaluation import measure_softmax, measure_steps
+from mnemoscope.training.three_step.evaluation import ROUNDED, Measurement, measure_softmax, measure_steps
 from mnemoscope.training.three_step.records import make_step, make_trial, read_steps, trial_of
 from mnemoscope.training.three_step.settling import train_one
 from mnemoscope.training.three_step.streaming import Count, Progress, Source
@@ -90,7 +91,9 @@ def _in_parts(spec: Retrieval, seed: int, layout: Layout, progress: Progress | N
     measurements = _measure_steps(spec.program(), layout, frozen, test, learned, Rates.of(spec), count)
     steps = read_steps(spec, measurements)
     if spec.then != "none":
-        steps += _train_on(spec, layout, frozen, train, test, learned, progress)
+        further = full_batch.Further.of(spec)
+        seen = further.sees(train, streams["noise"], jnp.uint32(spec.samples))
+        steps += _train_on(spec, layout, further, frozen, seen, test, learned, progress)
     return steps, bool(jnp.all(jnp.isfinite(learned.V2)))
 
 
@@ -102,6 +105,7 @@ def passes(spec: Retrieval) -> int:
 def _train_on(
     spec: Retrieval,
     layout: Layout,
+    further: full_batch.Further,
     frozen: Frozen,
     train: Source,
     test: Source,
@@ -114,14 +118,23 @@ def _train_on(
     for taken in range(spec.steps + 1):
         # The loss belongs to the parameters before the step, so the last measurement needs one more.
         samples, lr = jnp.uint32(spec.samples), jnp.asarray(spec.learning_rate, frozen.Z.dtype)
-        after, info = full_batch.step(spec.program(), layout, spec.then, frozen, train, state, samples, lr)
+        count = jnp.uint32(taken)
+        after, info = full_batch.step(spec.program(), layout, further, frozen, train, state, samples, lr, count)
         if taken % every == 0 or taken == spec.steps:
-            w = state.parameters.key_query @ frozen.query
-            count = Count.of(spec.test_samples)
-            measurement = _measure_softmax(spec.program(), layout, frozen, test, state.parameters.value, w, count)
+            measurement = _measured(spec, layout, frozen, test, state.parameters)
             yield make_step(spec, f"{spec.then} {taken}", measurement, float(info.loss))
+            if spec.bits and taken == spec.steps:
+                rounded = round_weights(state.parameters, spec.bits)
+                yield make_step(spec, ROUNDED, _measured(spec, layout, frozen, test, rounded))
         jax.block_until_ready(after)
         stop_if_asked()
         if progress is not None and taken < spec.steps:
             progress(1.0)
         state = after
+
+
+def _measured(spec: Retrieval, layout: Layout, frozen: Frozen, test: Source, parameters: Parameters) -> Measurement:
+    """The model with these parameters, on fresh sequences."""
+    count = Count.of(spec.test_samples)
+    w = parameters.key_query @ frozen.query
+    return _measure_softmax(spec.program(), layout, frozen, test, parameters.value, w, count)

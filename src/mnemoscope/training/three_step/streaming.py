@@ -17,6 +17,7 @@ from mnemoscope.engine.interrupts import stop_if_asked
 from mnemoscope.engine.layout import Layout, Platform
 from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.alias import alias_table
+from mnemoscope.tasks.label_noise import replace_labels
 from mnemoscope.tasks.retrieval import Batch, Drawn, draw, read
 
 Carry = TypeVar("Carry")
@@ -25,12 +26,25 @@ Body = Callable[[Carry, Batch, Bool[Array, "B"]], Carry]
 Progress = Callable[[float], None]
 
 
+class Noise(NamedTuple):
+    """Label noise: its stream, and the random word below which it replaces a label."""
+
+    key: UInt32[Array, "*n 2"]
+    below: UInt32[Array, "*n"]
+
+
 class Source(NamedTuple):
-    """A stream of samples: its key, the task's permutation, and the alias table of tokens that are not uniform."""
+    """A stream of samples: its key, the task's permutation, and the alias table of tokens that are not uniform.
+
+    Training after the three steps may also take the samples over and over, N of them in all (`cycle`), and see labels
+    through noise.
+    """
 
     key: UInt32[Array, "2"]
     permutation: UInt32[Array, "V"]
     table: UInt32[Array, "V"] | None = None
+    cycle: UInt32[Array, ""] | None = None
+    noise: Noise | None = None
 
     @classmethod
     def of(cls, spec: Retrieval, key: UInt32[Array, "2"], permutation: UInt32[Array, "V"]) -> "Source":
@@ -89,15 +103,19 @@ def fold(
     """Fold body(carry, batch, live) over the samples of a span; dead rows pad the last chunk."""
     once = _compute_once if platform == "cpu" else lambda compute, _: compute()
 
-    def add_chunk(number: Array | int, carry: Carry) -> Carry:
-        start = span.first + jnp.uint32(number) * jnp.uint32(chunk)
+    def add_chunk(part: Array | int, carry: Carry) -> Carry:
+        start = span.first + jnp.uint32(part) * jnp.uint32(chunk)
         index = start + lax.iota(jnp.uint32, chunk)
         # An index that wrapped past 2**32 is dead too.
         live = (index >= span.first) & (index < span.stop)
-        tokens = partial(draw, source.key, index, source.permutation, length, source.table)
+        number = index if source.cycle is None else index % source.cycle
+        tokens = partial(draw, source.key, number, source.permutation, length, source.table)
         drawn = once(tokens, start < span.most)
         # In a branch of its own: the generator would be run again for the unpacked tokens.
         batch = once(lambda: read(drawn, length), span.first < span.most)
+        if source.noise is not None:
+            label = replace_labels(*source.noise, number, batch.label, source.permutation.shape[0])
+            batch = batch._replace(label=label)
         return body(carry, batch, live)
 
     total = span.most - span.first

@@ -11,6 +11,8 @@ import warnings
 import cyclopts
 
 from mnemoscope.spec import SpecError
+from mnemoscope.spec.validators import nearest
+from mnemoscope.studies.sources import PAPERS
 from mnemoscope.ui.cli.output import complain
 
 # A command is imported when it is called, so that those without a simulator start fast. Its docstring, which is its
@@ -21,6 +23,8 @@ COMMANDS = {
     "critical": "Find where accuracy along one axis crosses a target, with an interval.",
     "phase": "Measure a phase diagram over two axes, with theory's contour on it.",
     "fit": "Fit scaling exponents to critical points over several axes, beside theory's.",
+    "capacity": "Find up to which size of a task a model of your own learns it, with an interval over seeds.",
+    "check": "Check an object of your own: what Mnemoscope expects of it, and what is wrong.",
     "memory": "Find how many items an associative memory holds, with an interval over seeds.",
     "facts": "Train paper B's transformer to recall facts, until it reaches the target.",
     "dynamics": "Follow paper B's gradient flow through its stages, hallucination among them.",
@@ -36,8 +40,21 @@ COMMANDS = {
     "bench": "Time the three steps against automatic differentiation on this machine.",
 }
 
+# What people want, in the order of the help, and the commands for it.
+PURPOSES = {
+    "Simulate": ("run", "facts", "dynamics"),
+    "Predict": ("predict", "laws", "bound", "plan"),
+    "Measure": ("critical", "phase", "fit", "memory", "embeddings"),
+    "Judge": ("validate", "reproduce", "report"),
+    "Look": ("explore",),
+    "Manage": ("store", "bench"),
+}
+
 # Options of every command that show more of the package's log.
 VERBOSE = {"-v": logging.INFO, "--verbose": logging.INFO, "-vv": logging.DEBUG}
+VERBOSE_HELP = "Every command takes -v, which logs what it does on standard error, and -vv, which logs more."
+# Help speaks of the first papers: those whose models the commands run.
+NAMED = 2
 
 
 def make_app(called: str) -> cyclopts.App:
@@ -45,12 +62,16 @@ def make_app(called: str) -> cyclopts.App:
     app = cyclopts.App(
         name="mnemoscope",
         help="An instrument that shows how much a transformer can learn to recall.",
-        help_epilogue="Every command takes -v, which logs what it does on standard error, and -vv, which logs more.",
+        help_epilogue="\n\n".join([VERBOSE_HELP, *(f"{paper.name}: {paper.citation}" for paper in PAPERS[:NAMED])]),
         version_flags=["--version"],
         suppress_keyboard_interrupt=False,  # `main` handles it, once finished work is stored
     )
+    groups: dict[str, cyclopts.Group] = {}
+    for order, (purpose, names) in enumerate(PURPOSES.items()):
+        groups |= dict.fromkeys(names, cyclopts.Group(purpose, sort_key=order))
     for name, line in COMMANDS.items():
-        app.command(f"mnemoscope.ui.cli.{name}:{name}", **({} if name == called else {"help": line}))
+        own = {} if name == called else {"help": line}
+        app.command(f"mnemoscope.ui.cli.{name}:{name}", group=groups[name], **own)
     return app
 
 
@@ -118,7 +139,11 @@ def describe(error: cyclopts.CycloptsError) -> str:
     match_ = re.search(r"--[\w-]+", text)
     option = match_[0] if match_ else ""
     hint = re.search(r"Did you mean (.*?)\?", text)
-    near = f"; did you mean {hint[1]}?" if hint else ""
+    near = (
+        f"; did you mean {hint[1]}?"
+        if hint and nearest((option or _quoted(text)).lstrip("-"), [hint[1].lstrip("-")])
+        else ""
+    )
     match error:
         case cyclopts.UnknownOptionError():
             return f"{option}: expected a known option, got {option!r}{near}"
@@ -133,7 +158,12 @@ def describe(error: cyclopts.CycloptsError) -> str:
             reason = error.__cause__.message if isinstance(error.__cause__, SpecError) else str(error.__cause__ or "")
             return f"{option}: {reason or f'expected a value of its kind: {text}'}"
         case cyclopts.UnknownCommandError():
-            word = re.search(r'"(.*?)"', text)
             names = ", ".join(COMMANDS)
-            return f"expected a command out of {names}, got {word[1] if word else text!r}{near}"
+            return f"expected a command out of {names}, got {_quoted(text) or repr(text)}{near}"
     return text
+
+
+def _quoted(text: str) -> str:
+    """The word that a parsing error quotes, if it quotes one."""
+    word = re.search(r'"(.*?)"', text)
+    return word[1] if word else ""

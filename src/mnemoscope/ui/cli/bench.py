@@ -14,6 +14,7 @@ from cyclopts import Parameter
 from mnemoscope.engine.device import find_device, share_gpu
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.token_laws import UNIFORM
+from mnemoscope.ui.bench.benchmark import QUICK
 from mnemoscope.ui.bench.compare import RIVALS, Case, measure_bandwidth, run_cases, torch_is_here
 from mnemoscope.ui.bench.cost import of_case, of_diagram, of_growth, of_stages, of_trainings
 from mnemoscope.ui.bench.diagram import time_diagram
@@ -28,7 +29,6 @@ from mnemoscope.ui.cli.output import deliver, echo, number, table
 from mnemoscope.ui.cli.progress import Watch
 from mnemoscope.ui.cli.setting import Setting, takes
 
-QUICK = [dict(vocab=256, dim=64, length=16, samples=4096)]
 CPU = [
     dict(vocab=1024, dim=128, length=64, samples=32768),
     dict(vocab=1024, dim=64, length=64, samples=32768, width=1024, activation="hermite3"),
@@ -104,7 +104,7 @@ def bench(
     if explorer:
         timed = time_explorer()
         return deliver({**heading, "explorer": timed}, json, _say(EXPLORER.format(**timed)))
-    standard = QUICK if quick else CPU if place.platform == "cpu" else GPU
+    standard = [QUICK] if quick else CPU if place.platform == "cpu" else GPU
     specs = [setting.read()] if setting.spec or setting.given() else [*map(Retrieval.read, standard)]
     if profile:
         check_profile(specs[0])

@@ -9,13 +9,11 @@ from rich.table import Table
 
 from mnemoscope.engine.device import find_device
 from mnemoscope.engine.memory_budget import MemoryBudget, plan_memory
+from mnemoscope.experiments.bound import bound as measure_bound
 from mnemoscope.experiments.collapse import measure_collapse, settings
-from mnemoscope.experiments.decoders import decode, see
-from mnemoscope.experiments.estimate.intervals import mean_interval
 from mnemoscope.experiments.forecast import of_decoding
 from mnemoscope.spec import Retrieval, SpecError, read_option
 from mnemoscope.spec.validators import Device, whole
-from mnemoscope.theory.bound import collapse, limits, needed_nats
 from mnemoscope.ui.cli.asking import ask_first
 from mnemoscope.ui.cli.options import AnySeed, DeviceName, Json, Seeds, Yes, count, read_seeds
 from mnemoscope.ui.cli.options import number as number_option
@@ -74,30 +72,10 @@ def bound(
     numbers = read_seeds(seeds, seed)
     plan_memory(spec, "float32", MemoryBudget.of(find_device(device)))
     ask_first(of_decoding([spec], seeds), "cpu", yes)
-    shares: list[dict[str, float]] = []
     with Watch("seeds", seeds) as watch:
-        for number_of_seed in numbers:
-            shares.append(decode(see(spec, number_of_seed, device, noise=noise, bits=bits)))
-            watch.advance(1)
-    decoders = {name: mean_interval([trial[name] for trial in shares], float(spec.vocab)) for name in shares[0]}
-    bounds = [limit.as_dict() for limit in limits(spec, target, bits=bits, noise=noise)]
-    by_name = {limit["name"]: limit for limit in bounds}
-    surrogate = by_name["gaussian_surrogate"]
-    result: dict[str, Any] = {
-        "spec": spec.model_dump(),
-        "any_learner_samples": by_name["any_learner"]["samples"] if target < 1 else None,
-        "target": target,
-        "bits": bits,
-        "noise": noise,
-        "bounds": bounds,
-        # The Gaussian surrogate's, under their original names.
-        "information_bound_samples": surrogate["samples"],
-        "bound_accuracy": surrogate["accuracy"],
-        "known_nats": surrogate["nats"],
-        "needed_nats": needed_nats(spec.vocab, target),
-        "collapse": {"x": collapse(spec).x, "formula": collapse(spec).formula},
-        **{name: interval.ends("mean") for name, interval in decoders.items()},
-    }
+        result = measure_bound(
+            spec, target, seeds=numbers, bits=bits, noise=noise, device=device, progress=watch.advance
+        ).as_dict()
     return deliver(result, json, lambda _: show(spec, result))
 
 

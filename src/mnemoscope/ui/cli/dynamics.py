@@ -41,7 +41,7 @@ def dynamics(
     check_memory(spec)
     ask_first(of_flow(spec, place.platform), place.platform, yes)
     with Watch("steps", spec.steps) as watch, numerics("float32", place):
-        course = follow(spec, seed, watch.advance)
+        course = follow(spec, seed, progress=watch.advance)
     return deliver(course, json, show, out, draw_dynamics)
 
 

@@ -7,14 +7,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from mnemoscope.experiments.compare_embeddings import Variant, compare_ways, prepare_ways
+from mnemoscope.experiments.compare_embeddings import Comparison, compare_ways, prepare_ways
 from mnemoscope.experiments.forecast import jobs_ahead
 from mnemoscope.spec import SpecError
 from mnemoscope.ui.cli.options import DeviceName, Json, StoreFile, Work, Yes, count
 from mnemoscope.ui.cli.output import deliver, echo, table
 from mnemoscope.ui.cli.sweeping import check_store, open_tools
 from mnemoscope.ui.figures.canvas import check_form, sizes
-from mnemoscope.ui.figures.spectrum import draw_spectra
+from mnemoscope.ui.figures.spectrum import draw_spectrum
 
 
 def embeddings(
@@ -51,10 +51,8 @@ def embeddings(
         own, random = prepare_ways(path, dim=dim, vocab=vocab, length=length, samples=samples)
     ahead = jobs_ahead([(random, number) for number in numbers for _ in (*own, "random")])
     with open_tools(Work(device, None, store, yes), ahead) as tools:
-        variants = compare_ways(own, random, seeds=numbers, tools=tools)
-    setting = {name: getattr(random, name) for name in ("vocab", "dim", "length", "samples")}
-    result = {"setting": setting, "ways": [variant.as_dict() for variant in variants]}
-    deliver(result, json, lambda _: show(variants), out, lambda _, path: draw_spectra(variants, path))
+        comparison = Comparison(random, tuple(compare_ways(own, random, seeds=numbers, tools=tools)))
+    deliver(comparison, json, show, out, draw_spectrum)
     return tools.progress.status()
 
 
@@ -73,8 +71,9 @@ def _short(value: float) -> str:
     return "0" if abs(value) < 1e-6 else f"{value:.3g}"
 
 
-def show(variants: list[Variant]) -> None:
+def show(comparison: Comparison) -> None:
     """Geometry and recall for people."""
+    variants = comparison.variants
     *own, random = variants
     assert own[0].geometry is not None
     expected = own[0].geometry.expected

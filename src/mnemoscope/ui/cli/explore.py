@@ -25,7 +25,7 @@ def explore(
     *,
     port: Annotated[int | None, count(0, 65535, f"port to listen on [default: {USUAL_PORT}, or a free one]")] = None,
     host: Annotated[
-        str, Parameter(help="address to listen on; anything but loopback opens it to other machines")
+        str, Parameter(metavar="ADDRESS", help="address to listen on; anything but loopback opens it to other machines")
     ] = "127.0.0.1",
     no_browser: Annotated[bool, flag("print the address and open nothing")] = False,
     device: DeviceName = "auto",

@@ -29,7 +29,7 @@ def facts(
         ),
     ] = None,
     rates: Annotated[
-        str, Parameter(help="with --capacity: learning rates, largest first; the best one counts")
+        str, Parameter(metavar="VALUES", help="with --capacity: learning rates, largest first; the best one counts")
     ] = "1e-3,3e-3,1e-2",
     tolerance: Annotated[
         float, options.number(0.001, 10, "with --capacity: stop when the 95 % interval of S is within +- this share")

@@ -30,10 +30,15 @@ def fit(
     setting: Setting[Retrieval],
     *,
     axis: Annotated[
-        list[str], Parameter(negative="", help="an axis of the grid, such as dim=64:128:3; give at least one")
+        list[str],
+        Parameter(
+            negative="", metavar="FIELD=VALUES", help="an axis of the grid, such as dim=64:128:3; give at least one"
+        ),
     ],
     along: Annotated[Along, options.choice(Along, "the axis whose critical value is fitted")] = "samples",
-    log: Annotated[str | None, Parameter(help="divide the critical value by the logarithm of this axis first")] = None,
+    log: Annotated[
+        str | None, Parameter(metavar="FIELD", help="divide the critical value by the logarithm of this axis first")
+    ] = None,
     search: SearchOptions = DEFAULT_SEARCH,
     out: options.Picture = None,
     work: options.WorkOptions = options.DEFAULT_WORK,

@@ -5,8 +5,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from mnemoscope.experiments.laws import laws as law_map
 from mnemoscope.spec import LETTERS, Trigger
-from mnemoscope.theory.laws import OVERLAP, RegimeMap, regime_map
+from mnemoscope.theory.laws import OVERLAP, RegimeMap
 from mnemoscope.ui.cli.options import Json, choice, count, number
 from mnemoscope.ui.cli.output import deliver, echo, table
 from mnemoscope.ui.figures.regimes import draw_regimes
@@ -30,28 +31,14 @@ def laws(
 
     `mnemoscope laws --length-power 0.75`
     """
-    model = {"trigger": trigger, "width": width_power, "order": order}
-    regimes = regime_map(length_power, **model)
-    binding = [["recall" if at < 0 else regimes.laws[at].name for at in row] for row in regimes.binding]
-    result = {
-        "laws": [
-            {"name": law.name, "powers": law.powers, "words": law.words}
-            | {axis: law.critical(axis) for axis in ("samples", "dim")}
-            for law in (*regimes.laws, OVERLAP)
-        ],
-        "length_power": length_power,
-        "width_power": width_power,
-        "dim": regimes.dim.tolist(),
-        "samples": regimes.samples.tolist(),
-        "binding": binding,
-    }
+    model = {"trigger": trigger, "width_power": width_power, "order": order}
 
     def draw(_: object, path: Path) -> None:
-        draw_regimes(regime_map(length_power, **model, columns=801, rows=601), path)
+        draw_regimes(law_map(length_power, **model, columns=801, rows=601), path)
 
     width = "" if width_power is None else f", m = V^{width_power:g}"
     title = f"Which one binds, L = V^{length_power:g}{width} (a dot: none, recall)"
-    return deliver(result, json, lambda _: show(regimes, title), out, draw)
+    return deliver(law_map(length_power, **model), json, lambda result: show(result.regimes, title), out, draw)
 
 
 def show(regimes: RegimeMap, title: str) -> None:

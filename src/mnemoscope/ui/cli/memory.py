@@ -7,17 +7,23 @@ from cyclopts import Parameter
 
 from mnemoscope.experiments.axes import read_axis
 from mnemoscope.experiments.capacity import Capacities, Capacity, capacity_many, criterion_name, memory_questions
-from mnemoscope.experiments.forecast import Forecast, of_limits
-from mnemoscope.spec import Memory, SpecError
+from mnemoscope.experiments.forecast import Forecast, jobs_ahead, of_limits
+from mnemoscope.experiments.recalled import Growth, count_recalled, usual_items
+from mnemoscope.spec import Memory, SpecError, read_option
+from mnemoscope.spec.memory import BY_GRADIENT, MOST
+from mnemoscope.spec.token_laws import UNIFORM, probabilities, read_tokens
 from mnemoscope.spec.validators import between
+from mnemoscope.tasks.token_files import take_probabilities
 from mnemoscope.ui.cli import options
 from mnemoscope.ui.cli.output import deliver, echo, number, search_status, table
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.cli.sweeping import open_tools
 from mnemoscope.ui.figures.canvas import check_form
 from mnemoscope.ui.figures.capacity import draw_capacity
+from mnemoscope.ui.figures.recalled import draw_recalled
 
 Form = Literal["linear", "mlp"]
+OF_A_SEARCH = "expected none with --items, which counts the items that are recalled, got one"
 
 
 def read_criterion(text: str) -> float:
@@ -25,20 +31,35 @@ def read_criterion(text: str) -> float:
     return 1.0 if text == "all" else between(0.01, 1.0, "'all' or ")(text)
 
 
-@takes(Memory, without=("items", "dim", "target"))
+@takes(Memory, without=("items", "dim", "target", "frequencies"))
 def memory(
     setting: Setting[Memory],
     *,
     kind: Annotated[Form | None, options.choice(Form, "the form of memory [default: mlp if --width is given]")] = None,
     criterion: Annotated[
-        float,
+        float | None,
         options.option(
-            read_criterion, "what counts as stored: all (every item right), or a share of them", metavar="all|FLOAT"
+            read_criterion,
+            "what counts as stored: all (every item right), or a share of them [default: 0.99]",
+            metavar="all|FLOAT",
         ),
-    ] = 0.99,
-    dim: Annotated[str, Parameter(help="d: dimension of items and answers; several as 32,64,128 or 32:256:7")],
+    ] = None,
+    dim: Annotated[
+        str, Parameter(metavar="VALUES", help="d: dimension of items and answers; several as 32,64,128 or 32:256:7")
+    ],
     range_: Annotated[
         options.Ends, options.range_option("numbers of items to search [default: wherever the search leads]")
+    ] = None,
+    items: Annotated[
+        str | None,
+        Parameter(
+            help="how often each item occurs: uniform; zipf:A, item i with probability proportional to (i + 1)^-A; or "
+            "file:PATH. Unless uniform, the items that are recalled are counted, out of --number [default: uniform]"
+        ),
+    ] = None,
+    number: Annotated[
+        int | None,
+        options.count(2, MOST, "with --items: how many items occur [default: so many that they do not bind]"),
     ] = None,
     tolerance: options.Tolerance = 0.1,
     seeds: Annotated[int, options.count(2, 10**4, "the most seeds; each has its own limit")] = 16,
@@ -50,17 +71,29 @@ def memory(
     """Find how many items an associative memory holds, with an interval over seeds.
 
     A linear memory is one d x d matrix, an MLP has m hidden units. `hebbian` constructs the weights, `trained` learns
-    them by full-batch AdamW. Example:
+    them by full-batch AdamW or another optimiser, `one-step` takes one step from zero. Examples:
 
     `mnemoscope memory --dim 128 --method hebbian --criterion all`
+
+    `mnemoscope memory --dim 64,128,256 --method one-step --optimiser muon --items zipf:1.5`
     """
     width = setting.given().get("width")
     if kind == "mlp" and not width:
         raise SpecError("width", "expected hidden units for an mlp, got none")
     if kind == "linear" and width:
         raise SpecError("width", f"expected none for a linear memory, got {width}")
-    specs = [setting.read({"items": 2, "dim": value}) for value in read_axis("dim", f"dim={dim}").values]
+    dims = read_axis("dim", f"dim={dim}").values
     check_form(out)
+    frequencies = UNIFORM if items is None else take_frequencies(items)
+    if frequencies != UNIFORM:
+        if criterion is not None or range_ is not None:
+            raise SpecError("criterion" if criterion is not None else "range", OF_A_SEARCH)
+        specs = [with_items(setting, dim, frequencies, number) for dim in dims]
+        return recall(specs, options.read_seeds(seeds, seed), work, out, json)
+    if number is not None:
+        raise SpecError("number", f"expected --items with a law that is not uniform for it, got {number:,}")
+    criterion = 0.99 if criterion is None else criterion
+    specs = [setting.read({"items": 2, "dim": value}) for value in dims]
     how = {"tolerance": tolerance, "resolution": min(0.03, tolerance / 2), "most_seeds": seeds, "seeds": min(4, seeds)}
 
     def ahead(left: object, platform: str) -> Forecast:
@@ -71,6 +104,63 @@ def memory(
         capacities = capacity_many(specs, criterion, ends=range_, first_seed=seed, **how, tools=tools)
     deliver(capacities, json, show, out, draw_capacity)
     return tools.progress.status()
+
+
+def take_frequencies(text: str) -> str:
+    """The law's name; a user's own probabilities are kept, and named after their content."""
+    try:
+        kept = take_probabilities({"tokens": text})["tokens"]
+    except SpecError as error:
+        raise SpecError("items", error.message) from None
+    return read_option("items", read_tokens, kept)
+
+
+def with_items(setting: Setting[Memory], dim: int, frequencies: str, number: int | None) -> Memory:
+    """The memory of that dimension, with as many items as were asked for, or as do not bind."""
+    count = len(probabilities(frequencies, 2)) if frequencies.startswith("file:") else 2
+    spec = setting.read({"items": count, "dim": dim, "frequencies": frequencies, "target": 1.0})
+    if number is None:
+        return spec.replace(items=usual_items(spec))
+    if frequencies.startswith("file:") and number != count:
+        raise SpecError("number", f"expected {count:,}, as many as the file has, got {number:,}")
+    return spec.replace(items=number)
+
+
+def recall(specs: list[Memory], seeds: range, work: options.Work, out: Path | None, json: bool) -> int:
+    """Count the items that memories recall, and print the numbers."""
+    with open_tools(work, jobs_ahead([(spec, seed) for spec in specs for seed in seeds])) as tools:
+        growth = count_recalled(specs, seeds, tools=tools)
+    deliver(growth, json, show_recalled, out, draw_recalled)
+    return tools.progress.status()
+
+
+def show_recalled(growth: Growth) -> None:
+    """The counts for people."""
+    spec = growth.points[0].spec
+    by = f" by {spec.optimiser}" if spec.method in BY_GRADIENT else ""
+    batch = f", {spec.batch:,} samples a step" if spec.batch else ""
+    echo(f"{spec.form} memory, {spec.method}{by}{batch}, items {spec.frequencies}", style="bold")
+    columns = ("d", "parameters", "items", "recalled", "95 % interval", "by sequence", "status")
+    rows = [
+        (
+            f"{point.spec.dim:,}",
+            f"{point.spec.parameters:,}",
+            f"{point.spec.items:,}",
+            number(point.estimate, 1),
+            f"{number(point.low, 1)} to {number(point.high, 1)}",
+            number(point.as_dict()["accuracy_by_sequence"]),
+            point.status,
+        )
+        for point in growth.points
+    ]
+    echo(table(columns, rows, left=("status",)))
+    echo("recalled: items whose own answer has the largest logit; by sequence: the same, weighted by frequency")
+    if any(point.status == "above-range" for point in growth.points):
+        echo("above-range: more than half of the items are recalled, so their number binds; raise --number")
+    if growth.power is not None:
+        power, law = growth.power, growth.predicted
+        beside = "" if law is None else f", beside {law:.3f}"
+        echo(f"slope     d^[bold]{power.value:.3f}[/bold]  95 % interval {power.low:.3f} to {power.high:.3f}{beside}")
 
 
 def show(capacities: Capacities) -> None:

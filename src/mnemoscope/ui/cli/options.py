@@ -82,8 +82,9 @@ DeviceName = Annotated[Device, choice(Device, "where to compute; auto takes a GP
 ClusterName = Annotated[
     str | None,
     Parameter(
+        metavar="PLACE",
         help="run batches elsewhere: local:4 (processes), tcp://HOST:PORT (a Dask scheduler) or slurm:4 (jobs) "
-        "[default: this process]"
+        "[default: this process]",
     ),
 ]
 Budget = Annotated[

@@ -13,6 +13,8 @@ from rich import box
 from rich.console import Console, RenderableType
 from rich.table import Table
 
+from mnemoscope.spec.summary import number as number
+
 BAR = "█"
 PARTS = ("", *"▏▎▍▌▋▊▉")
 # Longer error messages are cut in the middle: the value they quote may be a whole file.
@@ -53,11 +55,6 @@ def bar(share: float, width: int = 12) -> str:
     """A share between 0 and 1 as a bar, in eighths of a character."""
     eighths = round(max(0.0, min(1.0, share)) * width * 8)
     return (BAR * (eighths // 8) + PARTS[eighths % 8]).ljust(width)
-
-
-def number(value: float | None, digits: int = 3) -> str:
-    """A number for a table cell, or a dash."""
-    return "–" if value is None else f"{value:.{digits}f}"
 
 
 def search_status(status: str, what: str) -> str:

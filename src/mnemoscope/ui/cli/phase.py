@@ -27,8 +27,8 @@ SHADES = " ░▒▓█"
 def phase(
     setting: Setting[Retrieval],
     *,
-    x: Annotated[str, Parameter(help="the axis across, such as dim=32:256:8 or dim=32,48,64")],
-    y: Annotated[str, Parameter(help="the axis upwards, such as samples=1e3:1e6:8")],
+    x: Annotated[str, Parameter(metavar="FIELD=VALUES", help="the axis across, such as dim=32:256:8 or dim=32,48,64")],
+    y: Annotated[str, Parameter(metavar="FIELD=VALUES", help="the axis upwards, such as samples=1e3:1e6:8")],
     seeds: Annotated[int, count(1, 10**4, "how many seeds to run at each point")] = 8,
     target: Annotated[float, number(0.001, 0.999, "the accuracy whose contour is drawn")] = 0.5,
     measure: MeasureName = "accuracy",
@@ -69,10 +69,12 @@ def show(diagram: PhaseDiagram) -> None:
     ran = f"{len(diagram.trials)} trials, {diagram.failed} failed" if diagram.trials else "nothing was run"
     if diagram.unreached:
         ran += f", {diagram.unreached} had not settled"
-    what = diagram.measure.replace("_", " ")
-    echo(f"measured {what}, {diagram.y.field} upwards, {diagram.x.field} to the right ({ran})", style="bold")
+    what = f"{'measured' if diagram.trials else 'predicted'} {diagram.measure.replace('_', ' ')}"
+    echo(f"{what}, {diagram.y.field} upwards, {diagram.x.field} to the right ({ran})", style="bold")
     for y, accuracy, predicted in [*zip(diagram.y.values, diagram.accuracy, diagram.predicted, strict=True)][::-1]:
-        echo(f"{y:>12,.6g}  {''.join(map(_cell, accuracy))}    theory  {''.join(map(_cell, predicted))}")
+        theory = "".join(map(_cell, predicted))
+        beside = f"{''.join(map(_cell, accuracy))}    theory  {theory}" if diagram.trials else theory
+        echo(f"{y:>12,.6g}  {beside}")
     ends = f"{diagram.x.values[0]:,.6g} … {diagram.x.values[-1]:,.6g}"
     echo(f"{'':14}{ends}   (a dot: not run, or no theory)")
 

@@ -1,10 +1,15 @@
-"""Progress on standard error: one display for every command, a live bar on a terminal, plain lines elsewhere."""
+"""Progress on standard error: one display for every command, a live bar on a terminal, plain lines elsewhere.
+
+In a notebook the bar is in the cell's output, and goes away when the work is done.
+"""
 
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from html import escape
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -115,3 +120,38 @@ class Watch:
                     live.update(task, description=now.what, completed=now.share, text=now.text)
                 if self._over.wait(SECONDS_BETWEEN_DRAWINGS):
                     return
+
+
+class NotebookWatch(Watch):
+    """Progress in the output of a notebook's cell."""
+
+    def _show(self) -> None:
+        from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
+
+        if self._over.wait(1.0):
+            return
+        shown: Any = display(HTML(""), display_id=True)
+        while True:
+            now = self.stands()
+            if now is not None:
+                shown.update(HTML(f"<progress value='{now.share:.3f}'></progress> {escape(f'{now.what}: {now.text}')}"))
+            if self._over.wait(SECONDS_BETWEEN_DRAWINGS):
+                break
+        shown.update(HTML(""))
+
+
+def in_notebook() -> bool:
+    """Whether a notebook's kernel runs this process."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+
+
+@contextmanager
+def watch(show: bool | None, what: str = "trials", total: float = 0.0) -> Iterator[Watch | None]:
+    """Show progress while this lasts: where somebody looks on, or wherever `show` is True."""
+    kind = NotebookWatch if in_notebook() else Watch if show or sys.stderr.isatty() else None
+    if kind is None:
+        yield None
+        return
+    with kind(what, total) as watching:
+        yield watching

@@ -7,17 +7,18 @@ from cyclopts import Parameter
 from rich.padding import Padding
 
 from mnemoscope.engine.files import check_folder
-from mnemoscope.experiments.sweep import Tally
+from mnemoscope.experiments.tools import Progress
 from mnemoscope.experiments.workers.cluster import check_cluster
 from mnemoscope.spec import SpecError
 from mnemoscope.spec.validators import whole
 from mnemoscope.store.schema import default_path
-from mnemoscope.studies.base import BASES, Bench, Power, Size, Study
+from mnemoscope.studies.base import BASES, Power, Size, Study
 from mnemoscope.studies.catalogue import STUDIES, load_all
 from mnemoscope.studies.claims import Claim
 from mnemoscope.studies.ledger import Ledger, run_studies
 from mnemoscope.studies.parallel import minutes_of, of_pieces, on_gpu, pieces_left, run_parallel, usual_number
 from mnemoscope.studies.power import ENOUGH
+from mnemoscope.studies.reproduction import bench_with
 from mnemoscope.studies.sources import PAPERS
 from mnemoscope.ui.cli.asking import ask_first, say
 from mnemoscope.ui.cli.options import DEFAULT_WORK, Json, WorkOptions, count, flag, option
@@ -103,13 +104,10 @@ def reproduce(
     else:
         with open_tools(work) as tools:
 
-            def bench(study: Study, seed: int) -> Bench:
-                def progress(tally: Tally, what: str) -> None:
-                    tools.progress(tally, f"{study.id}: {what}")
+            def watch_study(study: Study) -> Progress:
+                return lambda tally, what: tools.progress(tally, f"{study.id}: {what}")
 
-                return Bench(tools.store, tools.workers, progress, seed)
-
-            claims = run_studies(studies, size, several, book, bench)
+            claims = run_studies(studies, size, several, book, bench_with(tools, watch_study))
     for claim in claims:
         if claim.study.id in files:
             draw_study(claim.study.draw, claim.entries[0].numbers, files[claim.study.id])
@@ -142,6 +140,7 @@ def about(study: Study) -> dict[str, object]:
         **{name: getattr(study, name) for name in names},
         "history": [earlier.as_dict() for earlier in study.history],
         "minutes": minutes,
+        "package": STUDIES[study.id].package or None,
     }
 
 
@@ -149,7 +148,8 @@ def show_catalogue(studies: list[Study]) -> None:
     """The catalogue for people."""
     for study in studies:
         cost = "quick {0.quick:g} min, full {0.full:g} min".format(STUDIES[study.id])
-        echo(f"[bold]{study.id}[/bold]  {study.origin}  ({cost})", Padding(study.statement, (0, 0, 0, 4)))
+        theirs = f", by {STUDIES[study.id].package}" if STUDIES[study.id].package else ""
+        echo(f"[bold]{study.id}[/bold]  {study.origin}{theirs}  ({cost})", Padding(study.statement, (0, 0, 0, 4)))
     echo("", *(f"{paper.name}: {paper.citation}" for paper in PAPERS))
     echo("\nMinutes: quick, one base seed on two CPU cores; full, three on one H200.")
 

@@ -1,5 +1,6 @@
 """`mnemoscope run`: one setting, several seeds."""
 
+import math
 import statistics
 import sys
 from dataclasses import replace
@@ -14,11 +15,15 @@ from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.calibration import Calibration, calibrate, check_calibrated
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.forecast import jobs_ahead, of_jobs
+from mnemoscope.experiments.keeping import place_for
 from mnemoscope.experiments.run import Run, kept_run, workers_for
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.models.activations import hermite_parts
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.summary import span
 from mnemoscope.spec.token_laws import UNIFORM
+from mnemoscope.theory.critical import has_trained_law
+from mnemoscope.theory.predict import predict
 from mnemoscope.ui.cli.asking import ask_first
 from mnemoscope.ui.cli.options import (
     AnySeed,
@@ -34,10 +39,12 @@ from mnemoscope.ui.cli.options import (
     read_seeds,
 )
 from mnemoscope.ui.cli.output import bar, deliver, echo, number, table
+from mnemoscope.ui.cli.own import NO_WORDS, OwnOptions, run_own
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.cli.sweeping import open_tools
 from mnemoscope.ui.figures.bands import draw_bands
 from mnemoscope.ui.figures.canvas import check_form, sizes
+from mnemoscope.ui.figures.steps import draw_steps
 
 # Ties in a smaller share of the test sequences are not reported.
 LEAST_SHARE_OF_TIES = 0.001
@@ -46,6 +53,7 @@ MEANING = {
     "V1": "values learn, attention is uniform",
     "W1": "attention learns",
     "V2": "values learn again",
+    "rounded": "every matrix has weights of --bits bits",
 }
 TRIGGER = {"keys": "keys", "additive": "keys and values"}
 MOST_SEEDS_LISTED = 16
@@ -55,6 +63,7 @@ MOST_SEEDS_LISTED = 16
 def run(
     setting: Setting[Retrieval],
     *,
+    own: OwnOptions = NO_WORDS,
     seeds: Seeds = 8,
     seed: AnySeed = 0,
     device: DeviceName = "auto",
@@ -73,16 +82,21 @@ def run(
     sequence and to name its label. Trials are kept in the store, and no seed is run twice. Example:
 
     `mnemoscope run --vocab 512 --dim 128 --length 16 --samples 16000`
+
+    With `--model` and `--task`, a model of your own is trained instead:
+
+    `mnemoscope run --model mymodel:model --task mytask:Facts --set facts=32`
     """
-    spec = setting.read()
-    if out is not None and spec.tokens == UNIFORM:
-        raise SpecError(
-            "out", "expected tokens that are not uniform, whose accuracy is drawn by frequency, got uniform"
-        )
     check_form(out)
+    numbers = read_seeds(seeds, seed)
+    if own.given:
+        strangers = [name for name in Retrieval.model_fields if getattr(setting, name, None) is not None]
+        if strangers or setting.spec is not None:
+            raise SpecError((strangers or ["spec"])[0], "expected it without --model and --task, got both")
+        return run_own(own.read(), numbers, Work(device, None, store, yes), json)
+    spec = setting.read()
     if calibration:
         check_calibrated(spec)
-    numbers = read_seeds(seeds, seed)
     jobs = [(spec, number) for number in numbers]
     # Refuse a setting that does not fit in memory before a store is created or a forecast made.
     place = find_device(device)
@@ -91,15 +105,18 @@ def run(
     with open_tools(Work(device, None, store, yes), jobs_ahead(jobs)) as tools:
         known = len(tools.store.finished(jobs))
         try:
-            sweep(jobs, tools.store, workers_for(spec, device, memory), lambda tally: tools.progress(tally, "seeds"))
+            with place_for([spec], tools.store) as keeping:
+                workers = workers_for(spec, device, memory)
+                sweep(jobs, keeping, workers, lambda tally: tools.progress(tally, "seeds"))
+                result = kept_run(spec, numbers, keeping)
         except KeyboardInterrupt:
             stopped = True
-        result = kept_run(spec, numbers, tools.store)
+            result = kept_run(spec, numbers, tools.store)
     if calibration and not stopped:
         ask_first(of_jobs(jobs, place.platform), place.platform, yes)
         result = replace(result, calibration=calibrate(spec, numbers, device))
     trials = result.trials
-    deliver(result, json, show, out, draw_bands if result.by_fact else None)
+    deliver(result, json, show, out, draw_bands if result.by_fact else draw_steps)
     if known and not json:
         print(f"{known} of {seeds} seeds were in the store")
     if stopped:
@@ -130,10 +147,13 @@ def show(run: Run) -> None:
             f"chance              {1 / spec.vocab:.4f}",
             *[f"always the same     {spec.largest_token_probability:.4f}  with the most frequent label"] * run.by_fact,
         )
+        echo(*_theory(spec))
         if run.calibration is not None:
             echo(*_confidence(run.calibration))
         if spec.settles:
             echo(f"steps               {_steps_taken(spec, finished)}")
+        if spec.bits:
+            echo(f"bits                {_bits(spec, finished)}")
         ties = _ties(spec, finished)
         if ties:
             shares = ", ".join(f"{share:.1%} after {step}" for step, share in ties.items())
@@ -151,6 +171,18 @@ def _confidence(calibration: Calibration) -> list[str]:
     ]
 
 
+def _theory(spec: Retrieval) -> list[str]:
+    """Theory's accuracy beside the measured one, where there is a number."""
+    if spec.then != "none" and not has_trained_law(spec):
+        return []
+    prediction = predict(spec, trained=has_trained_law(spec))
+    if prediction.accuracy is None:
+        return []
+    outside = "" if prediction.valid else f"  outside the validated range: {prediction.notes[0]}"
+    ends = span(prediction.low, prediction.high).replace("[", r"\[")
+    return [f"theory              {prediction.accuracy:.3f} {ends}  95 % of seeds{outside}"]
+
+
 def _steps_taken(spec: Retrieval, finished: list[Trial]) -> str:
     """How many steps trainings took to settle, and how many of them had not settled after the most."""
     taken = sorted(int(steps) for trial in finished if (steps := trial.metrics["steps"]) is not None)
@@ -158,6 +190,15 @@ def _steps_taken(spec: Retrieval, finished: list[Trial]) -> str:
     late = sum(trial.status == "unreached" for trial in finished)
     more = f"; {late} of {len(finished)} had not settled" if late else " until it settled"
     return f"{ends} of at most {spec.steps:,}{more}"
+
+
+def _bits(spec: Retrieval, finished: list[Trial]) -> str:
+    """The bits of the facts that the rounded map names, and those of its weights; and what rounding costs."""
+    before, after = (_mean(finished, at, "accuracy") or 0.0 for at in (-2, -1))
+    stored = (_mean(finished, -1, "map_accuracy") or 0.0) * spec.vocab * math.log2(spec.vocab)
+    available = spec.bits * spec.dim * ((spec.width or spec.dim) + spec.dim)
+    lost = f"accuracy {before:.3f} before rounding, {after:.3f} after"
+    return f"{stored:,.0f} stored, {available:,} available in V and W_KQ; {lost}"
 
 
 def _ties(spec: Retrieval, finished: list[Trial]) -> dict[str, float]:
@@ -203,8 +244,9 @@ def _step_table(spec: Retrieval, finished: list[Trial]) -> Table:
         accuracy = _mean(finished, at, "accuracy") or 0.0
         means = (number(_mean(finished, at, field), digits) for field, digits in fields)
         # Each seed has settled after a number of steps of its own.
-        name = "end" if spec.settles and at == len(steps) - 1 else step.name
-        rows.append((name, number(accuracy), bar(accuracy), *means))
+        name = "end" if spec.settles and step.taken else step.name
+        # With the loss beside it, the table would be wider than a terminal of 80 columns.
+        rows.append((name, number(accuracy), bar(accuracy, 12 if spec.then == "none" else 8), *means))
     grid = table(columns, rows, left=("after", ""), title=title)
     grid.caption = "\n".join(
         [f"{step.name}: {MEANING[step.name]}" for step in steps if step.name in MEANING]

@@ -21,7 +21,10 @@ from pydantic_core import PydanticUndefined
 
 from mnemoscope.models.matrices import take_matrix
 from mnemoscope.spec import Spec, SpecError, read_toml
+from mnemoscope.spec.installed import free_names
 from mnemoscope.spec.names import LAWS, with_registered
+from mnemoscope.spec.retrieval import NO_FURTHER_TRAINING
+from mnemoscope.spec.validators import is_place
 from mnemoscope.tasks.token_files import take_probabilities
 from mnemoscope.ui.cli.options import option
 
@@ -29,6 +32,8 @@ S = TypeVar("S", bound=Spec)
 
 SETTING = Group("Setting", sort_key=1)
 FURTHER = Group("Training beyond the three steps", sort_key=2)
+# Options that take an object of the user's own, as MODULE:OBJECT.
+OWN = ("embedding", "tokens")
 SPEC_FILE = Parameter(help="a TOML file with the setting; options override it", group=SETTING)
 
 
@@ -43,6 +48,8 @@ class Setting(Generic[S]):
         values = {} if self.spec is None else read_toml(self.spec, self.kind)
         named = {name: getattr(self, name, None) for name in self.kind.model_fields}
         given = {**values, **{name: value for name, value in named.items() if value is not None}}
+        if "vocab" not in given and is_place(given.get("tokens")):
+            return given  # a function of V, which an axis or a search supplies
         return take_matrix(take_probabilities(given))
 
     def read(self, over: Mapping[str, Any] = MappingProxyType({})) -> S:
@@ -79,12 +86,15 @@ def takes(
 
     def give(command: Callable[..., int]) -> Callable[..., int]:
         @functools.wraps(command)
-        def call(setting: Any = None, **words: Any) -> int:
-            return command(setting or options(), **words)
+        def call(*words: Any, setting: Any = None, **named: Any) -> int:
+            return command(setting or options(), *words, **named)
 
         signature = inspect.signature(command)
         parameters = {**signature.parameters}
-        parameters["setting"] = parameters["setting"].replace(annotation=hint, default=None)
+        # After the words of a command that takes any, and an option like the others.
+        own = parameters.pop("setting").replace(annotation=hint, default=None, kind=inspect.Parameter.KEYWORD_ONLY)
+        words = [name for name, part in parameters.items() if part.kind is inspect.Parameter.VAR_POSITIONAL]
+        parameters = {name: parameters[name] for name in words} | {"setting": own} | parameters
         call.__annotations__ = {**command.__annotations__, "setting": hint}
         call.__dict__["__signature__"] = signature.replace(parameters=list(parameters.values()))
         return call
@@ -95,18 +105,18 @@ def takes(
 def field_option(kind: type[Spec], name: str) -> Parameter:
     """A field of a spec as an option."""
     field = kind.model_fields[name]
-    further = "then" in kind.model_fields and name in ("then", "steps", "stop", "lr")
+    further = "then" in kind.model_fields and name in NO_FURTHER_TRAINING
 
     def read(text: str) -> Any:
-        if text.startswith("file:"):
-            return text  # a matrix or probabilities: read once the whole setting is known
+        if text.startswith("file:") or (name in OWN and (is_place(text) or text in free_names("laws", LAWS))):
+            return text  # a matrix, probabilities or a law: read once the whole setting is known
         kind.check_value(name, text)
         annotated = cast(Any, Annotated)
         return TypeAdapter(annotated[field.annotation, *field.metadata]).validate_python(text)
 
     return option(
         read,
-        (field.description or "").replace("{laws}", ", ".join(LAWS)),
+        (field.description or "").replace("{laws}", ", ".join([*LAWS, *free_names("laws", LAWS)])),
         group=FURTHER if further else SETTING,
         metavar="NAME" if field.annotation is str else None,
         show_default=None if field.default in (PydanticUndefined, None) else str(field.default),

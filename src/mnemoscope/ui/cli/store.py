@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from mnemoscope.spec import LETTERS
 from mnemoscope.store.maintenance import Repair, export, prune, repair, verify
-from mnemoscope.store.query import list_settings
+from mnemoscope.store.query import count_settings, list_settings
 from mnemoscope.store.schema import NOWHERE, default_path
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli.options import STORE, Json, Yes, count, flag
@@ -46,9 +46,16 @@ def list_(
     path: StoreOption = None,
     json: Json = False,
 ) -> int:
-    """List the settings that have trials, with their mean accuracy."""
+    """List the settings that have trials, with their mean accuracy. Example:
+
+    `mnemoscope store list --where vocab=512`
+    """
     with open_store(path) as opened:
-        content = {"settings": list_settings(opened, where or [], most), "trials": opened.count(checked=False)}
+        content = {
+            "settings": list_settings(opened, where or [], most),
+            "of": count_settings(opened, where or []),
+            "trials": opened.count(checked=False),
+        }
     return deliver(content, json, show_settings)
 
 
@@ -66,7 +73,8 @@ def show_settings(content: dict[str, Any]) -> None:
         for row in content["settings"]
     ]
     echo(table(("id", "setting", "trials", "crashed", "accuracy", "seconds"), rows, left=("id", "setting")))
-    echo(f"{content['trials']:,} trials in all, {len(rows)} settings shown")
+    more = "" if content["of"] <= len(rows) else "; --most shows more"
+    echo(f"{content['trials']:,} trials in all; {len(rows):,} of {content['of']:,} settings shown{more}")
 
 
 def _short(canonical: str) -> str:
@@ -85,7 +93,10 @@ def export_(
     path: StoreOption = None,
     json: Json = False,
 ) -> int:
-    """Write one row per trial, with its whole setting, into a Parquet or CSV file."""
+    """Write one row per trial, with its whole setting, into a Parquet or CSV file. Example:
+
+    `mnemoscope store export trials.csv --where kind=retrieval`
+    """
     with open_store(path) as opened:
         trials = export(opened, out, where or [])
     return deliver({"path": str(out), "trials": trials}, json, lambda _: print(f"{trials:,} trials: {out}"))
@@ -93,7 +104,10 @@ def export_(
 
 @store.command(name="verify")
 def verify_(*, path: StoreOption = None, json: Json = False) -> int:
-    """Check the file, and that every record matches its key. Exit status 1 if not."""
+    """Check the file, and that every record matches its key. Exit status 1 if not. Example:
+
+    `mnemoscope store verify`
+    """
     with open_store(path) as opened:
         trials, faults = verify(opened)
     lines = [f"{trials:,} trials, {len(faults)} faults", *(f"  {fault}" for fault in faults[:20])]
@@ -106,7 +120,9 @@ def repair_(*, path: StoreOption = None, json: Json = False) -> int:
     """Move damaged rows aside, and list them. Sound rows stay, and nothing is lost.
 
     Damaged rows go to a table of their own in the store. A file that SQLite can no longer read is kept beside the store
-    under another name, and its sound rows take its place.
+    under another name, and its sound rows take its place. Example:
+
+    `mnemoscope store repair`
     """
     done = repair(path or default_path()) if exists(path) else Repair(0, [], None)
     moved = done.moved and str(done.moved)
@@ -125,7 +141,10 @@ def prune_(
     path: StoreOption = None,
     json: Json = False,
 ) -> int:
-    """Remove trials that meet all conditions, or those of an earlier numerics version."""
+    """Remove trials that meet all conditions, or those of an earlier numerics version. Example:
+
+    `mnemoscope store prune --where status=crashed`
+    """
     with open_store(path, writing=True) as opened:
         trials = prune(opened, where or [], old=old, really=yes)
     outcome = "removed" if yes else "would be removed; add --yes to remove them"

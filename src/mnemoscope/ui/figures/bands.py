@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from mnemoscope.experiments.run import Run
-from mnemoscope.spec import SpecError
 from mnemoscope.ui.figures.canvas import open_canvas, saved, sizes
 
 # The width of a band's mark, of the interval below it, and of the seeds beside each other.
@@ -14,15 +13,19 @@ MARK, SHADE, SEEDS = 0.36, 0.62, 0.24
 
 def make_figure(run: Run) -> Any:
     """The bands as a matplotlib figure."""
+    figure, axes = open_canvas(width=max(4.8, 1.8 + 1.1 * len(run.bands)), height=4.0)
+    draw_on(axes, run)
+    return figure
+
+
+def draw_on(axes: Any, run: Run) -> None:
+    """The bands across, and their accuracy upwards."""
     bands = run.bands
-    if not run.by_fact:
-        raise SpecError("tokens", "expected tokens of several frequencies to draw, got uniform")
-    figure, axes = open_canvas(width=max(4.8, 1.8 + 1.1 * len(bands)), height=4.0)
     axes.set_title(f"{sizes(run.spec)} {run.spec.tokens}", fontsize=9)
     if not bands:
         axes.set_axis_off()
         axes.text(0, 0.5, "no trial has finished", transform=axes.transAxes)
-        return figure
+        return
     for at, band in enumerate(bands):
         mean, low, high = band.accuracy.value, band.accuracy.low, band.accuracy.high
         first = at == 0
@@ -39,7 +42,6 @@ def make_figure(run: Run) -> Any:
     axes.set(xlim=(-0.6, len(bands) - 0.4), ylim=(-0.02, 1.02), ylabel="accuracy on sequences that ask for the token")
     axes.set_xlabel("expected number of training sequences that ask for the token, N p")
     axes.legend(fontsize=8, loc="best")
-    return figure
 
 
 draw_bands = saved(make_figure)

@@ -1,15 +1,39 @@
 """Matplotlib figures: open, label, save. Matplotlib is an extra; if it is missing, an error says so."""
 
+import base64
+import io
 import math
-from collections.abc import Callable, Collection, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Literal
 
 from mnemoscope.engine.extras import need
 from mnemoscope.engine.files import check_target, whole_file
-from mnemoscope.spec import LETTERS, Retrieval, SpecError
+from mnemoscope.spec import SpecError
+from mnemoscope.spec.summary import sizes as sizes
 
-FORMS = (".png", ".svg", ".pdf")
+FORMS = (".png", ".svg", ".pdf", ".pgf")
+LATEX = "pdflatex"
+# Widths in inches: a column of a two-column paper, and the text of a page.
+WIDTHS = {"screen": None, "column": 3.3, "page": 6.8}
+# For paper: letters of 8 points, which PDF keeps as text, and LaTeX's own fonts in its own files.
+ON_PAPER: dict[Any, Any] = {
+    "font.size": 8,
+    "axes.labelsize": 8,
+    "axes.titlesize": 8,
+    "legend.fontsize": 7,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "lines.linewidth": 1.0,
+    "pdf.fonttype": 42,
+    "pgf.rcfonts": False,
+    "pgf.texsystem": LATEX,
+}
+# The width that figures are drawn at now; None is their own.
+_width: ContextVar[float | None] = ContextVar("width", default=None)
 ENOUGH_TICKS = 4
 
 
@@ -21,7 +45,26 @@ def check_form(path: Path | None, more: tuple[str, ...] = (), option: str = "out
     if path.suffix not in forms:
         raise SpecError(option, f"expected a file ending in {', '.join(forms)}, got {str(path)!r}")
     need("pages" if path.suffix == ".html" else "figures")
+    if path.suffix == ".pgf" and shutil.which(LATEX) is None:
+        raise SpecError(option, f"expected {LATEX} to be installed for a .pgf file, which it measures, got none")
     check_target(path, option)
+
+
+@contextmanager
+def in_style(style: str) -> Iterator[None]:
+    """Open canvases at the width, and with the letters, of this style."""
+    need("figures")
+    if style not in WIDTHS:
+        raise SpecError("style", f"expected one of {', '.join(WIDTHS)}, got {style!r}")
+    from matplotlib import rc_context
+
+    width = WIDTHS[style]
+    before = _width.set(width)
+    try:
+        with rc_context({} if width is None else ON_PAPER):
+            yield
+    finally:
+        _width.reset(before)
 
 
 def open_canvas(*, width: float, height: float, columns: int = 1, share: bool = True) -> tuple[Any, Any]:
@@ -29,10 +72,25 @@ def open_canvas(*, width: float, height: float, columns: int = 1, share: bool = 
     need("figures")
     from matplotlib.figure import Figure
 
+    narrow = _width.get()
+    stacked = narrow is not None and narrow < width / 2 and columns > 1
+    if narrow is not None:
+        # Panels that no longer fit side by side stand one above the other, each as wide as before.
+        share_of_width = columns if stacked else 1
+        width, height = narrow, min(1.0, narrow * share_of_width / width + 0.15) * height * share_of_width
     figure = Figure(figsize=(width, height), layout="constrained")
     if columns > 1:
-        return figure, figure.subplots(1, columns, sharey=share)
+        rows_and_columns = (columns, 1) if stacked else (1, columns)
+        return figure, figure.subplots(*rows_and_columns, sharey=share)
     return figure, figure.add_subplot()
+
+
+def as_image(figure: Any) -> str:
+    """The figure as an image for a notebook."""
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=96)
+    data = base64.b64encode(content.getvalue()).decode()
+    return f'<div><img alt="" src="data:image/png;base64,{data}"></div>'
 
 
 def plain_log_ticks(axes: Any, name: Literal["x", "y"], low: float, high: float) -> None:
@@ -62,12 +120,6 @@ def ticks_at(axes: Any, name: Literal["x", "y"], values: Sequence[float]) -> Non
 def plain(value: float) -> str:
     """A tick's number, without powers of ten."""
     return f"{value:,.0f}" if value >= 1 else f"{value:g}"
-
-
-def sizes(spec: Retrieval, without: Collection[str] = ()) -> str:
-    """The sizes of a setting in short, such as V=512 d=128 L=16 N=16,000, and m where there is an MLP."""
-    names = [name for name in LETTERS if name not in without and (name != "width" or spec.width)]
-    return " ".join(f"{LETTERS[name]}={getattr(spec, name):,}" for name in names)
 
 
 def saved(make: Callable[[Any], Any]) -> Callable[[Any, Path], None]:

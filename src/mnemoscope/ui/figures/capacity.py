@@ -13,14 +13,19 @@ from mnemoscope.ui.figures.canvas import open_canvas, plain_log_ticks, saved
 def make_figure(capacities: Capacities) -> Any:
     """One series of capacities as a matplotlib figure."""
     figure, axes = open_canvas(width=5.6, height=4.2)
+    draw_on(axes, capacities)
+    figure.legend(loc="outside lower center", fontsize=8)
+    return figure
+
+
+def draw_on(axes: Any, capacities: Capacities) -> None:
+    """The series with the laws, on axes of the caller's."""
     spec = capacities.points[0].spec
     right = criterion_name(capacities.points[0].criterion)
     named = "all right" if right == "all" else f"{right} right"
     draw_series(axes, capacities.points, f"{spec.method}, {named}", "C0")
     draw_laws(axes, capacities.points)
-    axes.set_title(f"{spec.form} memory", fontsize=10)
-    axes.legend(fontsize=8)
-    return figure
+    axes.set_title(f"{spec.form} memory", fontsize="medium")
 
 
 draw_capacity = saved(make_figure)

@@ -24,7 +24,7 @@ def make_figure(points: Sequence[Point]) -> Any:
                 x, y = [point.x for point in series], [point.shares[name].value for point in series]
                 panel.plot(x, y, **style, markersize=4, linewidth=0.8, label=f"V={V} d={d} L={L}")
         panel.set(xscale="log", ylim=(-0.02, 1.02), xlabel=r"$N d^2 / (L V^2 \ln V)$")
-        panel.set_title(title, fontsize=10)
+        panel.set_title(title, fontsize="medium")
         panel.grid(visible=True, linewidth=0.3)
     axes[0].set_ylabel("share of labels named")
     figure.legend(*axes[0].get_legend_handles_labels(), fontsize=7, loc="outside right upper")

@@ -10,6 +10,17 @@ def make_figure(dynamics: Dynamics) -> Any:
     """The run as a matplotlib figure."""
     figure, (left, right) = open_canvas(width=9.0, height=3.8, columns=2, share=False)
     course = dynamics.course
+    draw_on(left, dynamics)
+    right.plot(course.relation_mass, label="the relation's answers")
+    right.plot(course.answer_mass, label="the answer")
+    right.set(xlabel="step", ylabel="mean probability")
+    right.legend(fontsize=8)
+    return figure
+
+
+def draw_on(left: Any, dynamics: Dynamics) -> None:
+    """The loss, its levels, and where it rests at them."""
+    course = dynamics.course
     left.plot(course.loss, linewidth=1.2)
     names = ("ln(RD)", "ln D", "0")
     for name, stage in zip(names, dynamics.stages, strict=True):
@@ -24,11 +35,6 @@ def make_figure(dynamics: Dynamics) -> Any:
             height = stage.level + (0.15 if above else -0.25)
             left.text(middle, height, stage.name, ha="center", fontsize=8)
     left.set(xlabel="step", ylabel="loss")
-    right.plot(course.relation_mass, label="the relation's answers")
-    right.plot(course.answer_mass, label="the answer")
-    right.set(xlabel="step", ylabel="mean probability")
-    right.legend(fontsize=8)
-    return figure
 
 
 draw_dynamics = saved(make_figure)

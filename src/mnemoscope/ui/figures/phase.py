@@ -11,7 +11,13 @@ from mnemoscope.engine.extras import need
 from mnemoscope.engine.files import whole_file
 from mnemoscope.experiments.phase import PhaseDiagram
 from mnemoscope.spec import LETTERS
-from mnemoscope.ui.figures.canvas import open_canvas, plain, saved, sizes, ticks_at
+from mnemoscope.spec.summary import brief
+from mnemoscope.ui.figures.canvas import open_canvas, plain, saved, ticks_at
+
+# The names of regimes: their size in points, and the height of a line and the width of a letter over it.
+POINTS, LINE, LETTER = 8, 1.6, 0.6
+# A regime has a name if it is at least this share of the name's own size.
+LEAST_ROOM = 0.5
 
 
 def draw_phase(diagram: PhaseDiagram, path: Path) -> None:
@@ -24,7 +30,26 @@ def draw_phase(diagram: PhaseDiagram, path: Path) -> None:
 
 def make_figure(diagram: PhaseDiagram) -> Any:
     """The diagram as a matplotlib figure."""
-    figure, axes = open_canvas(width=6.4, height=4.8)
+    figure, axes = open_canvas(width=6.4, height=5.0)
+    mesh, words = _draw_cells(axes, diagram)
+    figure.colorbar(mesh, ax=axes, label=words)
+    # Outside, where it covers no region and no name.
+    legend = figure.legend(loc="outside lower center", ncols=2, facecolor="#555555", labelcolor="white")
+    legend.set_title(f"{_measure(diagram)} {diagram.target:g}")
+    legend.get_title().set_color("white")
+    figure.draw_without_rendering()  # the axes have their size only now
+    _write_names(axes, diagram)
+    return figure
+
+
+def draw_on(axes: Any, diagram: PhaseDiagram) -> None:
+    """The diagram on axes of the caller's, without a legend and a colour bar."""
+    _draw_cells(axes, diagram)
+    _write_names(axes, diagram)
+
+
+def _draw_cells(axes: Any, diagram: PhaseDiagram) -> tuple[Any, str]:
+    """Cells, contours and regimes; return the mesh, and what its colours show."""
     x, y = _edges(diagram.x.values), _edges(diagram.y.values)
     shown, words = _shown(diagram)
     mesh = axes.pcolormesh(x, y, shown, vmin=0, vmax=1, cmap="viridis")
@@ -35,18 +60,20 @@ def make_figure(diagram: PhaseDiagram) -> Any:
             axes.plot([], [], f"w{style}", label=name)
     for (x0, y0), (x1, y1) in regime_edges(diagram):
         axes.plot([x0, x1], [y0, y1], color="black", linewidth=0.8)
-    for name, (across, up) in regime_places(diagram).items():
-        box = {"facecolor": "white", "alpha": 0.6, "linewidth": 0, "pad": 1}
-        axes.text(across, up, name.replace("_", " "), ha="center", va="center", fontsize=8, bbox=box)
     ticks_at(axes, "x", _every(diagram.x.values, 8))
     ticks_at(axes, "y", _every(diagram.y.values, 8))
     labels = [f"{name} ({LETTERS[name]})" if name in LETTERS else name for name in (diagram.x.field, diagram.y.field)]
     axes.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), xlabel=labels[0], ylabel=labels[1])
-    legend = axes.legend(fontsize=8, facecolor="#555555", labelcolor="white", loc="lower left")
-    legend.set_title(f"{_measure(diagram)} {diagram.target:g}", prop={"size": 8})
-    legend.get_title().set_color("white")
-    figure.colorbar(mesh, ax=axes, label=words)
-    return figure
+    axes.set_title(_title(diagram), fontsize=9)
+    return mesh, words
+
+
+def _write_names(axes: Any, diagram: PhaseDiagram) -> None:
+    """The name of each predicted regime, inside it."""
+    inches = axes.get_window_extent().size / axes.get_figure(root=True).dpi
+    for name, (across, up) in regime_places(diagram, *inches).items():
+        box = {"facecolor": "white", "alpha": 0.6, "linewidth": 0, "pad": 1}
+        axes.text(across, up, name.replace("_", " "), ha="center", va="center", fontsize=POINTS, bbox=box)
 
 
 def _shown(diagram: PhaseDiagram) -> tuple[np.ndarray, str]:
@@ -87,16 +114,46 @@ def regime_edges(diagram: PhaseDiagram) -> list[tuple[tuple[float, float], tuple
     return lines
 
 
-def regime_places(diagram: PhaseDiagram) -> dict[str, tuple[float, float]]:
-    """For every predicted regime, the cell of it that is nearest to its middle."""
-    places = {}
+def regime_places(diagram: PhaseDiagram, width: float = 6.0, height: float = 4.5) -> dict[str, tuple[float, float]]:
+    """Where to write the names of the predicted regimes on axes of this size in inches, so that none covers another.
+
+    Each stands at a cell of its regime, as deep inside as it can. A regime of too few cells for its name has none.
+    """
     regimes = np.array(diagram.regimes)
-    for name in dict.fromkeys(regimes.ravel().tolist()):
-        rows, columns = np.nonzero(regimes == name)
-        away = (rows - np.median(rows)) ** 2 + (columns - np.median(columns)) ** 2
-        best = int(np.argmin(away))
-        places[name] = (diagram.x.values[int(columns[best])], diagram.y.values[int(rows[best])])
+    cell = np.array([height / regimes.shape[0], width / regimes.shape[1]])
+    places: dict[str, tuple[float, float]] = {}
+    boxes: list[np.ndarray] = []
+    sizes_of = {name: int((regimes == name).sum()) for name in dict.fromkeys(regimes.ravel().tolist())}
+    for name in sorted(sizes_of, key=lambda name: -sizes_of[name]):
+        half = np.array([LINE, LETTER * len(name)]) * POINTS / 72 / 2
+        if sizes_of[name] * cell.prod() < LEAST_ROOM * 4 * half.prod():
+            continue
+        inside = np.argwhere(regimes == name)
+        others = np.argwhere(regimes != name)
+        centres = (inside + 0.5) * cell
+        # A name may not hang over the edge of the axes.
+        centres = np.clip(centres, half, np.maximum(half, np.array([height, width]) - half))
+        depth = np.array([_depth(place, others, regimes.shape, cell) for place in inside])
+        for at in np.argsort(-depth, kind="stable"):
+            box = np.array([centres[at] - half, centres[at] + half])
+            if all((box[1] < other[0]).any() or (other[1] < box[0]).any() for other in boxes):
+                boxes.append(box)
+                places[name] = _at(diagram, centres[at] / np.array([height, width]))
+                break
     return places
+
+
+def _depth(place: np.ndarray, others: np.ndarray, shape: tuple[int, ...], cell: np.ndarray) -> float:
+    """How far a cell is from another regime, or from the edge; names are wide, so width counts for less."""
+    scale = cell * [1.0, 0.4]
+    borders = (np.minimum(place + 1, np.array(shape) - place) * scale).min()
+    return min(float(borders), float(np.hypot(*((others - place) * scale).T).min(initial=np.inf)))
+
+
+def _at(diagram: PhaseDiagram, share: np.ndarray) -> tuple[float, float]:
+    """The x and y at these shares, up and across, of axes in logarithms."""
+    (low_y, high_y), (low_x, high_x) = (np.log(_edges(axis.values))[[0, -1]] for axis in (diagram.y, diagram.x))
+    return float(np.exp(low_x + share[1] * (high_x - low_x))), float(np.exp(low_y + share[0] * (high_y - low_y)))
 
 
 def _edges(values: Sequence[float]) -> list[float]:
@@ -169,11 +226,11 @@ def _draw_page(diagram: PhaseDiagram, path: Path) -> None:
 
 
 def _title(diagram: PhaseDiagram) -> str:
-    """The sizes that do not vary."""
-    if not diagram.trials:
-        return "Recall"
-    fixed = sizes(diagram.trials[0].spec, without=(diagram.x.field, diagram.y.field))
-    return f"Recall at {fixed}, up to {diagram.seeds.max():.0f} seeds a cell"
+    """The setting: what does not vary, and the seeds."""
+    fixed = brief(diagram.spec, without=(diagram.x.field, diagram.y.field))
+    most, least = int(diagram.seeds.max()), int(diagram.seeds.min())
+    seeds = f"{most:,} seed{'s' * (most != 1)} a cell" if most else "theory alone"
+    return f"{fixed}, {'up to ' * (most > least)}{seeds}"
 
 
 def _hover(diagram: PhaseDiagram, r: int, c: int) -> str:

@@ -4,18 +4,25 @@ from typing import Any
 
 import numpy as np
 
-from mnemoscope.theory.laws import RegimeMap
+from mnemoscope.experiments.laws import LawMap
 from mnemoscope.ui.figures.canvas import open_canvas, saved
 
 # One colour a law, distinct without colour vision too (Okabe and Ito's set); white for recall.
 COLOURS = ("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#CC79A7", "#BBBBBB", "#D55E00", "#7FA8D9")
 
 
-def make_figure(regimes: RegimeMap) -> Any:
+def make_figure(laws: LawMap) -> Any:
     """The law that binds at each point, in colours."""
     figure, axes = open_canvas(width=6.4, height=4.4)
+    draw_on(axes, laws)
+    return figure
+
+
+def draw_on(axes: Any, laws: LawMap) -> None:
+    """The map on axes of the caller's."""
     from matplotlib.colors import to_rgb
 
+    regimes = laws.regimes
     shades = np.array([to_rgb(colour) for colour in ("white", *COLOURS[: len(regimes.laws)])])
     picture = shades[regimes.binding + 1]
     edges = (regimes.dim[0], regimes.dim[-1], regimes.samples[0], regimes.samples[-1])
@@ -29,8 +36,7 @@ def make_figure(regimes: RegimeMap) -> Any:
         spot = np.argmin((x - np.median(x)) ** 2 + ((y - np.median(y)) / 2) ** 2)
         axes.text(x[spot], y[spot], name.replace("_", " "), ha="center", va="center", fontsize=9)
     axes.set(xlabel=r"$\log_V d$", ylabel=r"$\log_V N$")
-    axes.set_title(rf"Which noise binds, $L = V^{{{regimes.length:g}}}$ (leading powers)", fontsize=10)
-    return figure
+    axes.set_title(rf"Which noise binds, $L = V^{{{regimes.length:g}}}$ (leading powers)", fontsize="medium")
 
 
 draw_regimes = saved(make_figure)

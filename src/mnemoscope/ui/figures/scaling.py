@@ -23,6 +23,11 @@ def make_figure(scaling: Scaling) -> Any:
     return figure
 
 
+def draw_on(axes: Any, scaling: Scaling) -> None:
+    """The points against the law, on axes of the caller's."""
+    _draw_points(axes, scaling)
+
+
 draw_scaling = saved(make_figure)
 
 
@@ -47,7 +52,7 @@ def _draw_points(axes: Any, scaling: Scaling) -> None:
     over = f" / ln {LETTERS[scaling.log_of]}" if scaling.log_of else ""
     powers = " ".join(f"{LETTERS[e.axis]}^{e.value:.2f}" for e in scaling.law.exponents)
     axes.set(xlabel=f"{np.exp(scaling.law.constant):.3g} {powers}", ylabel=f"critical {letter}{over}")
-    axes.set_title(f"{scaling.measure.replace('_', ' ')} {scaling.target:g}", fontsize=10)
+    axes.set_title(f"{scaling.measure.replace('_', ' ')} {scaling.target:g}", fontsize="medium")
     axes.legend(fontsize=8, loc="best")
 
 

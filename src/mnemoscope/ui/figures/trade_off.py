@@ -9,6 +9,12 @@ from mnemoscope.ui.figures.canvas import open_canvas, plain_log_ticks, saved
 def make_figure(plan: Plan) -> Any:
     """Every option, with the recommended one marked."""
     figure, axes = open_canvas(width=6.4, height=4.2)
+    draw_on(axes, plan)
+    return figure
+
+
+def draw_on(axes: Any, plan: Plan) -> None:
+    """The options on axes of the caller's."""
     best = plan.recommended
     options = [*plan.alternatives, *([best] if best else [])]
     repeated = any(option.shown > option.tokens for option in options)
@@ -34,7 +40,6 @@ def make_figure(plan: Plan) -> Any:
     axes.margins(0.12)
     axes.set(xlabel="parameters", ylabel="training tokens, N L" + (" times the steps" if repeated else ""))
     axes.legend(fontsize=8)
-    return figure
 
 
 draw_trade_off = saved(make_figure)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from mnemoscope.experiments.estimate.agreement import Agreement, Compared, amplitude_off
 from mnemoscope.spec import Retrieval
+from mnemoscope.spec.token_laws import UNIFORM
 
 TITLES = {
     "terms": "Attention's signal and each noise",
@@ -18,6 +19,7 @@ TITLES = {
     "overload": "The minimum of cross-entropy above capacity",
     "steps": "AdamW's steps to 99 % of a matrix's items",
     "trained": "Accuracy after training to the end",
+    "frequencies": "Accuracy where tokens are not equally frequent",
 }
 NOTES = {
     "terms": "Noises are variances over the predicted signal squared; `miss` is that of the "
@@ -42,6 +44,9 @@ NOTES = {
     "steps": "`observed` is the median over seeds; N/N_c runs from 0.5 to 0.98. Steps are counted in checks of 32.",
     "trained": "`error` is the standard error over seeds; errors are absolute, and of settings in the law's domain "
     "unless the figure says otherwise. The note is what binds.",
+    "frequencies": "`error` is the standard error over seeds; errors are absolute, and of settings in the law's domain "
+    "unless the figure says otherwise. A band holds the tokens expected so often in training; its figures average over "
+    "all bands of all settings.",
 }
 
 
@@ -76,7 +81,7 @@ def _table(name: str, compared: Sequence[Compared]) -> list[str]:
         "steps": ["error"],
         "trained": ["error", "binding"],
     }
-    searched, many = name in ("critical", "bound", "capacity"), name in ("terms", "bound", "spread")
+    searched, many = name in ("critical", "bound", "capacity"), name in ("terms", "bound", "spread", "frequencies")
     head = ["setting", "V", "d", "L"] + ([] if searched else ["N"]) + (["of"] if many else [])
     head += ["bound" if name == "bound" else "predicted", "observed"]
     head += last.get(name, ["error", "regime"])
@@ -99,6 +104,9 @@ def _table(name: str, compared: Sequence[Compared]) -> list[str]:
 def _kind(spec: Retrieval) -> str:
     """A setting without its sizes, in a word or two."""
     words = [spec.embedding, spec.trigger]
+    if spec.tokens != UNIFORM:
+        words.append(spec.tokens if spec.tokens.startswith("zipf") else "a random vector")
+        words += ["locked"] if spec.attention == "locked" else []
     if spec.width:
         words.append(f"{spec.activation} m={spec.width}")
     return ", ".join(words)

@@ -29,8 +29,7 @@ MEANINGS = {
 SOURCES = {
     "paper A (statement)": ("stated", "the public text of paper A says it"),
     "paper B": ("stated", "paper B says it"),
-    "paper C (abstract)": ("stated", "the abstract of paper C says it"),
-    "paper D (abstract)": ("stated", "the abstract of paper D says it"),
+    **{f"paper {name} (abstract)": ("stated", f"the abstract of paper {name} says it") for name in "CDEFGHI"},
     "ours": ("ours", "derived here in a paper's setting; the paper does not say it"),
     "news": ("news", "a popular summary says it"),
     "review": ("review", "reviewers of paper A asked about it"),

@@ -6,10 +6,15 @@ three only Warp joins `jit`, and it does so as `calls` does.
 """
 
 import ctypes
+import hashlib
 import importlib.util
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import jax
 
 # cuDeviceGetAttribute and cuFuncSetAttribute, as cuda.h numbers them.
 MULTIPROCESSORS, MOST_SHARED_BYTES, MAJOR, MINOR = 16, 97, 75, 76
@@ -36,7 +41,9 @@ class Module:
         self.shared_bytes = self.all_shared_bytes - RESERVED
         folder = Path(__file__).parent
         source = "\n".join((folder / part).read_text() for part in ("draws.cuh", name))
-        image = compile_source(source, f"sm_{major}{minor}", defined)
+        # Beside JAX's own compiled programs, where these are kept.
+        kept_in = getattr(jax.config, "jax_compilation_cache_dir")  # noqa: B009
+        image = compile_once(source, f"sm_{major}{minor}", defined, kept_in and Path(kept_in))
         self._module = ctypes.c_void_p()
         self._check("cuModuleLoadData", ctypes.byref(self._module), image)
         self._functions: dict[str, ctypes.c_void_p] = {}
@@ -103,6 +110,24 @@ class Module:
             text = ctypes.c_char_p()
             self._driver.cuGetErrorString(status, ctypes.byref(text))
             raise CudaError(f"{name}: {(text.value or b'unknown error').decode()} ({status})")
+
+
+def compile_once(source: str, architecture: str, defined: Mapping[str, int], folder: Path | None) -> bytes:
+    """`compile_source`, or what an earlier process compiled and left in the folder."""
+    if folder is None:
+        return compile_source(source, architecture, defined)
+    version = (ctypes.c_int(), ctypes.c_int())
+    _load(_nvrtc_files()).nvrtcVersion(*map(ctypes.byref, version))
+    told = repr((source, architecture, sorted(defined.items()), [part.value for part in version]))
+    path = folder / f"kernels-{hashlib.sha256(told.encode()).hexdigest()[:32]}.cubin"
+    with suppress(OSError):
+        return path.read_bytes()
+    image = compile_source(source, architecture, defined)
+    with suppress(OSError):  # a folder that cannot be written costs time, nothing else
+        part = path.with_suffix(f".{os.getpid()}")
+        part.write_bytes(image)
+        part.replace(path)
+    return image
 
 
 def compile_source(source: str, architecture: str, defined: Mapping[str, int]) -> bytes:

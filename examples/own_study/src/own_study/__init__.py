@@ -1,0 +1,1 @@
+"""A study of one's own, in a package of its own."""

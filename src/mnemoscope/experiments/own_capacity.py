@@ -1,0 +1,94 @@
+"""Capacity of anything: up to where a user's model learns a user's task, or how much a memory holds."""
+
+from dataclasses import dataclass, field
+from typing import Any, Unpack, overload
+
+from mnemoscope.engine.record import Trial
+from mnemoscope.experiments.capacity import BEYOND, Capacity, LimitOptions, Question, find_limits
+from mnemoscope.experiments.capacity import capacity as memory_capacity
+from mnemoscope.experiments.estimate.estimate import Estimated
+from mnemoscope.experiments.estimate.limits import Limits
+from mnemoscope.spec import Memory, Own, SpecError
+from mnemoscope.spec.objects import place_in
+
+
+@dataclass(frozen=True)
+class OwnCapacity(Estimated):
+    """Up to which size of the task a model learns it to the target."""
+
+    spec: Own
+    along: str
+    limits: Limits
+    trials: tuple[Trial, ...] = field(default=(), repr=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        spec = self.spec
+        return {
+            "spec": spec.model_dump(),
+            "model": place_in(spec.model),
+            "task": place_in(spec.task),
+            "along": self.along,
+            "target": spec.target,
+            "path": spec.path,
+            **self.answer.as_dict("capacity"),
+            "each_seed": list(self.limits.each),
+            "parameters": spec.parameters,
+            "trials": [
+                {self.along: trial.spec.value_of(self.along), **trial.as_dict(), "curve": []} for trial in self.trials
+            ],
+        }
+
+
+def own_question(spec: Own, along: str, ends: tuple[int, int] | None = None) -> Question:
+    """The search along a size of the task, from where the setting stands."""
+    known = spec.axes.get(along)
+    if isinstance(known, bool) or not isinstance(known, int):
+        whole = [name for name, value in spec.axes.items() if type(value) is int]
+        raise SpecError("along", f"expected a whole number out of {', '.join(whole)}, got {along!r}")
+    return Question(lambda n: [spec.vary(**{along: n})], spec.target, known, known, BEYOND * known, ends)
+
+
+def capacity_of(
+    spec: Own, along: str, *, ends: tuple[int, int] | None = None, **options: Unpack[LimitOptions]
+) -> OwnCapacity:
+    """The largest size at which trainings reach the target: each seed's limit, then their mean."""
+    (result,) = find_limits([own_question(spec, along, ends)], along, **options)
+    return OwnCapacity(result.end.answer, spec, along, result.end, result.records)
+
+
+@overload
+def capacity(
+    model: Memory, criterion: float = 0.99, *, ends: tuple[int, int] | None = None, **options: Unpack[LimitOptions]
+) -> Capacity: ...
+
+
+@overload
+def capacity(
+    model: Any,
+    task: Any,
+    *,
+    along: str,
+    target: float = 0.99,
+    optimiser: Any = None,
+    ends: tuple[int, int] | None = None,
+    training: dict[str, Any] | None = None,
+    **options: Unpack[LimitOptions],
+) -> OwnCapacity: ...
+
+
+def capacity(model: Any, *task: Any, along: str | None = None, **more: Any) -> Capacity | OwnCapacity:
+    """How much a memory holds, or up to which size `along` an axis of the task a model learns it.
+
+    A memory is given as `Memory`, with a criterion. A model of your own comes with its task, the axis, the target
+    accuracy and an optimiser of optax (AdamW by default); `training` has further numbers, such as `batch` and
+    `max_steps`. `ends` is the range to search; the options are those of `find_limits`.
+    """
+    if isinstance(model, Memory):
+        return memory_capacity(model, *task, **more)
+    given = task[0] if task else more.pop("task", None)
+    if along is None:
+        raise SpecError("along", "expected a size of the task, got none")
+    numbers = {**(more.pop("training", None) or {}), "target": more.pop("target", 0.99)}
+    spec = Own.read({"model": model, "task": given, "optimiser": more.pop("optimiser", None), **numbers})
+    return capacity_of(spec, along, **more)

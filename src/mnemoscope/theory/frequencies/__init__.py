@@ -1,0 +1,1 @@
+"""What a setting will do where tokens are not equally frequent (docs/theory/frequencies.md)."""
