@@ -40,7 +40,7 @@ class PhaseDiagram(Drawable, Tabular):
     """
 
     figure: ClassVar[str] = "phase"
-    spec: Retrieval
+    spec: Spec
     x: Axis
     y: Axis
     target: float
