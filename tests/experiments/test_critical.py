@@ -14,6 +14,10 @@ from searches import bisection_tokens, covered
 from mnemoscope import Retrieval, Step, Trial
 from mnemoscope.experiments.critical import Critical, critical, critical_many
 from mnemoscope.experiments.estimate.search import search_crossing
+from mnemoscope.experiments.phase import predicted_diagram
+from mnemoscope.experiments.tools import Tools
+from mnemoscope.spec import SpecError
+from mnemoscope.store.schema import NOWHERE
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli import main
 
@@ -159,3 +163,31 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert "--range: expected LOW below HIGH" in capsys.readouterr().err
     assert main([*words, "--along", "dims"]) == 2
     assert "--along: expected" in capsys.readouterr().err
+
+
+def test_accuracy_by_fact_needs_facts_of_several_frequencies():
+    spec = Retrieval(vocab=64, dim=32, length=8, samples=100)
+    for refused in (
+        lambda: critical(spec, "samples", measure="accuracy_by_fact"),
+        lambda: critical(spec, "samples", measure="accuracy_by_fact", low=10, high=20),
+        lambda: predicted_diagram(spec, ("dim", [8, 16]), ("samples", [10, 20]), measure="accuracy_by_fact"),
+    ):
+        with pytest.raises(SpecError, match="measure: expected tokens that are not uniform for accuracy_by_fact"):
+            refused()
+
+
+def test_the_crossing_is_that_of_the_measure():
+    """By fact accuracy is lower than by sequence, so more samples are needed."""
+
+    def trial(spec: Retrieval, seed: int) -> Trial:
+        by_sequence, by_fact = (1 / (1 + (middle / spec.samples) ** 2) for middle in (1000, 4000))
+        step = Step("V2", by_sequence, 1.0, by_sequence, accuracy_by_fact=by_fact, bands=(by_fact,))
+        return Trial(spec, seed, "ok", (step,))
+
+    spec = Retrieval(vocab=64, dim=32, length=8, samples=100, tokens="zipf:1")
+    for measure, middle in (("accuracy", 1000), ("accuracy_by_fact", 4000)):
+        with Store(NOWHERE) as store:
+            tools = Tools(store, FakeWorkers(trial))
+            found = critical(spec, "samples", measure=measure, low=100, high=30_000, tools=tools)
+        assert found.estimate == pytest.approx(middle, rel=0.05)
+        assert found.as_dict()["trials"][0][measure] is not None

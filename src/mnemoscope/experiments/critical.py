@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, Unpack
+from typing import Any, ClassVar, Literal, Unpack, cast
 
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.drawable import Drawable
@@ -13,7 +13,7 @@ from mnemoscope.experiments.searches import SearchInProgress, run_searches
 from mnemoscope.experiments.signatures import spells_out
 from mnemoscope.experiments.tabular import Tabular
 from mnemoscope.experiments.tools import GivenTools, open_tools
-from mnemoscope.spec import SpecError
+from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.summary import Summary, brief, number, span
 from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.spec.validators import Measure

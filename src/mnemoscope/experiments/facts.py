@@ -15,6 +15,7 @@ from mnemoscope.experiments.tabular import Tabular
 from mnemoscope.experiments.tools import GivenTools, open_tools
 from mnemoscope.spec import Facts, SpecError
 from mnemoscope.spec.summary import Shown, Summary, brief, number, span
+from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.theory.associative import GUIDE_FACTS
 
 # How S, R and D grow together: S = R, R = sqrt(S), or S = R = D.
@@ -39,6 +40,12 @@ class FactsRun(Shown, Tabular):
         """Mean accuracy over seeds; a training that was cut short counts with what it reached."""
         accuracies = [outcome.accuracy for outcome in self.outcomes if outcome.accuracy is not None]
         return mean_interval(accuracies, float(self.spec.test_samples))
+
+    @property
+    def by_fact(self) -> Estimate:
+        """The same with every fact asked for equally often; measured where facts have frequencies of their own."""
+        known = [outcome.metrics.get("accuracy_by_fact") for outcome in self.outcomes]
+        return mean_interval([value for value in known if value is not None], float(self.spec.test_samples))
 
     @property
     def bits(self) -> float:
@@ -76,6 +83,7 @@ class FactsRun(Shown, Tabular):
             "id": spec.id,
             "trials": [outcome.as_dict() for outcome in self.outcomes],
             "accuracy": self.interval.ends("mean"),
+            **({} if spec.frequencies == UNIFORM else {"accuracy_by_fact": self.by_fact.ends("mean")}),
             "parameters": spec.parameters,
             "facts": spec.facts,
             "facts_per_parameter": spec.facts / spec.parameters,

@@ -16,7 +16,7 @@ import numpy as np
 
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.axes import NAMED, Axis, grid
-from mnemoscope.experiments.critical import RISING
+from mnemoscope.experiments.critical import RISING, AnySpec, check_measure
 from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.keeping import place_for
 from mnemoscope.experiments.signatures import spells_out
@@ -25,6 +25,7 @@ from mnemoscope.experiments.tabular import Tabular
 from mnemoscope.experiments.tools import GivenTools, Tools, open_tools
 from mnemoscope.spec import Spec, SpecError
 from mnemoscope.spec.summary import Summary, brief, number
+from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.critical import has_trained_law
 from mnemoscope.theory.predict import predict
 
@@ -34,13 +35,13 @@ FEW_SEEDS = 2
 
 @dataclass(frozen=True, repr=False)
 class PhaseDiagram(Drawable, Tabular):
-    """Accuracy on a grid; rows follow `y`, columns follow `x`. NaN where nothing was run.
+    """Accuracy, or another measure, on a grid; rows follow `y`, columns follow `x`. NaN where nothing was run.
 
     `spread` is the standard deviation over a cell's seeds, `spec` the setting of the first cell.
     """
 
     figure: ClassVar[str] = "phase"
-    spec: Spec
+    spec: AnySpec
     x: Axis
     y: Axis
     target: float
@@ -51,6 +52,7 @@ class PhaseDiagram(Drawable, Tabular):
     seeds: np.ndarray
     failed: int
     trials: tuple[Trial, ...] = field(default=(), repr=False)
+    measure: Measure = "accuracy"
 
     @property
     def unreached(self) -> int:
@@ -66,6 +68,7 @@ class PhaseDiagram(Drawable, Tabular):
         return {
             "x": {"axis": self.x.field, "values": list(self.x.values)},
             "y": {"axis": self.y.field, "values": list(self.y.values)},
+            "measure": self.measure,
             "target": self.target,
             "accuracy": _plain(self.accuracy),
             "predicted": _plain(self.predicted),
@@ -146,8 +149,9 @@ def crossing_in_column(values: Sequence[float], column: Sequence[float] | np.nda
 class Measured:
     """The cells of a diagram and their trials so far."""
 
-    def __init__(self, specs: list[list[Any]], tools: Tools) -> None:
+    def __init__(self, specs: list[list[Any]], measure: Measure, tools: Tools) -> None:
         self.specs, self.tools = specs, tools
+        self.measure: Measure = measure
         self.trials: dict[tuple[int, int, int], Trial] = {}
         self.failed = 0
 
@@ -161,23 +165,23 @@ class Measured:
             trials = place.get(jobs)
         self.trials |= {cell: trials[job] for cell, job in zip(wanted, jobs, strict=True) if job in trials}
 
-    def accuracies(self, row: int, column: int) -> list[float]:
-        """The accuracies of a cell's trials."""
+    def values(self, row: int, column: int) -> list[float]:
+        """The measure of a cell's trials."""
         return [
-            trial.accuracy
+            value
             for (r, c, _), trial in self.trials.items()
-            if (r, c) == (row, column) and trial.accuracy is not None
+            if (r, c) == (row, column) and (value := trial.measured(self.measure)) is not None
         ]
 
     def spread(self, row: int, column: int) -> float:
         """The standard deviation over a cell's seeds; NaN for fewer than two."""
-        accuracies = self.accuracies(row, column)
-        return statistics.stdev(accuracies) if len(accuracies) > 1 else math.nan
+        values = self.values(row, column)
+        return statistics.stdev(values) if len(values) > 1 else math.nan
 
     def mean(self, row: int, column: int) -> float:
-        """Mean accuracy of a cell; NaN if nothing was run."""
-        accuracies = self.accuracies(row, column)
-        return math.fsum(accuracies) / len(accuracies) if accuracies else math.nan
+        """The measure's mean over the seeds of a cell; NaN if nothing was run."""
+        values = self.values(row, column)
+        return math.fsum(values) / len(values) if values else math.nan
 
 
 @spells_out(open_tools)
@@ -188,6 +192,7 @@ def phase_diagram(
     *,
     seeds: int = 8,
     target: float = 0.5,
+    measure: Measure = "accuracy",
     adaptive: bool = False,
     **given: Unpack[GivenTools],
 ) -> PhaseDiagram:
@@ -196,7 +201,7 @@ def phase_diagram(
     `base` is a spec, or the fields that the axes leave open. Trials are kept in `store`, the user's own by default;
     workers and progress are given by name as well, or all three as `tools`.
     """
-    plain = predicted_diagram(base, x, y, target=target)
+    plain = predicted_diagram(base, x, y, target=target, measure=measure)
     x, y, predicted = plain.x, plain.y, plain.predicted
     known = base.axes if isinstance(base, Spec) else (*RISING, "length", "vocab")
     if adaptive and y.field not in known:
@@ -204,7 +209,7 @@ def phase_diagram(
     rising = base.rises_along(y.field) if isinstance(base, Spec) else y.field in RISING
     rows, columns = predicted.shape
     with open_tools(**given) as opened:
-        measured = Measured(_specs(base, x, y), opened)
+        measured = Measured(_specs(base, x, y), measure, opened)
         if adaptive:
             _follow(measured, predicted, seeds, target, rising=rising)
         else:
@@ -223,13 +228,22 @@ def phase_diagram(
 
 
 def predicted_diagram(
-    base: Spec | dict[str, Any], x: tuple[str, Sequence[Any]], y: tuple[str, Sequence[Any]], *, target: float = 0.5
+    base: Spec | dict[str, Any],
+    x: tuple[str, Sequence[Any]],
+    y: tuple[str, Sequence[Any]],
+    *,
+    target: float = 0.5,
+    measure: Measure = "accuracy",
 ) -> PhaseDiagram:
     """Theory's diagram alone: it runs and stores nothing."""
     x, y = ordered("x", x), ordered("y", y)
     specs = _specs(base, x, y)
+    for spec in (spec for row in specs for spec in row):
+        check_measure(spec, measure)
     predictions = [[predict(spec, trained=has_trained_law(spec)) for spec in row] for row in specs]
-    predicted = np.array([[math.nan if p.accuracy is None else p.accuracy for p in r] for r in predictions])
+    # A measure that theory does not have is not predicted.
+    found = [[getattr(prediction, measure, None) for prediction in row] for row in predictions]
+    predicted = np.array([[math.nan if value is None else value for value in row] for row in found])
     return PhaseDiagram(
         spec=specs[0][0],
         x=x,
@@ -241,6 +255,7 @@ def predicted_diagram(
         regimes=[[p.regime for p in row] for row in predictions],
         seeds=np.zeros_like(predicted),
         failed=0,
+        measure=measure,
     )
 
 

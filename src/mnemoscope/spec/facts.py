@@ -20,10 +20,13 @@ from mnemoscope.spec.optimisers import (
     ScheduleName,
     WeightDecay,
 )
+from mnemoscope.spec.token_laws import UNIFORM, read_frequencies
 from mnemoscope.spec.validators import between, one_of, whole
 
 Mixing = Literal["softmax", "linear"]
 Making = Literal["trained", "constructed"]
+# The most facts with frequencies of their own.
+MOST_IN_TABLE = 2**22
 Count = Annotated[int, BeforeValidator(whole(1, 2**20))]
 CountOrZero = Annotated[int, BeforeValidator(whole(0, 2**20))]
 
@@ -71,6 +74,11 @@ class Facts(Spec, frozen=True, extra="forbid"):
     schedule: ScheduleName = Field(default="constant", description=SCHEDULE_TEXT)
     label_noise: LabelNoise = Field(default=0.0, description=NOISE_TEXT)
     bits: Bits = Field(default=0, description=BITS_TEXT)
+    frequencies: Annotated[str, BeforeValidator(read_frequencies)] = Field(
+        default=UNIFORM,
+        description="how often sequences ask for each fact: uniform; or zipf:A, the k-th with probability proportional "
+        "to k^-A",
+    )
 
     @model_validator(mode="after")
     def _check_together(self) -> "Facts":
@@ -81,6 +89,9 @@ class Facts(Spec, frozen=True, extra="forbid"):
             value = getattr(self, name)
             if self.method == "constructed" and value != type(self).model_fields[name].default:
                 raise SpecError(name, f"expected the method trained for it, got {value!r}")
+        if self.frequencies != UNIFORM and self.facts > MOST_IN_TABLE:
+            limit = f"uniform with more than {MOST_IN_TABLE:,} facts, since others take a table of them"
+            raise SpecError("frequencies", f"expected {limit}, got {self.frequencies!r} for {self.facts:,}")
         if self.answers > self.subjects:
             limit = f"at most subjects = {self.subjects}, since a relation has no more facts than that"
             raise SpecError("answers", f"expected {limit}, got {self.answers}")

@@ -44,6 +44,15 @@ def read_tokens(value: Any) -> str:
     return f"zipf:{exponent!r}".removesuffix(".0") if exponent else UNIFORM
 
 
+def read_frequencies(value: Any) -> str:
+    """The same for what has no file of probabilities."""
+    law = value.strip() if isinstance(value, str) else ""
+    if law != UNIFORM and not law.startswith("zipf:"):
+        close = nearest(law.split(":")[0], (UNIFORM, "zipf"))
+        raise ValueError(f"expected uniform or zipf:EXPONENT, got {shown(value)}{close}")
+    return read_tokens(law)
+
+
 @lru_cache(maxsize=64)
 def probabilities(law: str, count: int) -> np.ndarray:
     """The probability of each of `count` tokens, in float64; they sum to 1."""

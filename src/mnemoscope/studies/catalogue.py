@@ -77,7 +77,10 @@ STUDIES = {
     "lin-two-layer": Listed("lin_two_layer", 0.8, 10.0, asks_often=True),
     "opt-one-step": Listed("opt_one_step", 0.3, 0.4),
     "opt-batch": Listed("opt_batch", 0.3, 0.2),
+    "opt-rates": Listed("opt_rates", 0.3, 0.2),
     "opt-balance": Listed("opt_balance", 0.3, 0.2),
+    "zipf-scaling": Listed("zipf_scaling", 0.3, 0.3),
+    "zipf-gd": Listed("zipf_gd", 0.2, 0.2),
     "t-converged": Listed("t_converged", 0.8, 5.0),
 }
 

@@ -1,9 +1,9 @@
 r"""Paper G: Muon learns rare items at the pace of frequent ones whatever the embeddings; Adam's gap depends on them.
 
 A linear memory with N = d = M, items zipf, and the expected gradient. A group is learned at the first step at which
-half of its items have a probability above 1/2; the lag is the rare quarter's step over the frequent quarter's. Embeddings
-are unit vectors (one-hot), a random frame, or Gaussian. Rates are small, so that the frequent quarter takes some dozens
-of steps. What counts as balanced, and the numbers of the rule, are ours.
+half of its items have a probability above 1/2; the lag is the rare quarter's step over the frequent quarter's. The
+embeddings are unit vectors (one-hot), a random frame, or Gaussian. Rates are small, so that the frequent quarter takes
+some dozens of steps. What counts as balanced, and the numbers of the rule, are ours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -149,9 +149,9 @@ STUDY = Study(
     "Adam depends on the embeddings.",
     expected="Muon's lag below 2 under every embedding, and Adam's lags apart by a factor above 1.5",
     rule="The step at which half of the rarest quarter of items have a probability above 1/2, over the same of the "
-    "most frequent quarter; means of its logarithm over all base seeds' seeds, with 95 % intervals. Supported if Muon's lag "
-    "lies below 2 for one-hot, orthonormal and Gaussian embeddings, and Adam's largest and smallest lag differ by more "
-    "than 1.5, interval to interval. Refuted if a lag of Muon lies above 2, or Adam's differ by less than 1.5.",
+    "most frequent quarter; means of its logarithm over all base seeds' seeds, with 95 % intervals. Supported if "
+    "Muon's lag lies below 2 for one-hot, orthonormal and Gaussian embeddings, and Adam's largest and smallest lag "
+    "differ by more than 1.5, interval to interval. Refuted if a lag of Muon lies above 2, or Adam's differ by less.",
     measure=measure,
     judge_all=judge_all,
     draw=draw,

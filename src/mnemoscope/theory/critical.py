@@ -164,7 +164,8 @@ def _predicted(spec: Retrieval, measure: Measure) -> float:
     if measure == "first_gradient":
         return matched_filter_accuracy(spec)
     if spec.tokens != UNIFORM:
-        recall = import_module("mnemoscope.theory.frequencies.predict").solve(spec)
+        frequencies = import_module("mnemoscope.theory.frequencies.predict")
+        recall = frequencies.solve(spec, frequencies.FEW)
     else:
         _, recall = solve(spec)
     return recall.accuracy if measure == "accuracy" else recall.attention_accuracy

@@ -24,6 +24,8 @@ from mnemoscope.models.constructed import write_weights
 from mnemoscope.models.facts import Frozen, Weights, by_position, draw_frozen, draw_weights, logits, scores_per_head
 from mnemoscope.models.quantisation import round_weights
 from mnemoscope.spec.facts import Facts
+from mnemoscope.spec.token_laws import MOST_UNEVEN, UNIFORM
+from mnemoscope.tasks.alias import alias_table
 from mnemoscope.tasks.facts import Asked, Sizes, draw_facts, draw_sequences
 from mnemoscope.tasks.label_noise import replace_labels, word_below
 from mnemoscope.theory.associative import GUIDE_FACTS
@@ -113,15 +115,19 @@ class FactsKind(Trained):
         sizes |= {"noise": round_up(spec.noise_tokens), "heads": heads, "width": width}
         if platform != "cpu":
             sizes |= {name: sizes[name] and max(size, sizes[name]) for name, size in LEAST.items()}
+        if spec.frequencies != UNIFORM:  # their table has no padding
+            S, R = spec.subjects, spec.relations
+            sizes |= {"subjects": S, "relations": R, "answers": min(sizes["answers"], S)}
+        law = UNIFORM if spec.frequencies == UNIFORM else MOST_UNEVEN
         # A schedule is compiled for its number of steps.
         steps = 1 if spec.schedule == "constant" else spec.max_steps
-        return spec.replace(**sizes, lr=0.01, max_steps=steps, target=0.99)
+        return spec.replace(**sizes, frequencies=law, lr=0.01, max_steps=steps, target=0.99)
 
     def arguments(self, jobs: Sequence[FactsJob]) -> tuple[Keys, Sizes, Extent]:
         """Streams, sizes, and the heads and hidden units of each job."""
         streams = [draw_streams(spec, seed) for spec, seed in jobs]
         keys = {name: jnp.asarray(np.stack([keys[name] for keys in streams])) for name in streams[0]}
-        sizes = jax.tree.map(lambda *parts: jnp.stack(parts), *(Sizes.of(spec) for spec, _ in jobs))
+        sizes = jax.tree.map(lambda *parts: jnp.stack(parts), *(_sizes(spec) for spec, _ in jobs))
         extent = (jnp.asarray([getattr(spec, name) for spec, _ in jobs], jnp.int32) for name in Extent._fields)
         return keys, sizes, Extent(*extent)
 
@@ -158,7 +164,13 @@ class FactsKind(Trained):
         answer = world.facts[asked.subject, asked.relation]
         right_relation = named // world.sizes.answers == asked.relation
         share = partial(jnp.mean, dtype=world.frozen.E.dtype)
-        return {"accuracy": share(named == answer), "relation_accuracy": share(right_relation)}
+        shares = {"accuracy": share(named == answer), "relation_accuracy": share(right_relation)}
+        if world.sizes.table is None:
+            return shares
+        # On sequences of which none decides when training stops.
+        asked = draw_sequences(program, world.sizes, world.keys["final"], rows, by_fact=True)
+        named = jnp.argmax(logits(program, world.sizes, world.frozen, weights, asked.tokens), axis=1)
+        return {**shares, "accuracy_by_fact": share(named == world.facts[asked.subject, asked.relation])}
 
     def unseen(self, world: World) -> World:
         """The world with test sequences that no check has used."""
@@ -213,6 +225,10 @@ class FactsKind(Trained):
 FACTS = FactsKind()
 
 
+def _sizes(spec: Facts) -> Sizes:
+    return Sizes.of(spec, alias_table(spec.frequencies, spec.facts))
+
+
 def _quarter_octave(number: int) -> int:
     step = max(1, 2 ** (number.bit_length() - 3))
     return -(-number // step) * step
@@ -225,7 +241,7 @@ def _power_of_two(number: int) -> int:
 def _measure_constructed(program: Facts, spec: Facts, seed: int) -> dict[str, float]:
     _check_construction(spec)
     keys = {name: jnp.asarray(key) for name, key in draw_streams(spec, seed).items()}
-    sizes = Sizes.of(spec)
+    sizes = _sizes(spec)
     frozen, facts = draw_frozen(program, keys), draw_facts(program, sizes, keys["facts"])
     tokens = spec.subjects + spec.relations
     w, draw = (

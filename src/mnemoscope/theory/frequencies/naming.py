@@ -2,10 +2,10 @@ r"""Which label the map names, where pairs are stored as often as their tokens o
 
 The third step stores W[y, v] pairs of label y and token v, less the mean of each column. A query x finds
 
-    h_y = sum_v W[y, v] z_v . z_x,          logit_y = u_y . U^T h = sum_y' (u_y . u_y') h_y'   (Z13)
+    h_y = sum_v W[y, v] z_v . z_x,          logit_y = u_y . U^T h = sum_y' (u_y . u_y') h_y'   (Z14)
 
 Of the single tokens every term is drawn. A group's label has its own pair, of mean square E n^2 t/d with t = |z_x|^2,
-and from everything else a normal logit of variance |U^T h|^2/d (Z14), (Z15).
+and from everything else a normal logit of variance |U^T h|^2/d (Z15).
 """
 
 from dataclasses import dataclass
@@ -61,12 +61,12 @@ class _Map:
         self.squares = np.sum(self.stored**2 * self.chance, axis=0)
 
     def logits(self, overlaps: np.ndarray, square: np.ndarray, own: np.ndarray | float, errors: np.ndarray) -> _Logits:
-        """(Z13) for queries with these overlaps; `own` has the wrong pairs at the query itself."""
+        """(Z14) for queries with these overlaps; `own` has the wrong pairs at the query itself."""
         normal = self.seeds.draws.normal(*overlaps.shape[1:])
         h = np.einsum("syv,sqv->sqy", self.pairs, overlaps) + own
         h += np.sqrt(self.per * self.wins.single_squares[:, None] * square[..., None]) * normal
         mean = np.einsum("sgv,sqv->sqg", self.rare, overlaps)
-        # (Z14): what the groups' labels hold of the query.
+        # What the groups' labels hold of the query.
         rest = (self.squares @ self.size)[:, None] + self.wins.errors
         rest = mean**2 @ self.size + self.per * rest * square + errors * square**2
         across = np.einsum("syi,sqy->sqi", self.seeds.U, h)

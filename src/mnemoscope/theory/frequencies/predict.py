@@ -23,8 +23,8 @@ from mnemoscope.theory.frequencies.wins import Wins, draw_queries, locked, wins
 from mnemoscope.theory.predict import RECALLED, Prediction
 from mnemoscope.theory.registry import embedding_law
 
-# Seeds that are drawn.
-SEEDS = 512
+# Seeds that are drawn, and how many where many settings are compared.
+SEEDS, FEW = 512, 128
 LEVEL = 0.95
 
 
@@ -107,9 +107,9 @@ class Solved:
 
 
 @lru_cache(maxsize=128)
-def solve(spec: Retrieval) -> Solved:
-    """A setting whose tokens are not uniform."""
-    seeds = draw_seeds(spec, Draws(SEEDS))
+def solve(spec: Retrieval, count: int = SEEDS) -> Solved:
+    """A setting whose tokens are not uniform, in so many seeds."""
+    seeds = draw_seeds(spec, Draws(count))
     queries = draw_queries(spec, seeds)
     if spec.attention == "locked" or spec.length == 1:
         found, terms = locked(seeds), {}
@@ -193,7 +193,7 @@ def _interval(spec: Retrieval, solved: Solved) -> tuple[float, float]:
     Of a group's tokens each is right or wrong by itself, given the attention of its seed (Z19).
     """
     tokens, right, kept = solved.tokens, solved.named, solved.wins.rare_kept
-    draws = Draws(SEEDS)
+    draws = Draws(len(kept))
     single = (draws.uniform(len(tokens.often)) < right.single) @ tokens.often
     often = right.rare.mean(axis=0) / np.maximum(kept.mean(axis=0), 1e-12)
     rare = np.minimum(kept * often, 1.0)

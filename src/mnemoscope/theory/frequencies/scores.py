@@ -5,7 +5,7 @@ w = U^T (n - N/V), the direction is (docs/theory/frequencies.md)
 
     alpha = sum_y n_y rho_y (z_y - m) + b (C - m m^T) y + tau z_trig + noise                 (Z1)
     y = V1^T w = b |w|^2 m + sum_v (n_v a_v + x_v) z_v,      a_y = u_y . w                   (Z2)
-    rho_y = b a_y (z_y . m - |m|^2) + sum_v n_v (u_y . u_v) z_v . (z_y - m)                  (Z3)
+    rho_y = b a_y (z_y . m - |m|^2) + sum_v (n_v - [v=y]) (u_y . u_v) z_v . (z_y - m)        (Z3)
 
 Single tokens' vectors are drawn; of all others only sums enter, which are close to normal.
 """
@@ -129,11 +129,11 @@ def scores_of(spec: Retrieval, seeds: Seeds) -> Scores:
     rho += np.sqrt(chance) * draws.normal(len(often))
     rare_rho = b * over * (rare - mm) + r * (1 - rare)
     total = (n * rho).sum(1, keepdims=True) + (size * r * rare_rho).sum(1, keepdims=True)
-    # (Z4): the trigger's weight.
+    # (Z3): the trigger's weight, whose mean is (Z4).
     unsteady = (r * b + rare_column + columns * per) * per + b**2 * (over**2 + r + G * per) * mm * per
     unsteady = (size * r**2 * (unsteady + 2 * wobble * r**2)).sum(1, keepdims=True)
     tau = total + np.sqrt(unsteady) * draws.normal(1)
-    # (Z2): y. What varies from token to token in its sum is xi, of this variance in a group (Z7).
+    # (Z2): y. What varies from token to token in its sum is xi, of this variance in a group (Z8).
     x = np.sqrt(b * often * weighed) * draws.normal(len(often))
     share, steady = per * b * (size @ rare), r * over
     every, level = per * b * (size @ rare + often.sum()), per * b * ((n * a).sum(1, keepdims=True) + size @ steady)

@@ -9,6 +9,7 @@ from mnemoscope.experiments.axes import read_axis
 from mnemoscope.experiments.facts import FactsCapacity, FactsRun, Scaling
 from mnemoscope.experiments.forecast import Forecast, jobs_ahead, of_limits
 from mnemoscope.spec import Facts, read_option
+from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.spec.validators import between
 from mnemoscope.theory.associative import GUIDE_FACTS
 from mnemoscope.ui.cli import options
@@ -94,6 +95,8 @@ def show(run: FactsRun) -> None:
     ]
     echo(table(columns, rows, left=("status", "")))
     echo(f"accuracy  [bold]{run.interval}[/bold]  95 % interval over seeds")
+    if spec.frequencies != UNIFORM:
+        echo(f"by fact   {run.by_fact}  each fact once, instead of {spec.frequencies}")
     for trial in run.outcomes:
         if trial.message:
             echo(f"seed {trial.seed} {trial.status}: {trial.message}")

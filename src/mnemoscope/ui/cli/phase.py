@@ -10,7 +10,7 @@ from mnemoscope.experiments.forecast import jobs_ahead, of_theory
 from mnemoscope.experiments.phase import PhaseDiagram, ordered, phase_diagram, predicted_diagram, usual_share
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.ui.cli.asking import ask_first
-from mnemoscope.ui.cli.options import DEFAULT_WORK, Json, WorkOptions, count, flag, number
+from mnemoscope.ui.cli.options import DEFAULT_WORK, Json, MeasureName, WorkOptions, count, flag, number
 from mnemoscope.ui.cli.output import deliver, echo
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.cli.sweeping import open_tools
@@ -31,6 +31,7 @@ def phase(
     y: Annotated[str, Parameter(metavar="FIELD=VALUES", help="the axis upwards, such as samples=1e3:1e6:8")],
     seeds: Annotated[int, count(1, 10**4, "how many seeds to run at each point")] = 8,
     target: Annotated[float, number(0.001, 0.999, "the accuracy whose contour is drawn")] = 0.5,
+    measure: MeasureName = "accuracy",
     adaptive: Annotated[bool, flag("run only the trials that the contour needs")] = False,
     theory: Annotated[bool, flag("predict only: run nothing, keep nothing")] = False,
     out: Annotated[Path | None, Parameter(help="also draw it into this file (.png, .svg, .pdf or .html)")] = None,
@@ -50,13 +51,15 @@ def phase(
     specs = grid(base, [up, across])
     check_form(out, (".html",))
     if theory:
-        return deliver(predicted_diagram(base, across, up, target=target), json, show, out, draw_phase)
+        return deliver(predicted_diagram(base, across, up, target=target, measure=measure), json, show, out, draw_phase)
     if len(specs) * seeds > MOST_TRIALS:
         raise SpecError("seeds", f"expected at most {MOST_TRIALS:,} trials in all, got {len(specs) * seeds:,}")
     jobs = [(spec, seed) for spec in specs for seed in range(seeds)]
     share = min(1.0, usual_share(len(up.values), seeds)) if adaptive else 1.0
     with open_tools(work, jobs_ahead(jobs, all_of_them=adaptive, usual=share)) as tools:
-        diagram = phase_diagram(base, across, up, seeds=seeds, target=target, adaptive=adaptive, tools=tools)
+        diagram = phase_diagram(
+            base, across, up, seeds=seeds, target=target, measure=measure, adaptive=adaptive, tools=tools
+        )
     deliver(diagram, json, show, out, draw_phase)
     return tools.progress.status()
 
@@ -66,8 +69,8 @@ def show(diagram: PhaseDiagram) -> None:
     ran = f"{len(diagram.trials)} trials, {diagram.failed} failed" if diagram.trials else "nothing was run"
     if diagram.unreached:
         ran += f", {diagram.unreached} had not settled"
-    what = "measured" if diagram.trials else "predicted"
-    echo(f"{what} accuracy, {diagram.y.field} upwards, {diagram.x.field} to the right ({ran})", style="bold")
+    what = f"{'measured' if diagram.trials else 'predicted'} {diagram.measure.replace('_', ' ')}"
+    echo(f"{what}, {diagram.y.field} upwards, {diagram.x.field} to the right ({ran})", style="bold")
     for y, accuracy, predicted in [*zip(diagram.y.values, diagram.accuracy, diagram.predicted, strict=True)][::-1]:
         theory = "".join(map(_cell, predicted))
         beside = f"{''.join(map(_cell, accuracy))}    theory  {theory}" if diagram.trials else theory

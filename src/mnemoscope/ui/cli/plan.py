@@ -7,6 +7,7 @@ from cyclopts import Parameter
 from rich.padding import Padding
 
 from mnemoscope.experiments.plan import MEANINGS, Option, Plan
+from mnemoscope.experiments.plan_frequencies import FrequencyPlan, plan_frequencies
 from mnemoscope.experiments.plan_laws import Training
 from mnemoscope.experiments.plan_question import plan as answer_plan
 from mnemoscope.spec import Retrieval, SpecError
@@ -25,6 +26,9 @@ def plan(
     target: Annotated[float, number_option(0.001, 0.9999, "the accuracy to reach")] = 0.95,
     parameters: Annotated[float | None, number_option(1, 1e15, "at most this many, such as 1e6")] = None,
     tokens: Annotated[float | None, number_option(1, 1e15, "at most this many training tokens")] = None,
+    frequencies: Annotated[
+        str | None, Parameter(help="facts are not equally frequent: zipf:A, or file:PATH with their probabilities")
+    ] = None,
     training: Annotated[Training, choice(Training, "trained to the end, or by three gradient steps alone")] = "trained",
     out: Annotated[Path | None, Parameter(help="draw the trade-off into this .png, .svg or .pdf file")] = None,
     store: Annotated[
@@ -36,13 +40,22 @@ def plan(
 
     Theory answers at once. A measurement in the store takes precedence and is marked as such; an option measured below
     the target is left out. The model is trained until its loss stops moving; `--training three-steps` plans for three
-    gradient steps alone. Examples:
+    gradient steps alone. With `--frequencies`: which facts a budget keeps, and how rare those are that it loses.
+    Examples:
 
     `mnemoscope plan --facts 10000 --length 64 --target 0.95`
 
     `mnemoscope plan --parameters 1e6 --tokens 1e7 --length 64`
+
+    `mnemoscope plan --facts 10000 --frequencies zipf:1 --length 4 --parameters 1e6 --tokens 1e7 --training three-steps`
     """
     check_form(out)
+    if frequencies is not None:
+        if out is not None:
+            raise SpecError("out", "expected no file with --frequencies, which leave no trade-off to draw")
+        budget = {"facts": facts, "parameters": parameters, "tokens": tokens, "training": training}
+        kept = plan_frequencies(frequencies, length, target, **budget)
+        return deliver(kept, json, show_frequencies)
     if out is not None and facts is None:
         raise SpecError("out", "expected --facts, since a budget leaves no trade-off to draw")
     budget = {"parameters": parameters, "tokens": tokens, "training": training}
@@ -100,6 +113,38 @@ def show(plan: Plan, aim: float) -> None:
     shown = {name: cells for name, cells in columns.items() if len(cells) == len(options)}
     title = "Alternatives" + (f" ({bases.pop()})" if len(bases) == 1 else "")
     echo(table([*shown], zip(*shown.values(), strict=True), left=("basis", "binding"), title=title))
+
+
+def show_frequencies(plan: FrequencyPlan) -> None:
+    """What is kept and what is lost, for people."""
+    told, spec = plan.prediction, plan.prediction.spec
+    echo(
+        f"[bold]{spec.vocab:,} facts by {spec.tokens} among {spec.length:,} tokens, three steps[/bold]",
+        f"take       {_sizes(spec)}",
+        f"accuracy   {number(told.accuracy)} \\[{number(told.low)}, {number(told.high)}] by sequence over seeds; "
+        f"{number(told.accuracy_by_fact)} by fact",
+        f"attention  right in {number(told.attention_accuracy)} of sequences",
+        f"binding    {told.regime}: {MEANINGS[told.regime]}",
+        f"kept       {plan.facts:,} facts, which {number(plan.asked)} of sequences ask for, each with a recall of "
+        f"{plan.target:g} or more",
+    )
+    lost = spec.vocab - plan.facts
+    if plan.kept and lost:
+        rarest = plan.kept[-1].probability
+        echo(
+            f"lost       {lost:,} facts: those rarer than 1 in {short(1 / rarest)} sequences, "
+            f"of which fewer than {short(rarest * spec.samples)} were shown"
+        )
+    elif lost:
+        echo("lost       all facts: not even the most frequent one reaches that recall")
+    for note in told.notes:
+        echo(Padding(note, (0, 0, 0, 11)))
+    columns = [[f"{band.band.name}", f"{len(band.band.tokens):,}", number(band.accuracy)] for band in told.bands]
+    echo(
+        table(
+            ["samples each", "facts", "recall"], columns, left=("samples each",), title="By how often facts are shown"
+        )
+    )
 
 
 def short(value: float) -> str:

@@ -8,12 +8,13 @@ from rich.table import Table
 from mnemoscope.spec import Retrieval
 from mnemoscope.theory.critical import SEARCH, TRAINED_SEARCH, critical_value
 from mnemoscope.theory.domain import domains_with
+from mnemoscope.theory.frequencies.predict import FrequencyPrediction
 from mnemoscope.theory.predict import REGIMES, Prediction
 from mnemoscope.theory.predict import predict as predict_spec
 from mnemoscope.theory.trained.predict import BINDINGS, TrainedPrediction
 from mnemoscope.ui.cli.options import Json, flag
 from mnemoscope.ui.cli.options import number as number_option
-from mnemoscope.ui.cli.output import bar, deliver, echo, number
+from mnemoscope.ui.cli.output import bar, deliver, echo, number, table
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.figures.canvas import sizes
 
@@ -96,6 +97,8 @@ def show(prediction: Prediction, aim: float, critical: Mapping[str, int | None])
     if at_the_end:
         _show_training(prediction)
     else:
+        if isinstance(prediction, FrequencyPrediction):
+            _show_frequencies(prediction)
         echo(f"regime              {prediction.regime}: {REGIMES[prediction.regime]}\n\nNoise over signal")
         for name, size in sorted(prediction.terms.items(), key=lambda item: -item[1]):
             echo(f"  {name:16} {number(size):>7}  {bar(min(1.0, size))}")
@@ -103,6 +106,16 @@ def show(prediction: Prediction, aim: float, critical: Mapping[str, int | None])
     for axis, value in critical.items():
         reached = f"{value:,}" if value is not None else "never"
         echo(f"  {axis:8} {reached:>14}  (here {getattr(spec, axis):,}): {WORDS[axis]}")
+
+
+def _show_frequencies(prediction: FrequencyPrediction) -> None:
+    """Accuracy by fact, what was ever shown, and recall by how often tokens are expected in training."""
+    echo(
+        f"accuracy by fact    {number(prediction.accuracy_by_fact)}\n"
+        f"ever informative    {number(prediction.seen)} by sequence, {number(prediction.seen_facts)} by fact"
+    )
+    rows = [(band.band.name, f"{len(band.band.tokens):,}", number(band.accuracy)) for band in prediction.bands]
+    echo(table(["samples each", "tokens", "recall"], rows, left=("samples each",)))
 
 
 def _show_training(prediction: TrainedPrediction) -> None:

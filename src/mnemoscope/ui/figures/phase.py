@@ -35,7 +35,7 @@ def make_figure(diagram: PhaseDiagram) -> Any:
     figure.colorbar(mesh, ax=axes, label=words)
     # Outside, where it covers no region and no name.
     legend = figure.legend(loc="outside lower center", ncols=2, facecolor="#555555", labelcolor="white")
-    legend.set_title(f"accuracy {diagram.target:g}")
+    legend.set_title(f"{_measure(diagram)} {diagram.target:g}")
     legend.get_title().set_color("white")
     figure.draw_without_rendering()  # the axes have their size only now
     _write_names(axes, diagram)
@@ -79,8 +79,12 @@ def _write_names(axes: Any, diagram: PhaseDiagram) -> None:
 def _shown(diagram: PhaseDiagram) -> tuple[np.ndarray, str]:
     """The values that the colours show, with their name: measured, or predicted where nothing was run."""
     if np.isnan(diagram.accuracy).all():
-        return diagram.predicted, "predicted accuracy"
-    return diagram.accuracy, "accuracy"
+        return diagram.predicted, f"predicted {_measure(diagram)}"
+    return diagram.accuracy, _measure(diagram)
+
+
+def _measure(diagram: PhaseDiagram) -> str:
+    return diagram.measure.replace("_", " ")
 
 
 def _contour(axes: Any, diagram: PhaseDiagram, values: np.ndarray, style: str) -> None:
@@ -183,7 +187,10 @@ def _draw_page(diagram: PhaseDiagram, path: Path) -> None:
     )
     figure: Any = go.Figure(heat)
     for accuracy, dash, name in ((diagram.accuracy, "solid", "measured"), (diagram.predicted, "dash", "predicted")):
-        contour, label = replace(diagram, accuracy=accuracy).contour(), f"{name}, accuracy {diagram.target:g}"
+        contour, label = (
+            replace(diagram, accuracy=accuracy).contour(),
+            f"{name}, {_measure(diagram)} {diagram.target:g}",
+        )
         figure.add_scatter(x=x, y=contour, mode="lines", name=label, line={"dash": dash, "color": "white"})
     edges = regime_edges(diagram)
     figure.add_scatter(
