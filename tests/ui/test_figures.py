@@ -10,6 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import mnemoscope as mn
+from mnemoscope.experiments.drawable import Style
 from mnemoscope.experiments.run import Run
 from mnemoscope.spec import SpecError
 from mnemoscope.ui.figures.canvas import WIDTHS, in_style
@@ -23,7 +24,7 @@ WIDE = mn.predicted_diagram(
     ("dim", np.geomspace(16, 400, 12).astype(int).tolist()),
     ("samples", np.geomspace(30, 1e5, 12).astype(int).tolist()),
 )
-STYLES = [*WIDTHS]
+STYLES: tuple[Style, ...] = ("screen", "column", "page")
 
 
 def boxes(figure: Figure) -> dict[str, Any]:
@@ -38,7 +39,7 @@ def boxes(figure: Figure) -> dict[str, Any]:
 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("diagram", [DIAGRAM, WIDE], ids=["coarse", "fine"])
-def test_nothing_overlaps_on_a_phase_diagram(diagram: mn.PhaseDiagram, style: str):
+def test_nothing_overlaps_on_a_phase_diagram(diagram: mn.PhaseDiagram, style: Style):
     figure = diagram.plot(style=style)
     parts = boxes(figure)
     for (one, box), (other, another) in combinations(parts.items(), 2):

@@ -19,6 +19,7 @@ from mnemoscope.experiments.sweep import OneByOne, ThisProcess, sweep
 from mnemoscope.experiments.tabular import Tabular
 from mnemoscope.experiments.tools import ShowProgress, open_tools
 from mnemoscope.experiments.workers.batches import run_trials
+from mnemoscope.spec import SpecError
 from mnemoscope.spec.summary import Summary, brief, number
 from mnemoscope.spec.token_laws import UNIFORM, Band
 from mnemoscope.spec.validators import Device

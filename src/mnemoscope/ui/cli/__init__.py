@@ -44,10 +44,10 @@ COMMANDS = {
 PURPOSES = {
     "Simulate": ("run", "facts", "dynamics"),
     "Predict": ("predict", "laws", "bound", "plan"),
-    "Measure": ("critical", "phase", "fit", "memory", "embeddings"),
+    "Measure": ("critical", "phase", "fit", "memory", "capacity", "embeddings"),
     "Judge": ("validate", "reproduce", "report"),
     "Look": ("explore",),
-    "Manage": ("store", "bench"),
+    "Manage": ("store", "check", "bench"),
 }
 
 # Options of every command that show more of the package's log.
