@@ -89,7 +89,7 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
         f"best threshold, {show(gains['power'])} with the weight {RHO:g}"
     )
     verdicts: list[Verdict] = [
-        within(power.low, power.high, *sorted((law * (1 - BOX), law * (1 + BOX))))
+        within(power.low, power.high, min(law * (1 - BOX), law * (1 + BOX)), max(law * (1 - BOX), law * (1 + BOX)))
         for power, law in ((in_d, laws["d"]), (in_samples, laws["T"]))
     ]
     verdicts.append(within(kept.low, kept.high, 0.5, 1.5))
