@@ -93,7 +93,7 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
         for power, law in ((in_d, laws["d"]), (in_samples, laws["T"]))
     ]
     verdicts.append(within(kept.low, kept.high, 0.5, 1.5))
-    verdicts += [within(row["low"], row["high"], 0.0, math.inf) for row in gains.values()]
+    verdicts.extend(within(row["low"], row["high"], 0.0, math.inf) for row in gains.values())
     return Judgement(text, all_agree(verdicts))
 
 
