@@ -186,8 +186,8 @@ def test_the_crossing_is_that_of_the_measure():
         return Trial(spec, seed, "ok", (step,))
 
     spec = Retrieval(vocab=64, dim=32, length=8, samples=100, tokens="zipf:1")
-    crossings: dict[Measure, int] = {"accuracy": 1000, "accuracy_by_fact": 4000}
-    for measure, middle in crossings.items():
+    middles: dict[Measure, int] = {"accuracy": 1000, "accuracy_by_fact": 4000}
+    for measure, middle in middles.items():
         with Store(NOWHERE) as store:
             tools = Tools(store, FakeWorkers(trial))
             found = critical(spec, "samples", measure=measure, low=100, high=30_000, tools=tools)
