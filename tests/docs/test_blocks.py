@@ -114,6 +114,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     header = b'{"embeddings.word_embeddings.weight":%s}' % shape
     (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + table.tobytes())
     (folder / "docs" / "theory").mkdir(parents=True)
+    (folder / "figures").mkdir()
     return folder
 
 
