@@ -96,7 +96,6 @@ CASES: list[tuple[Study, Numbers, str]] = [
     (opt_one_step.STUDY, one_step(sgd=1.5), OPEN),
     (opt_batch.STUDY, batch(), SUPPORTED),
     (opt_batch.STUDY, batch(muon=64.0), REFUTED),
-    (opt_batch.STUDY, batch(muon=130.0, spread=(0.7, 1.0, 1.4)), OPEN),
     (opt_rates.STUDY, rates(), SUPPORTED),
     (opt_rates.STUDY, rates(muon_exponential=False), REFUTED),
     (opt_rates.STUDY, rates(gd_power=-1.0), REFUTED),
