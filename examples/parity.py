@@ -34,5 +34,6 @@ class Bag:
 
 
 if __name__ == "__main__":
-    how = {"optimiser": optax.adam(0.03), "training": {"batch": 128, "max_steps": 256}, "seeds": 2, "most_seeds": 2}
-    print(mn.capacity(Bag(), Parity(), along="length", target=0.9, ends=(2, 64), **how).answer)
+    how = {"optimiser": optax.adam(0.03), "training": {"batch": 128, "max_steps": 64}, "target": 0.9}
+    search = {"ends": (4, 1024), "resolution": 0.25, "seeds": 2, "most_seeds": 2}
+    print(mn.capacity(Bag(), Parity(), along="length", **how, **search).answer)

@@ -62,8 +62,9 @@ seen["search"] = [found.status, found.low, found.high]
 
 help_, _ = call("run", "--help")
 seen["help"] = " ".join(help_.replace("\\u2502", " ").split())
-seen["listed"] = json.loads(call("reproduce", "--list", "--json")[0])["claims"]
-seen["shown"], seen["warned"] = call("reproduce", "--list")
+listed, seen["warned"] = call("reproduce", "--list", "--json")
+seen["listed"] = json.loads(listed)["claims"]
+seen["shown"], _ = call("reproduce", "--list")
 seen["lazy"] = "own_study" in __import__("sys").modules
 out, _ = call("run", *words, "--embedding", "rademacher", "--seeds", "1", "--json")
 seen["named"] = json.loads(out)["spec"]["embedding"]

@@ -48,7 +48,7 @@ GOOD: dict[str, dict[str, str]] = {
     "phase": {"--vocab": "8", "--length": "2", "--x": "dim=4,5", "--y": "samples=8,9", "--seeds": "1"},
     "fit": {"--vocab": "8", "--length": "2", "--axis": "dim=4,5,6", "--range": "2:9", "--seeds": "3"},
     "capacity": {
-        "--model": "mnemoscope.experiments.conformance:Constant",
+        "--model": "mnemoscope.studies.conformance:Constant",
         "--task": "mnemoscope.tasks.own:Lookup",
         "--set": "max_steps=32",
         "--along": "vocab",

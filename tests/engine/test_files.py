@@ -25,6 +25,15 @@ LEDGER = ["--ledger", str(DATA / "quick.json")]
 WORDS: dict[str, list[str]] = {
     "bench": ["bench", *SIZES],
     "bound": ["bound", *SIZES],
+    "capacity": [
+        "capacity",
+        "--model",
+        "mnemoscope.studies.conformance:Constant",
+        "--task",
+        "mnemoscope.tasks.own:Lookup",
+        "--along",
+        "vocab",
+    ],
     "critical": ["critical", *SIZES, "--along", "samples", "--range", "9:99"],
     "dynamics": ["dynamics", "--steps", "1"],
     "embeddings": ["embeddings", "MATRIX"],

@@ -17,6 +17,7 @@ from mnemoscope.experiments.estimate.search import search_crossing
 from mnemoscope.experiments.phase import predicted_diagram
 from mnemoscope.experiments.tools import Tools
 from mnemoscope.spec import SpecError
+from mnemoscope.spec.validators import Measure
 from mnemoscope.store.schema import NOWHERE
 from mnemoscope.store.trials import Store
 from mnemoscope.ui.cli import main
@@ -185,7 +186,8 @@ def test_the_crossing_is_that_of_the_measure():
         return Trial(spec, seed, "ok", (step,))
 
     spec = Retrieval(vocab=64, dim=32, length=8, samples=100, tokens="zipf:1")
-    for measure, middle in (("accuracy", 1000), ("accuracy_by_fact", 4000)):
+    middles: dict[Measure, int] = {"accuracy": 1000, "accuracy_by_fact": 4000}
+    for measure, middle in middles.items():
         with Store(NOWHERE) as store:
             tools = Tools(store, FakeWorkers(trial))
             found = critical(spec, "samples", measure=measure, low=100, high=30_000, tools=tools)

@@ -49,3 +49,11 @@ def test_what_is_not_registered_is_refused():
 def test_every_name_has_a_function():
     assert set(embeddings._LAWS) == set(names.LAWS)
     assert set(activations._ACTIVATIONS) == set(names.ACTIVATIONS)
+
+
+def test_a_name_that_is_taken_is_refused():
+    def gaussian(words: Words, rows: int, dim: int) -> Array:
+        return normal(words, rows, dim)
+
+    with pytest.raises(SpecError, match=r"^embedding: expected a name that is not taken, got 'gaussian'$"):
+        embeddings.law(gaussian)

@@ -13,11 +13,12 @@ from mnemoscope.experiments.searches import SearchInProgress, run_searches
 from mnemoscope.experiments.signatures import spells_out
 from mnemoscope.experiments.tabular import Tabular
 from mnemoscope.experiments.tools import GivenTools, open_tools
-from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec import SpecError
 from mnemoscope.spec.summary import Summary, brief, number, span
 from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.critical import SEARCH, TRAINED_SEARCH, critical_value, has_trained_law
+from mnemoscope.theory.registry import derived_laws
 
 Along = Literal["vocab", "dim", "length", "samples", "width"]
 # Accuracy rises along these axes and falls along the others.
@@ -114,7 +115,7 @@ class Critical(Drawable, Tabular, Estimated):
 @lru_cache(maxsize=4096)  # asked for the range, for how long it takes, and for the search
 def guess_from_theory(spec: AnySpec, axis: str, target: float, measure: Measure) -> float | None:
     """Theory's critical value, where it has one: that of the end of training for a setting that trains on."""
-    if not isinstance(spec, Retrieval):
+    if not derived_laws(spec.kind):
         return None
     trained = has_trained_law(spec) and measure != "first_gradient"
     known = TRAINED_SEARCH if trained else SEARCH

@@ -44,7 +44,6 @@ def _sized(make: Callable[..., Any], first: int, adapt: Callable[[Callable[..., 
     def model(**values: Any) -> Model:
         return adapt(functools.partial(make, **values))
 
-    model.__module__, model.__qualname__, model.__name__ = make.__module__, make.__qualname__, make.__name__
     model.__signature__ = inspect.Signature(  # pyright: ignore[reportFunctionMemberAccess]
         [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in sizes]
     )

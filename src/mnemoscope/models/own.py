@@ -39,8 +39,12 @@ class Model:
     logits: Callable[[Any, Any], Any]
     attention: Callable[[Any, Any], Any] | None = None
     frozen: tuple[str, ...] = ()
-    # The function that it was made from, whose name it takes.
+    # The function that it was made from, whose name it takes; by default the first.
     origin: Any = None
+
+    def __post_init__(self) -> None:
+        if self.origin is None:
+            object.__setattr__(self, "origin", self.init)
 
 
 class Parts(NamedTuple):

@@ -2,9 +2,9 @@ r"""Weights rounded to b bits: 2^b levels, symmetric and evenly spaced over [-c,
 
     +-D/2, +-3D/2, ..., +-(2^b - 1) D/2,     D = 2 c / 2^b                                   (Q1)
 
-At b = 1 these are two numbers of opposite sign. c is the one of several multiples of the weights' root mean square that
-moves them least, in mean square; a vector counts as a matrix of one row. A weight that is exactly zero is padding, and
-stays zero.
+At b = 1 these are two numbers of opposite sign. c is the largest weight, or one of several multiples of the weights'
+root mean square, whichever moves them least in mean square. A vector counts as a matrix of one row. A weight that is
+exactly zero is padding, and stays zero.
 """
 
 from typing import Any
@@ -31,7 +31,9 @@ def round_matrix(W: Float[Array, "*n"], bits: int) -> Float[Array, "*n"]:
     scale = jnp.sqrt(jnp.sum(W**2) / count)
     # A matrix of zeros has no scale, and nothing to round.
     scale = jnp.where(scale > 0, scale, 1)
-    tried = jnp.stack([jnp.where(live, quantise(W, bits, end * scale), 0) for end in ENDS])
+    largest = jnp.maximum(jnp.max(jnp.abs(W), initial=0), scale)
+    ends = [*(end * scale for end in ENDS), largest]
+    tried = jnp.stack([jnp.where(live, quantise(W, bits, end), 0) for end in ends])
     error = jnp.sum((tried - W) ** 2, axis=tuple(range(1, tried.ndim)))
     return tried[jnp.argmin(error)]
 

@@ -115,7 +115,7 @@ def _place_of(thing: Any) -> str:
     if named:
         return f"{module}:{named[0]}"
     own = getattr(thing, "origin", None) or thing
-    own = own.func if isinstance(own, partial) else own
+    own = own.func if isinstance(own, partial) else getattr(own, "__func__", own)
     own = own if isinstance(own, type | FunctionType) else getattr(own, "__wrapped__", type(own))
     return f"{module or 'builtins'}:{getattr(own, '__qualname__', type(own).__qualname__)}"
 

@@ -88,13 +88,14 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
         f"d^{say(kept)}; at d = {dims[-1]['dim']} ln error below plain counts' by {show(gains['threshold'])} with the "
         f"best threshold, {show(gains['power'])} with the weight {RHO:g}"
     )
-    verdicts: list[Verdict] = [
-        within(power.low, power.high, *sorted((law * (1 - BOX), law * (1 + BOX))))
-        for power, law in ((in_d, laws["d"]), (in_samples, laws["T"]))
-    ]
-    verdicts.append(within(kept.low, kept.high, 0.5, 1.5))
-    verdicts += [within(row["low"], row["high"], 0.0, math.inf) for row in gains.values()]
-    return Judgement(text, all_agree(verdicts))
+    gained: list[Verdict] = [within(row["low"], row["high"], 0.0, math.inf) for row in gains.values()]
+    verdict = all_agree((_near(in_d, laws["d"]), _near(in_samples, laws["T"]), within(kept.low, kept.high, 0.5, 1.5)))
+    return Judgement(text, all_agree((verdict, all_agree(gained))))
+
+
+def _near(power: Exponent, law: float) -> Verdict:
+    low, high = sorted((law * (1 - BOX), law * (1 + BOX)))
+    return within(power.low, power.high, low, high)
 
 
 def say(power: Exponent) -> str:

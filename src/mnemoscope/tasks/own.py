@@ -55,6 +55,11 @@ class Task:
     length: int
     sample: Sample
 
+    @property
+    def origin(self) -> Sample:
+        """The function whose name it takes."""
+        return self.sample
+
 
 @dataclass(frozen=True)
 class Lookup:

@@ -3,14 +3,14 @@
 import math
 from collections.abc import Callable
 from importlib import import_module
-from typing import Literal
+from typing import Literal, cast
 
 from mnemoscope.spec import Retrieval, Spec, SpecError
 from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.matched_filter import matched_filter_accuracy, matched_filter_doubt
 from mnemoscope.theory.predict import solve
-from mnemoscope.theory.registry import embedding_law, not_derived
+from mnemoscope.theory.registry import derived_laws, embedding_law, not_derived
 from mnemoscope.theory.stated import stand_in
 
 Axis = Literal["samples", "dim", "length"]
@@ -83,8 +83,9 @@ def critical_value(
 
 def has_trained_law(spec: Spec) -> bool:
     """Whether the law of the end of training is a setting's own: it trains on after three steps at their limits."""
-    if not isinstance(spec, Retrieval):
+    if not derived_laws(spec.kind):
         return False
+    spec = cast(Retrieval, spec)
     return spec.then != "none" and (spec.eta, spec.gamma) == ("limit", "limit")
 
 

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from mnemoscope.theory.attention import Attention, attention_terms, lift_over_se
 from mnemoscope.theory.domain import doubts
 from mnemoscope.theory.kernel import Kernel, kernel
 from mnemoscope.theory.recall import Recall
-from mnemoscope.theory.registry import embedding_law, not_derived
+from mnemoscope.theory.registry import derived_laws, embedding_law, kind_not_derived, not_derived
 from mnemoscope.theory.seeds import interval
 from mnemoscope.theory.spec_grid import Number, Sizes
 from mnemoscope.theory.stated import note_on, stand_in
@@ -113,10 +113,9 @@ def predict(spec: Spec, *, trained: bool = False) -> Prediction:
 
     After the three steps; with `trained`, once training has come to its end (`theory/trained`).
     """
-    if not isinstance(spec, Retrieval):
-        return Prediction(
-            spec, None, None, "none", {}, False, (f"{spec.kind} is not derived: theory is for retrieval",)
-        )
+    if not derived_laws(spec.kind):
+        return Prediction(spec, None, None, "none", {}, False, (kind_not_derived(spec.kind),))
+    spec = cast(Retrieval, spec)
     if trained:
         # Imported late: it builds on this module.
         return import_module("mnemoscope.theory.trained.predict").predict_trained(spec)

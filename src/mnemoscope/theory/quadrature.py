@@ -110,8 +110,9 @@ def poisson_nodes(mean: np.ndarray, count: int, counted: float = MOST_COUNTED) -
     Every count where no mean exceeds `counted`, otherwise `count` Gauss nodes.
     """
     mean = np.asarray(mean, float)
-    if mean.max() <= counted:
-        k = np.arange(math.ceil(mean.max() + 5 * math.sqrt(mean.max()) + 2.0) + 1.0)
+    largest = mean.max(initial=0.0)  # there may be none
+    if largest <= counted:
+        k = np.arange(math.ceil(largest + 5 * math.sqrt(largest) + 2.0) + 1.0)
         weights = poisson(k, mean[..., None])
         return np.broadcast_to(k, weights.shape), weights
     a, k = np.maximum(mean, 1e-9)[..., None], np.arange(count)

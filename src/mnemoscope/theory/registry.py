@@ -98,12 +98,17 @@ def derived_laws(kind: str = Retrieval.kind) -> tuple[str, ...]:
     return tuple(name for registered, name in _LAWS if registered == kind)
 
 
+def kind_not_derived(kind: str) -> str:
+    """Why theory says nothing of a kind of spec for which no law is registered."""
+    kinds = dict.fromkeys(registered for registered, _ in _LAWS)
+    return f"{kind} is not derived: theory is for {', '.join(kinds)}"
+
+
 def missing(spec: Sizes) -> tuple[str, str]:
     """The choice that is not derived, and why; both empty where a derivation exists."""
     laws = derived_laws(spec.kind)
     if not laws:
-        kinds = dict.fromkeys(kind for kind, _ in _LAWS)
-        return "kind", f"{spec.kind} is not derived: theory is for {', '.join(kinds)}"
+        return "kind", kind_not_derived(spec.kind)
     if spec.embedding not in laws:
         shown = spec.embedding.partition("@")[0]
         return "embedding", f"{shown} embeddings are not derived: theory is for {', '.join(laws)}"

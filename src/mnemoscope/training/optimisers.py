@@ -11,7 +11,8 @@ With weight decay w every step also takes lr w theta from the weights, whatever 
 O is five Newton-Schulz iterations of the gradient over its Frobenius norm. It raises singular values above about 1/200
 of that norm to 0.7 to 1.2, and leaves smaller ones small: an approximation to the polar factor, which Muon is defined
 by and which `models/one_step.py` takes exactly. A stack of matrices, such as one for each head, is orthogonalised
-matrix by matrix; vectors take Adam's step.
+matrix by matrix; vectors take Adam's step with
+Nesterov's mean.
 """
 
 from collections.abc import Callable

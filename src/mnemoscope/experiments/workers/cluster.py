@@ -29,7 +29,7 @@ from mnemoscope.engine.record import NUMERICS_VERSION, AnyJob, Trial, crashed
 from mnemoscope.experiments.sweep import ThisProcess, Workers
 from mnemoscope.experiments.workers.batches import MOST_IN_A_BATCH, run_batch
 from mnemoscope.spec import SpecError
-from mnemoscope.spec.validators import Device
+from mnemoscope.spec.validators import Device, one_line
 
 Say = Callable[[str], None]
 FORMS = "local, local:4, tcp://HOST:PORT, slurm or slurm:4"
@@ -142,7 +142,10 @@ class FarWorkers:
         """Accept a batch."""
         needs = {"GPU": 1} if self.device == "gpu" else None
         how = (self.device, self.budget, NUMERICS_VERSION)
-        future = self.client.submit(run_far, batch, *how, pure=False, resources=needs)
+        try:
+            future = self.client.submit(run_far, batch, *how, pure=False, resources=needs)
+        except Exception as error:  # pickling a user's object may raise anything
+            raise SpecError("cluster", f"expected settings that can be sent to workers, got {_cause(error)}") from None
         self._under_way[future] = batch
         future.add_done_callback(self._ready.put)
 
@@ -203,6 +206,13 @@ class FarWorkers:
             raise SpecError("cluster", f"expected workers that have mnemoscope, got: {error}")
         reason = f"{type(error).__name__}: {error}" if error else future.status
         raise SpecError("cluster", f"expected a batch to come back, got: {reason}")
+
+
+def _cause(error: BaseException) -> str:
+    """The first of a chain of errors in one line: what could not be pickled, and not who tried."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return one_line(error)
 
 
 def _read(where: str) -> tuple[str, int]:

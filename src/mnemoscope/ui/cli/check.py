@@ -4,8 +4,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from mnemoscope.experiments.conformance import Conformance, check_object
 from mnemoscope.spec.objects import import_object
+from mnemoscope.studies.conformance import Conformance, check_object
 from mnemoscope.ui.cli.options import Json
 from mnemoscope.ui.cli.output import deliver, echo, table
 

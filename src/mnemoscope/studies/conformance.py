@@ -66,6 +66,8 @@ Rules = Mapping[str, Callable[[], str]]
 def check_object(place: str, thing: Any, task: Any = None) -> Conformance:
     """Run the checks for what the object looks like; a model is tried on `task`, or on a small one of ours."""
     sort, rules = _rules(thing, task)
+    if task is not None and sort != "model":
+        raise SpecError("task", f"expected it for a model alone, got a {sort} to check")
     return Conformance(place, sort, tuple(Check(rule, _asked(ask)) for rule, ask in rules.items()))
 
 
