@@ -88,7 +88,7 @@ def memory(
     if frequencies != UNIFORM:
         if criterion is not None or range_ is not None:
             raise SpecError("criterion" if criterion is not None else "range", OF_A_SEARCH)
-        specs = [with_items(setting, dim, frequencies, number) for dim in dims]
+        specs = [with_items(setting, int(dim), frequencies, number) for dim in dims]
         return recall(specs, options.read_seeds(seeds, seed), work, out, json)
     if number is not None:
         raise SpecError("number", f"expected --items with a law that is not uniform for it, got {number:,}")
