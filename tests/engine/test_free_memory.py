@@ -27,6 +27,7 @@ BY_SIZE = {
     "models/matrices.py",
     "models/memory.py",
     "models/constructed.py",
+    "models/one_step.py",
 }
 # And where they have as many rows as an average has nodes, a fit has parameters, or a study or table has set.
 SMALL = {
@@ -51,6 +52,7 @@ REFUSED: dict[str, Any] = {
     "experiments/message_passing.py": lambda: decode(seen(), ("message_passing",)),
     "models/matrices.py": lambda: read_matrices(np.eye(400), whiten=True),
     "models/memory.py": lambda: MEMORY.run([(Memory(items=8, dim=64, method="least-squares"), 0)]),
+    "models/one_step.py": lambda: MEMORY.run([(Memory(items=8, dim=64, method="one-step", optimiser="muon"), 0)]),
     "models/constructed.py": lambda: FACTS.run(
         [(Facts(subjects=8, relations=2, answers=2, dim=128, heads=5, head_dim=2, batch=1, method="constructed"), 0)]
     ),
