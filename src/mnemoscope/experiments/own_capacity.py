@@ -8,6 +8,7 @@ from mnemoscope.experiments.capacity import BEYOND, Capacity, LimitOptions, Ques
 from mnemoscope.experiments.capacity import capacity as memory_capacity
 from mnemoscope.experiments.estimate.estimate import Estimated
 from mnemoscope.experiments.estimate.limits import Limits
+from mnemoscope.experiments.signatures import spells_out
 from mnemoscope.spec import Memory, Own, SpecError
 from mnemoscope.spec.objects import place_in
 
@@ -49,6 +50,7 @@ def own_question(spec: Own, along: str, ends: tuple[int, int] | None = None) -> 
     return Question(lambda n: [spec.vary(**{along: n})], spec.target, known, known, BEYOND * known, ends)
 
 
+@spells_out(find_limits)
 def capacity_of(
     spec: Own, along: str, *, ends: tuple[int, int] | None = None, **options: Unpack[LimitOptions]
 ) -> OwnCapacity:
@@ -77,6 +79,7 @@ def capacity(
 ) -> OwnCapacity: ...
 
 
+@spells_out(capacity_of)
 def capacity(model: Any, *task: Any, along: str | None = None, **more: Any) -> Capacity | OwnCapacity:
     """How much a memory holds, or up to which size `along` an axis of the task a model learns it.
 

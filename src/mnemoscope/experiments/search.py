@@ -12,6 +12,7 @@ from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.estimate.estimate import Estimated
 from mnemoscope.experiments.estimate.search import LARGEST, search_crossing
 from mnemoscope.experiments.searches import SearchInProgress, run_searches
+from mnemoscope.experiments.signatures import spells_out
 from mnemoscope.experiments.tools import GivenTools, open_tools
 from mnemoscope.spec import SpecError
 from mnemoscope.spec.noisy import Noisy
@@ -42,6 +43,7 @@ class Found(Estimated):
         }
 
 
+@spells_out(open_tools)
 def search(
     function: Callable[[Any, int], float] | str,
     low: float,

@@ -17,7 +17,10 @@ def check(
     /,
     *,
     task: Annotated[
-        str | None, Parameter(help="the task that a model is tried on, as MODULE:OBJECT [default: a small one of ours]")
+        str | None,
+        Parameter(
+            metavar="OBJECT", help="the task that a model is tried on, as MODULE:OBJECT [default: a small one of ours]"
+        ),
     ] = None,
     json: Json = False,
 ) -> int:

@@ -29,10 +29,15 @@ def names_of(group: Installed) -> str:
 class OwnWords:
     """The objects, and their sizes."""
 
-    model: Annotated[str | None, Parameter(help=f"the model, as MODULE:OBJECT{names_of('models')}", group=GROUP)] = None
-    task: Annotated[str | None, Parameter(help=f"its task, as MODULE:OBJECT{names_of('tasks')}", group=GROUP)] = None
+    model: Annotated[
+        str | None, Parameter(metavar="OBJECT", help=f"the model, as MODULE:OBJECT{names_of('models')}", group=GROUP)
+    ] = None
+    task: Annotated[
+        str | None, Parameter(metavar="OBJECT", help=f"its task, as MODULE:OBJECT{names_of('tasks')}", group=GROUP)
+    ] = None
     optimiser: Annotated[
-        str | None, Parameter(help="a transformation of optax, as MODULE:OBJECT [default: adamw]", group=GROUP)
+        str | None,
+        Parameter(metavar="OBJECT", help="a transformation of optax, as MODULE:OBJECT [default: adamw]", group=GROUP),
     ] = None
     set_: Annotated[
         list[str] | None,
