@@ -292,7 +292,11 @@ def test_a_killed_worker_loses_no_training(tmp_path: Path, monkeypatch: pytest.M
         sent = own_models.spec(model=mn.Model(init, lambda params, tokens: params[tokens[:, 0]]))
         assert sweep([(sent, 0)], far, workers).failed == 0
         lock = threading.Lock()
-        stuck = own_models.spec(model=mn.Model(lambda key, task: init(key, task) if lock else None, Bag().logits))
+
+        def locked(key: Any, task: Any) -> Any:
+            return init(key, task) if lock else None
+
+        stuck = own_models.spec(model=mn.Model(locked, lambda params, tokens: params[tokens[:, 0]]))
         with pytest.raises(
             mn.SpecError, match=r"^cluster: expected settings that can be sent to workers, got TypeError: c"
         ):
