@@ -134,6 +134,16 @@ def test_a_grid_for_exponents_varies_sizes_of_a_model():
         settings(SPEC, [Axis("samples", (2, 4))], "vocab")
 
 
+@pytest.mark.long
+def test_exponents_of_a_model(store: Store):
+    """A table of random vectors holds more facts in more dimensions."""
+    spec = own_models.spec(**TRAINING, model=Bag(dim=2), target=1.0)
+    how = {"ranges": [(64, 2048)] * 3, "most_seeds": 3, "tolerance": 1.0, "store": store}
+    law = mn.fit(spec, [("dim", [2, 3, 4])], "vocab", target=0.7, **how)
+    assert (law.status, len(law.found), law.predicted, law.leading) == ("found", 3, None, None)
+    assert law.law.exponents[0].value > 0
+
+
 def test_trials_of_all_kinds_in_one_call():
     other = mn.Retrieval(vocab=16, dim=8, length=4, samples=40, test_samples=64)
     trials = mn.simulate_many([(SPEC, 0), (other, 0), (SPEC, 1)], device="cpu")

@@ -240,13 +240,13 @@ def _leading(criticals: Sequence[Critical], along: str, measure: Measure) -> tup
     """The noise that binds at most points by theory, and its powers at leading order."""
     if measure == "first_gradient":
         return "first gradient", FIRST_GRADIENT if along == "samples" else None
-    below = [one.spec.replace(**{along: max(1, round(0.8 * (one.estimate or 1)))}) for one in criticals]
+    below = [one.spec.vary(**{along: max(1, round(0.8 * (one.estimate or 1)))}) for one in criticals]
     regimes = Counter(predict(spec, trained=has_trained_law(spec)).regime for spec in below)
     name, count = regimes.most_common(1)[0]
+    if name == "none":  # theory has no word on these settings
+        return "mixed", None
     spec = criticals[0].spec
     known = {law.name: law for law in laws_for(spec.trigger, 1 if spec.width else None)}
-    if name == "none":
-        return name, None
     if 2 * count <= len(criticals) or name not in known:
         return "mixed", None
     powers = known[name].critical(cast(Any, along))
