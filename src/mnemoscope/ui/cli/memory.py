@@ -53,8 +53,9 @@ def memory(
     items: Annotated[
         str | None,
         Parameter(
+            metavar="LAW",
             help="how often each item occurs: uniform; zipf:A, item i with probability proportional to (i + 1)^-A; or "
-            "file:PATH. Unless uniform, the items that are recalled are counted, out of --number [default: uniform]"
+            "file:PATH. Unless uniform, the items that are recalled are counted, out of --number [default: uniform]",
         ),
     ] = None,
     number: Annotated[

@@ -27,7 +27,8 @@ def plan(
     parameters: Annotated[float | None, number_option(1, 1e15, "at most this many, such as 1e6")] = None,
     tokens: Annotated[float | None, number_option(1, 1e15, "at most this many training tokens")] = None,
     frequencies: Annotated[
-        str | None, Parameter(help="facts are not equally frequent: zipf:A, or file:PATH with their probabilities")
+        str | None,
+        Parameter(metavar="LAW", help="facts are not equally frequent: zipf:A, or file:PATH with their probabilities"),
     ] = None,
     training: Annotated[Training, choice(Training, "trained to the end, or by three gradient steps alone")] = "trained",
     out: Annotated[Path | None, Parameter(help="draw the trade-off into this .png, .svg or .pdf file")] = None,
