@@ -104,7 +104,9 @@ def deliver(
         draw(result, out)
     if as_json:
         data = result if isinstance(result, dict) else result.as_dict()
-        print_json(data if draw is None else {**data, "path": out and str(out)})
+        # A run says by `path` how its gradients were taken.
+        file = "drawn" if "path" in data else "path"
+        print_json(data if draw is None else {**data, file: out and str(out)})
         return 0
     show(result)
     if out is not None:
