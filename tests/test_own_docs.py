@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from places import PROJECT
 
+pytestmark = pytest.mark.long
 EXAMPLES = PROJECT / "examples"
 PACKAGE = EXAMPLES / "own_study"
 # The most lines that a user writes.

@@ -87,6 +87,7 @@ def test_frequent_tokens_are_recalled_better_and_draw_attention():
     assert long.accuracy == pytest.approx(SPEC.probabilities[0], abs=0.05)
 
 
+@pytest.mark.long
 def test_more_dimensions_and_shorter_sequences_help():
     by_dim = [solve(SPEC.replace(dim=d)).accuracy for d in (12, 24, 48, 96)]
     assert by_dim == sorted(by_dim)
@@ -161,6 +162,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str]):
     assert laws == ["frequencies of tokens, attention-only", "frequencies of tokens, orthonormal"]
 
 
+@pytest.mark.long
 def test_theory_agrees_with_simulation():
     """Within three standard errors of the mean over seeds, beside the aim of the mean error."""
     cases = [SPEC, SPEC.replace(tokens="zipf:0.6")]
