@@ -33,6 +33,7 @@ HANG_SECONDS = 120
 SPEC = Retrieval(vocab=64, dim=32, length=4, samples=500)
 TINY = ["--vocab", "16", "--dim", "12", "--length", "4", "--test-samples", "64"]
 HUGE = ["--vocab", "4096", "--dim", "256", "--length", "1000"]
+OWN = ["--model", "own_models:Bag", "--task", "mnemoscope.tasks.own:Lookup"]
 FACTS = ["--dim", "256", "--heads", "64", "--head-dim", "16", "--width", "1024"]
 # For every command that runs something, requests of far more than an hour.
 LONG: dict[str, list[list[str]]] = {
@@ -44,6 +45,7 @@ LONG: dict[str, list[list[str]]] = {
         [*HUGE[:2], *HUGE[4:], "--x", "dim=64:4e6:5000", "--y", "samples=1e3:1e9:5000", "--theory"],
     ],
     "fit": [[*HUGE[4:], "--axis", "dim=64,256", "--axis", "vocab=512,4096", "--range", "1e8:1e9"]],
+    "capacity": [[*OWN, "--along", "vocab", "--range", "4:400000", "--set", "batch=65536", "--set", "dim=1024"]],
     "memory": [["--dim", "512", "--method", "trained"]],
     "facts": [["--subjects", "256", "--relations", "256", "--answers", "8", *FACTS], ["--capacity", "equal", *FACTS]],
     "dynamics": [["--subjects", "1024", "--relations", "64", "--steps", "1e6"]],

@@ -99,7 +99,7 @@ def test_a_law_is_padded_only_where_that_changes_nothing():
     [
         (transposed, r"expected 6 x 12 finite numbers from .*test_own_laws:transposed, got shape \(12, 6\)"),
         (broken, r"expected 6 x 12 finite numbers from .*:broken, got 72 that are not finite"),
-        (raising, r"expected 6 x 12 finite numbers from .*:raising, got RuntimeError: no law"),
+        (raising, r"expected 6 x 12 finite numbers from .*:raising, got RuntimeError: no"),
     ],
 )
 def test_a_law_that_is_none_is_refused_in_one_line(own: Any, line: str):

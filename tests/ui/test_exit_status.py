@@ -20,6 +20,8 @@ from mnemoscope.ui.cli import COMMANDS, main
 SIZES = ["--vocab", "16", "--dim", "12", "--length", "4"]
 TESTS = ["--test-samples", "64"]
 MODEL = ["--dim", "4", "--heads", "1", "--head-dim", "2", "--max-steps", "32", "--batch", "8"]
+OWN = ["--model", "own_models:Bag", "--task", "mnemoscope.tasks.own:Lookup"]
+FEW = ["--set", "batch=8", "--set", "max_steps=8", "--set", "test_samples=64"]
 AXES = ["--vocab", "16", "--length", "4", "--range", "1:2", *TESTS]
 # Where nothing is found, or there is nothing to do: words, what the table says, and what JSON does.
 NOTHING: list[tuple[list[str], str, dict[str, Any]]] = [
@@ -43,6 +45,12 @@ NOTHING: list[tuple[list[str], str, dict[str, Any]]] = [
             "exponents": [{"axis": "dim", "value": None, "low": None, "high": None, "error": None}],
         },
     ),
+    (
+        ["capacity", *OWN, *FEW, "--along", "vocab", "--range", "200:400", "--seeds", "2"],
+        "below-range",
+        {"status": "below-range", "capacity": None},
+    ),
+    (["check", "own_models:Bag"], "travels", {}),
     (
         ["memory", "--dim", "6", "--range", "2000:4000", "--seeds", "2"],
         "below-range",
@@ -75,6 +83,8 @@ WRONG = {
     "critical": [*SIZES, "--range", "9:2"],
     "phase": ["--x", "dim=1,2", "--y", "nothing=1,2"],
     "fit": ["--axis", "dim=8,12", "--vocab", "16", "--length", "4"],
+    "capacity": [*OWN, "--along", "nothing"],
+    "check": ["nothing:at_all"],
     "memory": ["--dim", "0"],
     "facts": ["--subjects", "0"],
     "dynamics": ["--answers", "7"],

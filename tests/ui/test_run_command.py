@@ -260,7 +260,8 @@ def test_with_frequencies_accuracy_is_by_sequence_by_fact_and_by_band(
     picture = tmp_path / "bands.svg"
     assert main(["run", *ZIPF, "--seeds", "3", "--out", str(picture)]) == 0
     text = capsys.readouterr().out
-    for word in ("tokens by zipf:1.5", "accuracy by fact", "with the most frequent label", "100-1000", str(picture)):
+    assert str(picture) in text.replace("\n", "")  # a long path is broken
+    for word in ("tokens by zipf:1.5", "accuracy by fact", "with the most frequent label", "100-1000"):
         assert word in text
     drawn = picture.read_text()
     assert "<svg" in drawn

@@ -78,7 +78,7 @@ class Run(Drawable, Tabular):
     @property
     def by_fact(self) -> bool:
         """Whether facts differ in how often they are shown, so that accuracy by sequence and by fact differ."""
-        return self.spec.tokens != UNIFORM
+        return getattr(self.spec, "tokens", UNIFORM) != UNIFORM
 
     @property
     def bands(self) -> list[BandRecall]:

@@ -117,8 +117,9 @@ def _overlaps(
                 variance = variance + e**2 / rest
     spread = variance + (power * left).mean(axis=1) / width  # (B12)
     # A few units carry the overlaps in a narrow MLP, and a long token's are all large (B14).
-    skewness = (power * phi * third).mean(axis=1) / (width**2 * spread**1.5)
-    few = (power**2 * fourth).mean(axis=1) / (width**3 * spread**2)
+    size = np.where(spread > 0, spread, 1.0)  # where all units are silent, nothing is skewed
+    skewness = (power * phi * third).mean(axis=1) / (width**2 * size**1.5)
+    few = (power**2 * fourth).mean(axis=1) / (width**3 * size**2)
     kurtosis = np.maximum(few, 0) + 3 * _uneven_tokens(activation, embedding, dim)
     return Overlaps(power.mean(axis=1), (phi * c[0]).mean(axis=1), spread, variance, skewness, kurtosis)
 

@@ -139,11 +139,9 @@ def describe(error: cyclopts.CycloptsError) -> str:
     match_ = re.search(r"--[\w-]+", text)
     option = match_[0] if match_ else ""
     hint = re.search(r"Did you mean (.*?)\?", text)
-    near = (
-        f"; did you mean {hint[1]}?"
-        if hint and nearest((option or _quoted(text)).lstrip("-"), [hint[1].lstrip("-")])
-        else ""
-    )
+    close = hint[1].replace('"', "'") if hint else ""
+    alike = hint and nearest((option or _quoted(text)).lstrip("-"), [close.strip("'").lstrip("-")])
+    near = f"; did you mean {close}?" if alike else ""
     match error:
         case cyclopts.UnknownOptionError():
             return f"{option}: expected a known option, got {option!r}{near}"
@@ -159,7 +157,7 @@ def describe(error: cyclopts.CycloptsError) -> str:
             return f"{option}: {reason or f'expected a value of its kind: {text}'}"
         case cyclopts.UnknownCommandError():
             names = ", ".join(COMMANDS)
-            return f"expected a command out of {names}, got {_quoted(text) or repr(text)}{near}"
+            return f"expected a command out of {names}, got {(_quoted(text) or text)!r}{near}"
     return text
 
 

@@ -33,7 +33,7 @@ NAMES = {
 }
 
 
-@takes(Retrieval, file=True)
+@takes(Retrieval, file=True, without=("bits",))
 def bound(
     setting: Setting[Retrieval],
     *,
