@@ -103,6 +103,7 @@ def surface(spec: Retrieval, seed: int) -> Trial:
     return Trial(spec, seed, "ok", (Step("V2", accuracy, 1.0, accuracy),))
 
 
+@pytest.mark.long
 def test_a_known_surface(tmp_path: Path):
     axes = [("dim", [16, 32, 64]), ("length", [8, 16]), ("vocab", [64, 128])]
     with Store(tmp_path / "s.db") as store:

@@ -102,6 +102,7 @@ def test_sizes_and_numbers_are_varied_by_name():
 TRAINING = {"batch": 32, "max_steps": 64, "test_samples": 128, "lr": 0.1}
 
 
+@pytest.mark.long
 def test_capacity_critical_and_diagram_take_a_model(store: Store):
     how = {"seeds": 2, "most_seeds": 2, "resolution": 0.5, "store": store, "ends": (16, 256), "training": TRAINING}
     found = mn.capacity(Bag(dim=2), Lookup(), along="vocab", target=0.95, **how)

@@ -36,6 +36,7 @@ def diagram(store: Store, workers: FakeWorkers, adaptive: bool) -> PhaseDiagram:
     return phase_diagram(BASE, x, y, seeds=8, store=store, workers=workers, adaptive=adaptive)
 
 
+@pytest.mark.long
 def test_the_contour_costs_a_third_of_the_grid(tmp_path: Path):
     """On a known surface: the same contour as the whole grid's, in all columns."""
     whole, part = known(), known()

@@ -297,6 +297,7 @@ def test_the_embeddings_command(home: Path, capsys: pytest.CaptureFixture[str]):
     assert "--vocab" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_more_columns_than_rows_are_asked_about(home: Path, capsys: pytest.CaptureFixture[str]):
     """A transposed table of a language model once ended the process, in eigenvectors of 30,000."""
     np.save(home / "t.npy", drawn(384, 30_000))

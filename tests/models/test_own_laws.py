@@ -76,6 +76,7 @@ def numbers(trial: Trial) -> list[object]:
     ("own", "name"), [(own_gaussian, "gaussian"), (own_sphere, "sphere"), (own_orthonormal, "orthonormal")]
 )
 @pytest.mark.parametrize("dim", [24, 32])
+@pytest.mark.long
 def test_our_laws_written_again_give_equal_bits(own: Any, name: str, dim: int):
     spec = made_of(dim=dim, embedding=own)
     built_in = spec.replace(embedding=name)

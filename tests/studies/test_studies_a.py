@@ -356,6 +356,7 @@ def test_the_rule_of_the_news():
     assert verdict(news_facts.STUDY, news_numbers(1.0, -0.8, 1.4)) == "inconclusive"
 
 
+@pytest.mark.long
 def test_power_is_enough_at_full_size_and_rivals_are_told_apart():
     for study in (a_per_parameter.STUDY, news_facts.STUDY):
         assert study.power is not None

@@ -92,6 +92,7 @@ def last_inside(limit: Limit, spec: Retrieval, field: str, end: int) -> int | No
     return good
 
 
+@pytest.mark.long
 def test_every_limit_decides_on_both_sides_of_its_edge():
     seen = 0
     for row in DOMAINS:

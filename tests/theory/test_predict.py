@@ -46,6 +46,7 @@ def relative_error(values: list[float], expected: float) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("length", [16, 128])
+@pytest.mark.long
 def test_signal_noise_and_accuracy_agree_with_simulation(length: int):
     settings = [values for values in SETTINGS if values["length"] == length]
     specs = [Retrieval.read(dict(vocab=256, test_samples=2048, **values)) for values in settings]

@@ -47,6 +47,7 @@ def test_a_trial_is_the_same_to_the_bit_alone_and_in_a_batch(values: dict[str, A
 
 
 @pytest.mark.parametrize("values", SETTINGS[:5])
+@pytest.mark.long
 def test_trials_side_by_side_are_the_same_to_rounding(values: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
     """As on a GPU, where many share a call: ties are no matter of rounding either."""
     spec = BASE.replace(**values)

@@ -23,6 +23,7 @@ SPEC = Retrieval(vocab=VOCAB, dim=DIM, length=LENGTH, samples=SAMPLES, tokens="z
 
 
 @pytest.mark.parametrize("steps", [dict(), dict(eta=2.0, gamma=50.0), dict(attention="locked"), dict(test_samples=3)])
+@pytest.mark.long
 def test_right_answers_by_token_are_those_of_the_plain_model(steps: dict[str, Any]):
     spec = SPEC.replace(**steps)
     rates = Rates.of(spec)

@@ -58,6 +58,7 @@ def test_minibatches_do_not_depend_on_what_else_is_trained():
     assert together[1].curve == alone.curve
 
 
+@pytest.mark.long
 def test_rounding_is_measured_beside_what_was_trained():
     for method in ("trained", "hebbian", "least-squares", "one-step"):
         spec = Memory.read({**SIZES, "dim": 12, "outputs": 0, "method": method, "bits": 1})

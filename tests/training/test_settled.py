@@ -149,6 +149,7 @@ def test_cutting_the_steps_into_calls_changes_nothing(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     "values", [pytest.param({}, marks=pytest.mark.long), {"dim": 8, "steps": 40}, {"width": 12, "steps": 40}]
 )
+@pytest.mark.long
 def test_trainings_side_by_side_are_the_same_to_rounding(values: dict[str, Any], monkeypatch: pytest.MonkeyPatch):
     """As on a GPU: many share a call, some settle earlier, and the rest goes on in a smaller batch."""
     spec = SPEC.replace(**values)

@@ -80,6 +80,7 @@ def test_locked_attention_is_perfect_attention():
 
 
 @pytest.mark.parametrize("then", ["gd", "adamw"])
+@pytest.mark.long
 def test_training_can_go_on(then: str):
     spec = SPEC.replace(then=then, steps=20, dim=12)
     trial = simulate(spec, 0)
@@ -93,6 +94,7 @@ def test_training_can_go_on(then: str):
     assert more[0].map_accuracy == trial.steps[3].map_accuracy
 
 
+@pytest.mark.long
 def test_progress_adds_up_to_the_passes():
     for spec in (SPEC, SPEC.replace(attention="locked"), SPEC.replace(then="gd", steps=3)):
         shares: list[float] = []

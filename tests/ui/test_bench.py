@@ -89,6 +89,7 @@ def test_stages_are_timed_one_by_one(capsys: pytest.CaptureFixture[str]):
     assert text == "mnemoscope: --profile: expected the attention-only model in its limit"
 
 
+@pytest.mark.long
 def test_a_diagram_is_timed_whole(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     tiny = dict(vocab=16, length=4, points=2, seeds=2, dims=20, samples=500)
     monkeypatch.setitem(diagram.DIAGRAMS, "cpu", tiny)
@@ -112,6 +113,7 @@ def test_trainings_are_timed_side_by_side(monkeypatch: pytest.MonkeyPatch, capsy
     assert told["ratio"] == pytest.approx(told["seconds"] / told["alone_seconds"])
 
 
+@pytest.mark.long
 def test_many_visitors_drag_at_once():
     """Fifty clients, fewer redraws than `bench --explorer` makes: every one is answered."""
     told = time_explorer(clients=50, redraws=6)

@@ -46,6 +46,7 @@ def test_the_map_is_what_theory_says(server: Running):
     assert told["laws"]["interference"]["formula"] == "d<sup>2</sup> ≫ V"
 
 
+@pytest.mark.long
 def test_every_axis_and_choice_has_a_map(server: Running):
     for words in (
         "x=length",
@@ -89,6 +90,7 @@ def test_the_readout_is_predicts_own(server: Running):
     assert "too few hidden" in server.ask("/prediction?dim=32&width=64&samples=1000000&length=4")[2]
 
 
+@pytest.mark.long
 def test_the_law_at_the_cross_is_that_of_its_setting(monkeypatch: pytest.MonkeyPatch):
     """Whatever lies across the map: with widths there, the cross may still have no MLP."""
     # The interval over seeds stands beside the law, has no part in it, and takes most of the time.
