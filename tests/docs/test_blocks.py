@@ -48,6 +48,7 @@ SHORT = {
 }
 ELSEWHERE = {
     r"--cluster": "tests/experiments/test_cluster.py starts workers, tests/slurm_daemon.py a Slurm daemon",
+    r"\bmine\.": "it needs the files of docs/own.md: tests/test_own_docs.py",
     r"^explore": "it answers a browser until it is stopped: tests/ui/test_explorer_page.py",
 }
 STUDY = "a-three-steps"
