@@ -39,6 +39,13 @@ def differences(got: Any, kept: Any, rounding: float, path: str = "") -> Iterato
         yield f"{path}: {got!r}, and was {kept!r}"
 
 
+def numbers(entry: dict[str, Any]) -> dict[str, Any]:
+    """An entry without what is no number of the trial: a setting's fields, whose canonical JSON is compared and which
+    may get new ones with a default, and formulas that a capacity is shown beside."""
+    record = {name: value for name, value in entry.get("record", {}).items() if name not in ("spec", "laws")}
+    return {**entry, "record": record}
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("group", trials.GROUPS)
 def test_trials_are_what_they_were(group: str):
@@ -51,6 +58,6 @@ def test_trials_are_what_they_were(group: str):
         for now, entry in zip(made, kept, strict=True)
         # Elsewhere, AdamW's rates of up to 1000 make much of little.
         if not (bound() and entry["optimiser"] == "adamw")
-        for difference in differences(now, entry, bound())
+        for difference in differences(numbers(now), numbers(entry), bound())
     ]
     assert not wrong, "\n".join([f"{len(wrong)} numbers differ:", *wrong[:SHOWN]])
