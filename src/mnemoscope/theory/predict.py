@@ -108,6 +108,23 @@ class Prediction(Shown):
         }
 
 
+@dataclass(frozen=True, repr=False)
+class PredictionWithEnds(Prediction):
+    """A prediction whose interval over seeds is known with it, not computed when it is asked for."""
+
+    ends: tuple[float, float] | tuple[None, None] = (None, None)
+
+    @property
+    def low(self) -> float | None:
+        """The accuracy that 2.5 % of seeds stay below."""
+        return self.ends[0]
+
+    @property
+    def high(self) -> float | None:
+        """The accuracy that 2.5 % of seeds are above."""
+        return self.ends[1]
+
+
 def predict(spec: Spec, *, trained: bool = False) -> Prediction:
     """Accuracy, attention accuracy, and what limits them, from the spec alone.
 

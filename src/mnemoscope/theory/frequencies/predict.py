@@ -20,7 +20,7 @@ from mnemoscope.theory.frequencies.naming import Named, named
 from mnemoscope.theory.frequencies.scores import draw_seeds, scores_of
 from mnemoscope.theory.frequencies.tokens import Tokens
 from mnemoscope.theory.frequencies.wins import Wins, draw_queries, locked, wins
-from mnemoscope.theory.predict import RECALLED, Prediction
+from mnemoscope.theory.predict import RECALLED, PredictionWithEnds
 from mnemoscope.theory.registry import embedding_law
 
 # Seeds that are drawn, and how many where many settings are compared.
@@ -52,8 +52,8 @@ class BandRecall:
         return {**of, "accuracy": self.accuracy}
 
 
-@dataclass(frozen=True)
-class FrequencyPrediction(Prediction):
+@dataclass(frozen=True, repr=False)
+class FrequencyPrediction(PredictionWithEnds):
     """What theory predicts where tokens are not equally frequent; `accuracy` is by sequence.
 
     `seen` and `seen_facts` are the shares of sequences and of facts whose token was ever informative in training.
@@ -64,17 +64,6 @@ class FrequencyPrediction(Prediction):
     ranks: tuple[Rank, ...] = ()
     seen: float | None = None
     seen_facts: float | None = None
-    ends: tuple[float, float] | tuple[None, None] = (None, None)
-
-    @property
-    def low(self) -> float | None:
-        """The accuracy that 2.5 % of seeds stay below."""
-        return self.ends[0]
-
-    @property
-    def high(self) -> float | None:
-        """The accuracy that 2.5 % of seeds are above."""
-        return self.ends[1]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.summary import Summary
 from mnemoscope.theory.domain import TRAINED, doubts
-from mnemoscope.theory.predict import RECALLED, Prediction
+from mnemoscope.theory.predict import RECALLED, PredictionWithEnds
 from mnemoscope.theory.registry import not_derived
 from mnemoscope.theory.trained.attention import FOUND, attended_share
 from mnemoscope.theory.trained.capacity import critical_items, effective_inputs, load, seen_share
@@ -38,7 +38,7 @@ NORMAL_95 = 1.96
 
 
 @dataclass(frozen=True, repr=False)
-class TrainedPrediction(Prediction):
+class TrainedPrediction(PredictionWithEnds):
     """What theory predicts for the end of training.
 
     `terms` has what coverage, attention and storage take away, and the load N/N_c. `capacity` is N_c, the facts that
@@ -49,17 +49,6 @@ class TrainedPrediction(Prediction):
     binding: Binding | None = None
     capacity: float | None = None
     steps: int | None = None
-    ends: tuple[float, float] | tuple[None, None] = (None, None)
-
-    @property
-    def low(self) -> float | None:
-        """The accuracy that 2.5 % of seeds stay below."""
-        return self.ends[0]
-
-    @property
-    def high(self) -> float | None:
-        """The accuracy that 2.5 % of seeds are above."""
-        return self.ends[1]
 
     def summary(self) -> Summary:
         """Accuracy, what binds, what the weights hold, and what each part takes away."""
