@@ -122,7 +122,7 @@ def test_what_a_batch_has_finished_is_kept(calls: int, tmp_path: Path, monkeypat
             signal.raise_signal(signal.SIGINT)
 
     def read(running: Any, jobs: list[Job], since: float) -> list[Trial]:
-        return [Trial(*jobs[number], "ok") for number in running.numbers]
+        return [Trial(spec, seed, "ok") for spec, seed in (jobs[number] for number in running.numbers)]
 
     monkeypatch.setattr(batch, "start_call", start)
     monkeypatch.setattr(batch, "_read_batch", read)

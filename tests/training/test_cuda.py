@@ -17,7 +17,7 @@ import pytest
 from jax import lax
 
 from mnemoscope.engine import random
-from mnemoscope.engine.device import find_device, numerics
+from mnemoscope.engine.device import Precision, find_device, numerics
 from mnemoscope.engine.layout import choose_layout
 from mnemoscope.models.frozen import make_frozen
 from mnemoscope.spec import Retrieval
@@ -265,22 +265,24 @@ def test_kernels_equal_xlas_path(words: dict[str, object], monkeypatch: pytest.M
     spec = Retrieval(**words)  # pyright: ignore[reportArgumentType]
     assert passes.usable(spec.tokens != UNIFORM)
 
-    def learn() -> list[np.ndarray]:
-        with numerics("float32", place):
+    def learn(precision: Precision = "float32") -> list[np.ndarray]:
+        with numerics(precision, place):
             streams = random.streams(spec, 0)
             frozen = make_frozen(spec, streams)
             source = Source.of(spec, streams["train"], frozen.permutation)
-            layout = choose_layout(spec, "float32", "gpu")
+            layout = choose_layout(spec, precision, "gpu")
             rates, count = Rates.of(spec), Count.of(spec.samples)
             learned = jax.jit(lambda: three_steps(spec.program(), layout, frozen, source, count, rates))()
-            return [np.asarray(part) for part in jax.device_get(learned)]
+            return [np.asarray(part, np.float64) for part in jax.device_get(learned)]
 
     ours = learn()
     for module in (passes, mlp):
         monkeypatch.setattr(module, "usable", lambda uneven: False)
     jax.clear_caches()
-    for found, expected in zip(ours, learn(), strict=True):
-        assert np.linalg.norm(found - expected) <= 1e-5 * np.linalg.norm(expected)
+    # Frequent tokens make alpha a small difference of large sums: float32 itself is then as far from float64.
+    for found, same, exact in zip(ours, learn(), learn("float64"), strict=True):
+        rounding = np.linalg.norm(same - exact)
+        assert np.linalg.norm(found - exact) <= max(1e-5 * np.linalg.norm(exact), 3 * rounding)
 
 
 @pytest.mark.gpu

@@ -5,6 +5,19 @@
 //
 // All arrays have a leading axis over trials, which is blockIdx.y. Symbols as in by_token.py and by_winner.py.
 
+// Add 1 to a label's count, and return what it was. Lanes of one label add together: additions to one address wait for
+// each other, and with -DUNEVEN many samples have the same label.
+__device__ __forceinline__ u32 take_place(u32* counts, u32 y) {
+#ifdef UNEVEN
+    const u32 lanes = __match_any_sync(__activemask(), y), lane = threadIdx.x & 31, first = __ffs(lanes) - 1;
+    u32 before = 0;
+    if (lane == first) before = atomicAdd(&counts[y], __popc(lanes));
+    return __shfl_sync(lanes, before, first) + __popc(lanes & ((1u << lane) - 1));
+#else
+    return atomicAdd(&counts[y], 1u);
+#endif
+}
+
 // The label of each of the `size` samples from `first` on, and how many there are of each label.
 extern "C" __global__ void draw_labels(const u32* key, const u32* table, const u32* permutation, const u32* first,
                                        const u32* stop, u32* label, u32* cursor, int V, int L, int size) {
@@ -15,7 +28,7 @@ extern "C" __global__ void draw_labels(const u32* key, const u32* table, const u
         if (i < first[trial] || i >= stop[trial]) continue;  // past the end, or wrapped around
         const u32 y = permutation[(size_t)trial * V + stream.token(i, stream.position(i))];
         label[(size_t)trial * size + s] = y;
-        atomicAdd(&cursor[(size_t)trial * V + y], 1u);
+        take_place(cursor + (size_t)trial * V, y);
     }
 }
 
@@ -56,7 +69,7 @@ extern "C" __global__ void order_samples(const u32* first, const u32* stop, cons
         const u32 i = first[trial] + s;
         if (i < first[trial] || i >= stop[trial]) continue;
         const u32 y = label[(size_t)trial * size + s];
-        order[(size_t)trial * size + atomicAdd(&cursor[(size_t)trial * V + y], 1u)] = i;
+        order[(size_t)trial * size + take_place(cursor + (size_t)trial * V, y)] = i;
     }
 }
 
