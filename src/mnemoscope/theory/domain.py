@@ -316,7 +316,7 @@ def domain_of(sizes: Sizes, measure: Measure | Law = "accuracy") -> Domain | Non
     return next((row for row in DOMAINS if row.measure == kind and row.is_about(choices)), None)
 
 
-def inside(cells: SpecGrid, measure: Measure = "accuracy") -> np.ndarray:
+def inside(cells: SpecGrid, measure: Measure | Law = "accuracy") -> np.ndarray:
     """Which of many settings have valid numbers."""
     row = domain_of(cells, measure)
     return np.zeros(np.shape(cells.vocab), bool) if row is None else row.holds(cells)
