@@ -16,10 +16,8 @@ from mnemoscope.tasks.facts import Asked, Sizes, draw_sequences
 from mnemoscope.ui.cli import main
 
 SPEC = Facts(subjects=3, relations=2, answers=2, dim=8, heads=1, head_dim=4, length=5, frequencies="zipf:1.5")
-COMMAND = (
-    "facts --subjects 3 --relations 2 --answers 2 --dim 8 --heads 1 --head-dim 4 --max-steps 32 --batch 16 --seeds 2 "
-    "--store none"
-).split()
+SIZES = ["--subjects", "3", "--relations", "2", "--answers", "2", "--dim", "8", "--heads", "1", "--head-dim", "4"]
+COMMAND = ["facts", *SIZES, "--max-steps", "32", "--batch", "16", "--seeds", "2", "--store", "none"]
 KEY = jnp.asarray(np.array([3, 4], np.uint32))
 
 
