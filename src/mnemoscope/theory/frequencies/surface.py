@@ -6,9 +6,10 @@ The formulas are those of `predict`; only seeds are fewer. `tests/theory/test_fr
 import numpy as np
 
 from mnemoscope.spec import Retrieval
-from mnemoscope.theory.domain import FREQUENCIES, inside
+from mnemoscope.theory.domain import inside
 from mnemoscope.theory.fast_predict import Surface
 from mnemoscope.theory.frequencies.predict import regime, solve
+from mnemoscope.theory.limits import FREQUENCIES
 from mnemoscope.theory.registry import embedding_law, not_derived
 from mnemoscope.theory.spec_grid import SIZES, SpecGrid
 
