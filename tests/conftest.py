@@ -122,6 +122,8 @@ SLOW = (
     "ui/test_bench.py",
     "ui/test_report.py",
     "ui/test_run_command.py",
+    "training/test_further_options.py",
+    "training/test_facts_options.py",
     "chaos/test_options.py",
     "chaos/test_matrix_files.py",
     "test_adding.py",

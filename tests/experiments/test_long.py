@@ -3,6 +3,7 @@
 How fast something is gets printed, and judged with MNEMOSCOPE_IDLE=1.
 """
 
+import math
 import random
 import subprocess
 import sys
@@ -17,11 +18,13 @@ from searches import bisection_tokens, covered
 from stored_trials import SPEC, made, repeat_trials
 from sweep_driver import jobs, table
 
-from mnemoscope.experiments.critical import critical_many, range_about
+from mnemoscope.experiments.critical import critical, critical_many, range_about
 from mnemoscope.experiments.sweep import ThisProcess, sweep
 from mnemoscope.experiments.validation.drawn_settings import for_critical
+from mnemoscope.spec import Retrieval
 from mnemoscope.store.query import list_settings
 from mnemoscope.store.trials import Store
+from mnemoscope.training.three_step.batch import simulate_many
 from mnemoscope.ui.bench.explorer import time_explorer
 
 DRIVER = TESTS / "sweep_driver.py"
@@ -121,3 +124,34 @@ def test_fifty_visitors_drag_at_once():
     if patience.IDLE:
         assert told["median_ms"] < 200
         assert told["worst_ms"] < 2000
+
+
+@pytest.mark.parametrize(("tokens", "dim", "length"), [("zipf:1.1", 96, 2), ("zipf:0.5", 48, 4)])
+def test_intervals_cover_where_tokens_are_not_equally_frequent(tokens: str, dim: int, length: int):
+    """Two hundred searches, each with seeds of its own, against the crossing of a thousand more at each N."""
+    spec = Retrieval(vocab=64, dim=dim, length=length, samples=100, tokens=tokens, test_samples=1024)
+    found = [
+        critical(spec, "samples", low=4, high=2000, first_seed=1000 * number, store=None, progress=False)
+        for number in range(200)
+    ]
+    middle = np.median([one.estimate for one in found if one.estimate is not None])
+    values = np.unique(np.round(middle * np.geomspace(0.8, 1.25, 5))).astype(int)
+    means = [
+        np.mean(
+            [trial.accuracy for trial in simulate_many([(spec.replace(samples=N), 10**7 + k) for k in range(1000)])]
+        )
+        for N in values.tolist()
+    ]
+    # The mean is a straight line in ln N over so short a range.
+    slope, level = np.polyfit(np.log(values), means, 1)
+    truth = math.exp((0.5 - level) / slope)
+    answered = [one for one in found if one.low is not None and one.high is not None]
+    share = float(np.mean([one.low <= truth <= one.high for one in answered]))
+    width = float(np.median([one.high / one.low for one in answered]))
+    print(
+        f"{tokens}: crossing at N = {truth:.1f}, covered by {share:.3f} of {len(answered)} intervals, "
+        f"whose ends are a factor of {width:.2f} apart at the median"
+    )
+    assert len(answered) > 190
+    # Three standard errors of 200 searches at a coverage of 0.95.
+    assert share > 0.95 - 3 * math.sqrt(0.95 * 0.05 / 200)

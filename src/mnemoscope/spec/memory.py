@@ -25,7 +25,7 @@ from mnemoscope.spec.optimisers import (
     WeightDecay,
 )
 from mnemoscope.spec.token_laws import UNIFORM, probabilities, read_tokens
-from mnemoscope.spec.validators import FROM_FILE, between, one_of, one_of_names, whole
+from mnemoscope.spec.validators import between, is_name, one_of, one_of_names, whole
 
 Method = Literal["hebbian", "least-squares", "one-step", "trained"]
 # Methods that draw samples or follow a gradient, and so have an optimiser.
@@ -89,12 +89,12 @@ class Memory(Spec, frozen=True, extra="forbid"):
     @classmethod
     def _take_frequencies(cls, values: Any) -> Any:
         """Store a user's probabilities, and name them after their content."""
-        given = values.get("frequencies") if isinstance(values, dict) else None
-        if given is None or (isinstance(given, str) and (not given.startswith("file:") or FROM_FILE.fullmatch(given))):
+        if not isinstance(values, dict) or is_name(values.get("frequencies", UNIFORM)):
             return values
         # Imported late: `tasks` comes after `spec`, which must not depend on it.
-        taken = import_module("mnemoscope.tasks.token_files").take_probabilities({"tokens": given})
-        return {"items": taken["vocab"], **values, "frequencies": taken["tokens"]}
+        take = import_module("mnemoscope.tasks.token_files").take_frequencies
+        kept = take(values["frequencies"], values.get("items"))
+        return {"items": len(probabilities(kept, 0)), **values, "frequencies": kept}
 
     @model_validator(mode="after")
     def _check_together(self) -> "Memory":

@@ -26,7 +26,7 @@ from mnemoscope.engine.interrupts import keeping_partial
 from mnemoscope.engine.kinds import USUAL_SHARE, Cost, Hear
 from mnemoscope.engine.memory_budget import MemoryBudget
 from mnemoscope.engine.rates import RATES, Rates, known_platform
-from mnemoscope.engine.record import Trial
+from mnemoscope.engine.record import UNROUNDED, Trial
 from mnemoscope.spec import Spec, SpecError
 from mnemoscope.spec.validators import Device
 from mnemoscope.training.adamw import adamw
@@ -34,8 +34,6 @@ from mnemoscope.training.optimisers import Rate
 from mnemoscope.training.side_by_side import over_rows, take_steps
 
 Job = tuple[Any, int]
-# The accuracy of weights before they were rounded.
-UNROUNDED = "unrounded_accuracy"
 
 
 class State(NamedTuple):

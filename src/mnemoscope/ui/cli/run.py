@@ -1,6 +1,5 @@
 """`mnemoscope run`: one setting, several seeds."""
 
-import math
 import statistics
 import sys
 from dataclasses import replace
@@ -152,8 +151,8 @@ def show(run: Run) -> None:
             echo(*_confidence(run.calibration))
         if spec.settles:
             echo(f"steps               {_steps_taken(spec, finished)}")
-        if spec.bits:
-            echo(f"bits                {_bits(spec, finished)}")
+        if run.stored_bits is not None:
+            echo(f"bits                {run.stored_bits.words('V and W_KQ')}")
         ties = _ties(spec, finished)
         if ties:
             shares = ", ".join(f"{share:.1%} after {step}" for step, share in ties.items())
@@ -190,15 +189,6 @@ def _steps_taken(spec: Retrieval, finished: list[Trial]) -> str:
     late = sum(trial.status == "unreached" for trial in finished)
     more = f"; {late} of {len(finished)} had not settled" if late else " until it settled"
     return f"{ends} of at most {spec.steps:,}{more}"
-
-
-def _bits(spec: Retrieval, finished: list[Trial]) -> str:
-    """The bits of the facts that the rounded map names, and those of its weights; and what rounding costs."""
-    before, after = (_mean(finished, at, "accuracy") or 0.0 for at in (-2, -1))
-    stored = (_mean(finished, -1, "map_accuracy") or 0.0) * spec.vocab * math.log2(spec.vocab)
-    available = spec.bits * spec.dim * ((spec.width or spec.dim) + spec.dim)
-    lost = f"accuracy {before:.3f} before rounding, {after:.3f} after"
-    return f"{stored:,.0f} stored, {available:,} available in V and W_KQ; {lost}"
 
 
 def _ties(spec: Retrieval, finished: list[Trial]) -> dict[str, float]:

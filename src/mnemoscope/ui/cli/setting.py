@@ -33,7 +33,7 @@ S = TypeVar("S", bound=Spec)
 SETTING = Group("Setting", sort_key=1)
 FURTHER = Group("Training beyond the three steps", sort_key=2)
 # Options that take an object of the user's own, as MODULE:OBJECT.
-OWN = ("embedding", "tokens")
+OWN = ("embedding", "tokens", "frequencies")
 SPEC_FILE = Parameter(help="a TOML file with the setting; options override it", group=SETTING)
 
 

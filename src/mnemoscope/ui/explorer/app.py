@@ -20,6 +20,7 @@ from starlette.routing import Route
 
 from mnemoscope.engine.record import versions
 from mnemoscope.spec import SpecError, read_option
+from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.spec.validators import Device, one_of, whole
 from mnemoscope.ui.explorer import diagram, fragments, pages, planner
 from mnemoscope.ui.explorer.guard import Guard
@@ -83,12 +84,16 @@ class Explorer:
         return Response(text, media_type=kind, headers=headers)
 
     async def map(self, request: Request) -> Response:
-        """The diagram. While it moves, it is computed in the event loop: a thread would take longer."""
+        """The diagram. While it moves, it is computed in the event loop: a thread would take longer.
+
+        With frequencies of tokens it takes longer anyway.
+        """
         state = read_state(request.query_params)
-        if request.query_params.get("moving") == "1":
+        moving = request.query_params.get("moving") == "1"
+        if moving and state.tokens == UNIFORM:
             diagram_json = diagram.as_json(state, moving=True)
         else:
-            diagram_json = await self._in_thread(diagram.as_json, state, moving=False)
+            diagram_json = await self._in_thread(diagram.as_json, state, moving=moving)
         return Response(diagram_json, media_type="application/json")
 
     async def _in_thread(self, work: Callable[..., Any], *args: Any, **options: Any) -> Any:
