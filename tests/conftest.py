@@ -43,25 +43,6 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
         sys.dont_write_bytecode = False
 os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="data-", dir=os.environ["XDG_CACHE_HOME"])
 
-import jax  # after the folders are known
-from jax._src.lru_cache import LRUCache
-
-# A process of tests keeps small programs, too, which commands do not: operations that are compiled one by one.
-jax.config.update("jax_compilation_cache_dir", str(PROGRAMS))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-
-
-def put_whole(self: LRUCache, key: str, value: bytes) -> None:
-    """Put a program into JAX's cache at once: JAX writes in place, and others read half a file."""
-    path = Path(str(self.path)) / f"{key}-cache"
-    if not path.exists():
-        part = path.with_name(f"{key}.{os.getpid()}")
-        part.write_bytes(value)
-        part.replace(path)
-
-
-LRUCache.put = put_whole
-
 # The first example of a property may have to compile, and a machine may be busy: how long it takes
 # says nothing.
 settings.register_profile("compiled", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -163,8 +144,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: order.get(item.path, len(order)))
 
 
+def keep_programs() -> None:
+    """Keep what a process of tests compiles: small programs, too, which commands do not.
+
+    They go into the folder at once. JAX would write in place, and others read half a file.
+    """
+    import jax
+    from jax._src.lru_cache import LRUCache
+
+    def put_whole(self: LRUCache, key: str, value: bytes) -> None:
+        path = Path(str(self.path)) / f"{key}-cache"
+        if not path.exists():
+            part = path.with_name(f"{key}.{os.getpid()}")
+            part.write_bytes(value)
+            part.replace(path)
+
+    LRUCache.put = put_whole
+    jax.config.update("jax_compilation_cache_dir", str(PROGRAMS))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """The fast tier leaves out what the usual run leaves out, too."""
+    if "PYTEST_XDIST_WORKER" in os.environ or not config.option.numprocesses:  # else the others run the tests
+        keep_programs()
     if config.option.markexpr == "not slow":
         usual = next(word for word in config.getini("addopts") if word.startswith("not "))
         config.option.markexpr = f"{usual} and not slow"
