@@ -109,6 +109,14 @@ class Trained(ABC):
         """The world with samples that no check has used, for the last measurement."""
         return world
 
+    def at_end(self, program: Any, world: Any, weights: Any) -> dict[str, Float[Array, ""]]:
+        """What is measured once, when a training has ended, besides `measure`."""
+        return {}
+
+    def precision_of(self, program: Any, asked: Precision) -> Precision:
+        """The precision of a training: the one that was asked for, unless the setting has its own."""
+        return asked
+
     def rows_at_once(self, program: Any) -> int:
         """How many trainings to run side by side on a GPU, if they fit in memory."""
         return 64
@@ -145,17 +153,19 @@ class Trained(ABC):
         for number, (spec, _) in enumerate(jobs):
             groups.setdefault(self.program(spec, place.platform), []).append(number)
         records: dict[int, Trial] = {}
-        with numerics(precision, place), keeping_partial(records):
+        with keeping_partial(records):
             for program, numbers in groups.items():
                 forget_programs()
                 size = self._batch_size(program, MemoryBudget.of(place, budget), place)
+                own = self.precision_of(program, precision)
                 for first in range(0, len(numbers), size):
                     part = numbers[first : first + size]
                     batch = [jobs[number] for number in part]
-                    if batch[0][0].method == "trained":
-                        done = self._train(program, batch, size, place, precision, hear)
-                    else:
-                        done = self._construct(program, batch, place, precision)
+                    with numerics(own, place):
+                        if batch[0][0].method == "trained":
+                            done = self._train(program, batch, size, place, own, hear)
+                        else:
+                            done = self._construct(program, batch, place, own)
                     records.update(zip(part, done, strict=True))
         return [records[number] for number in range(len(jobs))]
 
@@ -210,8 +220,13 @@ class Trained(ABC):
             after = self.measured(program, last, rounded)
             return {**{name: np.asarray(part) for name, part in after.items()}, UNROUNDED: accuracy}
 
+        def at_end(rows: Rows) -> dict[str, np.ndarray]:
+            world, state, _ = rows
+            ended = self._at_end(program, self.unseen(world), state.weights)
+            return {name: np.asarray(part) for name, part in ended.items()}
+
         compile_seconds = self.compile_seconds[known_platform(place.platform)]
-        plan = TrainingPlan(advance, self.check, final, place, precision, most, least, compile_seconds)
+        plan = TrainingPlan(advance, self.check, final, place, precision, most, least, compile_seconds, at_end)
         return train_until_target(jobs, (world, state, lr), plan, hear)
 
     # --- compiled programs; arguments other than `program` have a row for each training -------------
@@ -248,6 +263,11 @@ class Trained(ABC):
     def _rounded(self, program: Any, weights: Any) -> Any | None:
         """`rounded` of every training."""
         return over_rows(partial(self.rounded, program), weights)
+
+    @partial(jax.jit, static_argnames=("self", "program"))
+    def _at_end(self, program: Any, world: Any, weights: Any) -> dict[str, Float[Array, "n"]]:
+        """`at_end` of every training."""
+        return over_rows(partial(self.at_end, program), world, weights)
 
     @cached_property
     def _steps(self) -> Callable[..., tuple[State, Float[Array, "n"]]]:
