@@ -38,6 +38,10 @@ Numbers = Literal["float32", "float64", "bfloat16"]
 MOST_SEQUENCES = 2**32 - 1
 
 
+# The groups of its fields in help, by the first field of each.
+GROUPS = {"task": "The task", "layers": "The model", "optimiser": "Its training"}
+
+
 def _named(names: Any) -> BeforeValidator:
     return BeforeValidator(one_of(*get_args(names)))
 

@@ -54,6 +54,25 @@ def measured(program: Transformer, world: World, weights: Weights, which: Which)
     return found
 
 
+class Looks(NamedTuple):
+    """Sequences, their right answers and those of the model, and by layer where each head looks when it answers."""
+
+    tokens: UInt32[Array, "B T"]
+    answer: UInt32[Array, "B Q"]
+    named: UInt32[Array, "B Q"]
+    weights: list[Float[Array, "B H Q T"]]
+
+
+@partial(jax.jit, static_argnames=("program", "count"))
+def look(program: Transformer, world: World, weights: Weights, count: int) -> Looks:
+    """The first sequences of the test stream."""
+    rows = jnp.arange(count, dtype=jnp.uint32)
+    second = jnp.bool_(True) if program.new_subjects else None
+    asked = ask(program, world.counts, world.tables, world.keys, Which("test", rows, second=second))
+    said = read_answers(program, world, weights, asked)
+    return Looks(asked.tokens, asked.answer, jnp.argmax(said.logits, axis=-1).astype(jnp.uint32), said.looks)
+
+
 def _share(counted: Array, what: Array) -> Float[Array, ""]:
     """The mean over what counts."""
     total = jnp.sum(counted, dtype=float)

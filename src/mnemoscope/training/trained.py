@@ -34,6 +34,8 @@ from mnemoscope.training.optimisers import Rate
 from mnemoscope.training.side_by_side import over_rows, take_steps
 
 Job = tuple[Any, int]
+# Called after every check with the world, the weights and the measurements; each has a row for a training.
+Watch = Callable[[Any, Any, dict[str, np.ndarray]], None]
 # The accuracy of weights before they were rounded.
 UNROUNDED = "unrounded_accuracy"
 
@@ -146,8 +148,12 @@ class Trained(ABC):
         budget: int | None = None,
         hear: Hear | None = None,
         precision: Precision = "float32",
+        watch: Watch | None = None,
     ) -> list[Trial]:
-        """Return one trial for each (spec, seed), in order. `hear` gets progress reports."""
+        """Return one trial for each (spec, seed), in order.
+
+        `hear` gets progress reports, and `watch` the weights at every check.
+        """
         place = find_device(device)
         groups: dict[Spec, list[int]] = {}
         for number, (spec, _) in enumerate(jobs):
@@ -163,20 +169,30 @@ class Trained(ABC):
                     batch = [jobs[number] for number in part]
                     with numerics(own, place):
                         if batch[0][0].method == "trained":
-                            done = self._train(program, batch, size, place, own, hear)
+                            done = self._train(program, batch, size, place, own, hear, watch)
                         else:
                             done = self._construct(program, batch, place, own)
                     records.update(zip(part, done, strict=True))
         return [records[number] for number in range(len(jobs))]
 
+    def check_fits(self, spec: Any, device: Device = "auto", budget: int | None = None) -> None:
+        """Refuse a setting of which not even one training fits in memory, before anything is allocated."""
+        place = find_device(device)
+        self._batch_size(self.program(spec, place.platform), MemoryBudget.of(place, budget), place)
+
+    def too_large(self, program: Any) -> str:
+        """The field to blame where a training does not fit in memory."""
+        return self.size_field
+
     def _batch_size(self, program: Any, memory: MemoryBudget, place: Place) -> int:
         needed = self.bytes_needed(program)
         fits = (memory.planned or 2**30) // needed
         if fits < 1:
+            field = self.too_large(program)
             raise SpecError(
-                self.size_field,
+                field,
                 f"expected a size that fits in the free memory, got "
-                f"{getattr(program, self.size_field):,} ({needed / 1e9:.1f} GB)",
+                f"{getattr(program, field):,} ({needed / 1e9:.1f} GB)",
             )
         return most_rows(fits, self.rows_at_once(program), place)
 
@@ -191,7 +207,14 @@ class Trained(ABC):
         ]
 
     def _train(
-        self, program: Any, jobs: Sequence[Job], most: int, place: Place, precision: Precision, hear: Hear | None
+        self,
+        program: Any,
+        jobs: Sequence[Job],
+        most: int,
+        place: Place,
+        precision: Precision,
+        hear: Hear | None,
+        watch: Watch | None,
     ) -> list[Trial]:
         """Train one batch in one compiled program."""
         least = self.least_rows(program)
@@ -206,6 +229,8 @@ class Trained(ABC):
             state, measured = self.advance(program, self.check, world, state, lr)
             numbers = {name: np.asarray(part) for name, part in measured.items()}
             checked = numbers["accuracy"]
+            if watch is not None:
+                watch(world, state.weights, numbers)
             return (world, state, lr), numbers
 
         def final(rows: Rows) -> dict[str, np.ndarray]:

@@ -153,6 +153,21 @@ class TransformerKind(Trained):
         weights = 4 * (program.parameters + embeddings)
         return size * (program.layers * tokens * each + logits + weights) + 4 * (2 * tables + 4 * drawn)
 
+    def too_large(self, program: Transformer) -> str:
+        """The field that makes the largest part of what a training holds."""
+        sizes = program.sizes
+        T, d = sizes.positions, program.dim
+        tokens = program.layers * program.batch * T
+        longest = {"mqar": "pairs"}.get(program.task, "length")
+        many = {"facts": "subjects", "random-strings": "strings"}.get(program.task, "vocab")
+        parts = {
+            longest: 3 * tokens * program.heads * T,
+            "width": 3 * tokens * program.width,
+            "dim": tokens * KEPT * d + 4 * program.layers * program.heads * program.head_size * d,
+            many: 4 * program.batch * sizes.reads * sizes.outputs + (sizes.tokens + sizes.outputs) * d,
+        }
+        return max(parts, key=lambda name: parts[name])
+
     def step_products(self, program: Transformer) -> int:
         """The multiplications of the forward pass."""
         sizes = program.sizes
@@ -179,7 +194,7 @@ class TransformerKind(Trained):
         units = L * tokens * (H * T + program.width + 4 * program.dim) + program.batch * sizes.reads * sizes.outputs
         units += 12 * program.parameters
         products = 3 * self.step_products(program) * rates.product
-        return 2 * products + units * rates.unit + tokens * rates.drawn + L * rates.step
+        return products + units * rates.unit + tokens * rates.drawn + L * rates.step
 
     def cost(self, spec: Transformer, platform: str) -> Cost:
         """Trainings of similar difficulty are neighbours, so that they end together."""
