@@ -4,7 +4,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from mnemoscope.spec import Facts, Flow, Memory, Own, Retrieval, SpecError
+from mnemoscope.spec import Facts, Flow, Memory, Own, Retrieval, SpecError, Transformer
 from mnemoscope.theory.critical import critical_value
 from mnemoscope.theory.predict import Prediction, predict
 from mnemoscope.theory.stated import Moments
@@ -69,6 +69,7 @@ __all__ = [
     "Step",
     "Store",
     "Task",
+    "Transformer",
     "Trial",
     "Validation",
     "Words",

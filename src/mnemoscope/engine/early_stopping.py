@@ -39,7 +39,7 @@ class TrainingPlan:
 
     `advance` takes `check` steps and returns `loss`, `accuracy` and any other measurements, row by
     row. `final` has the accuracy to report, which may be on other data than that of the checks, and
-    any other measurements of the end.
+    any other shares. `at_end` has what is measured once, and may be numbers of any size.
     """
 
     advance: Callable[[Rows], tuple[Rows, dict[str, np.ndarray]]]
@@ -51,6 +51,7 @@ class TrainingPlan:
     most: int
     least: int = LEAST_ON_GPU
     compile_seconds: float = COMPILE_SECONDS
+    at_end: Callable[[Rows], dict[str, np.ndarray]] | None = None
 
 
 def row_count(trainings: int, place: Place, most: int, least: int = LEAST_ON_GPU) -> int:
@@ -102,19 +103,24 @@ def train_until_target(
             spec, seed = jobs[number]
             values = {name: float(part[row]) for name, part in measured.items()}
             curves[number].append({"step": taken, **values})
-            verdict = _judge(spec, taken, values)
+            verdict = _judge(spec, taken, values, curves[number])
             if verdict is not None:
                 stopped[row] = verdict
             if hear is not None:
                 hear(spec, seed, 1.0 if verdict else taken / spec.most_steps)
-        final = plan.final(rows) if stopped else {}
+        final, ended = ({}, {})
+        if stopped:
+            final, ended = plan.final(rows), plan.at_end(rows) if plan.at_end else {}
         for row, (status, message) in stopped.items():
             number = number_of_row[row]
             (spec, seed), curve = jobs[number], curves[number]
             last = {name: value for name, value in curve[-1].items() if name != "step"}
             end = {name: min(1.0, float(part[row])) for name, part in final.items()}
             accuracy = None if status == "diverged" else end["accuracy"]
-            metrics = {**last, **end, "accuracy": accuracy, "steps": taken, "parameters": spec.parameters}
+            once = {name: _known(float(part[row])) for name, part in ended.items()}
+            if (bits := once.get("bits")) is not None:
+                once["bits_per_parameter"] = bits / spec.parameters
+            metrics = {**last, **end, **once, "accuracy": accuracy, "steps": taken, "parameters": spec.parameters}
             kept = tuple(curve[:: -(-len(curve) // KEPT_CHECKS)])
             seconds = (time.perf_counter() - began) / len(jobs)
             how = (seconds, message, plan.precision, plan.place.device_kind)
@@ -131,12 +137,50 @@ def train_until_target(
     return [outcomes[number] for number in range(len(jobs))]
 
 
-def _judge(spec: Any, taken: int, values: dict[str, float]) -> tuple[Status, str] | None:
+def _known(value: float) -> float | None:
+    """A measurement, or None where there was nothing to measure."""
+    return value if math.isfinite(value) else None
+
+
+def _judge(
+    spec: Any, taken: int, values: dict[str, float], curve: Sequence[dict[str, float]]
+) -> tuple[Status, str] | None:
     """How a training ended, or None if it continues."""
     if not np.isfinite(values["loss"]):
         return "diverged", f"the loss overflowed within {taken:,} steps"
-    if values["accuracy"] >= spec.target:
+    stop = getattr(spec, "stop", "target")
+    if stop == "target" and values["accuracy"] >= spec.target:
+        return "ok", ""
+    if stop == "settled" and stopped_falling([check["loss"] for check in curve]):
         return "ok", ""
     if taken >= spec.most_steps:
-        return "unreached", f"accuracy {spec.target:g} not within {taken:,} steps"
+        if stop == "steps":
+            return "ok", ""
+        what = f"accuracy {spec.target:g}" if stop == "target" else "a loss that has stopped falling"
+        return "unreached", f"{what} not within {taken:,} steps"
     return None
+
+
+# A loss this small has nowhere to fall; below this share of itself, a fall from one window to the next is none.
+SMALL, FALL = 0.005, 0.01
+# The first window of checks, and the share of the checks before it that each further one takes: a fifth.
+FIRST_WINDOW, WINDOW = 64, 5
+
+
+def stopped_falling(losses: Sequence[float]) -> bool:
+    """Whether the loss has stopped falling, by its means over windows of checks (the rule and its numbers are ours).
+
+    The first window has FIRST_WINDOW checks, each further one at least a fifth of the checks before it: slow training
+    is given time in proportion. Means are compared when a window is full, so that looking often changes nothing.
+    """
+    if losses and losses[-1] < SMALL:
+        return True
+    first, before = 0, math.inf
+    while True:
+        length = max(FIRST_WINDOW, -(-first // WINDOW))
+        if first + length > len(losses):
+            return False
+        mean = math.fsum(losses[first : first + length]) / length
+        if math.isfinite(before) and before - mean <= FALL * before:
+            return True
+        first, before = first + length, mean

@@ -147,7 +147,8 @@ class Trial(Shown, Generic[S]):
             return None
         stopped_at = getattr(self.spec, "target", None)
         rounded = getattr(self.spec, "bits", 0)
-        if self.status == "ok" and "steps" in self.metrics and stopped_at is not None and not rounded:
+        at_target = getattr(self.spec, "stop", "target") == "target"
+        if self.status == "ok" and "steps" in self.metrics and stopped_at is not None and at_target and not rounded:
             return stopped_at >= aim
         return self.accuracy is not None and self.accuracy >= aim
 

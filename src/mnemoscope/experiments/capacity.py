@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Unpack
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.estimate.estimate import Estimated
-from mnemoscope.experiments.estimate.limits import Limits, search_limits
+from mnemoscope.experiments.estimate.limits import Limits, search_limits, turned
+from mnemoscope.experiments.estimate.search import LARGEST
 from mnemoscope.experiments.searches import Result, SearchInProgress, Tries, run_searches
 from mnemoscope.experiments.signatures import spells_out
 from mnemoscope.experiments.stored_bits import StoredBits
@@ -27,8 +28,9 @@ BEYOND = 2.0
 class Question:
     """One search: the trials at a place on the axis, what counts as success, and where to begin.
 
-    A seed succeeds if one of its tries meets the aim. For forecasts of the run time: the limit is expected at `usual`,
-    and not beyond `most`.
+    A seed succeeds if one of its tries meets the aim: up to its limit, or from there on where success `rises`. For
+    forecasts of the run time: the limit is expected at `usual`, and not beyond `most`. No place beyond `largest` is
+    tried.
     """
 
     tries: Tries
@@ -37,6 +39,8 @@ class Question:
     usual: float
     most: float
     ends: tuple[int, int] | None = None
+    rises: bool = False
+    largest: int = LARGEST
 
     def read(self, records: Sequence[Trial]) -> bool | None:
         """Whether a seed succeeds; None if no trial meets the aim and one crashed."""
@@ -74,7 +78,10 @@ def find_limits(
     """
     how = {"resolution": resolution, "tolerance": tolerance}
     search = partial(search_limits, **how, seeds_at_first=seeds, most_seeds=most_seeds)
-    searches = [SearchInProgress(search(q.guess, ends=q.ends), q.tries, q.read, first_seed) for q in questions]
+    searches = []
+    for q in questions:
+        asking = search(q.guess, ends=q.ends, largest=q.largest)
+        searches.append(SearchInProgress(turned(asking) if q.rises else asking, q.tries, q.read, first_seed))
     with open_tools(**given) as opened:
         return run_searches(searches, along, opened)
 

@@ -27,7 +27,7 @@ from mnemoscope.experiments.cost import (
 from mnemoscope.experiments.critical import Along, guess_from_theory
 from mnemoscope.experiments.estimate.limits import search_limits
 from mnemoscope.experiments.estimate.search import FEW_SEEDS, NARROW, Place, drive
-from mnemoscope.spec import Flow, Own, Retrieval
+from mnemoscope.spec import Flow, Own, Retrieval, Transformer
 from mnemoscope.spec.validators import Measure
 
 # Trials that a search for a crossing usually takes near it, besides those at both ends.
@@ -229,7 +229,7 @@ def of_limits(
     return Forecast(min(usual, most), most, what + (f" of up to {steps:,} steps" if steps else ""))
 
 
-def of_own_limits(spec: Own, seeds: int, most_seeds: int, platform: str) -> Forecast:
+def of_own_limits(spec: Own | Transformer, seeds: int, most_seeds: int, platform: str) -> Forecast:
     """A search along a size of a user's task: nobody knows where it leads, so every training is taken for the first."""
     places = 8
     each, share = estimate_seconds([(spec, 0)], platform, compiling=False), USUAL_SHARE

@@ -1,5 +1,6 @@
 """Capacity of anything: up to where a user's model learns a user's task, or how much a memory holds."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Unpack, overload
 
@@ -9,7 +10,8 @@ from mnemoscope.experiments.capacity import capacity as memory_capacity
 from mnemoscope.experiments.estimate.estimate import Estimated
 from mnemoscope.experiments.estimate.limits import Limits
 from mnemoscope.experiments.signatures import spells_out
-from mnemoscope.spec import Memory, Own, SpecError
+from mnemoscope.experiments.transformer_capacity import TransformerCapacity, transformer_capacity
+from mnemoscope.spec import Memory, Own, SpecError, Transformer
 from mnemoscope.spec.objects import place_in
 
 
@@ -67,6 +69,18 @@ def capacity(
 
 @overload
 def capacity(
+    model: Transformer,
+    *,
+    along: str = "facts",
+    target: float = 0.99,
+    rates: Sequence[float] = (),
+    ends: tuple[int, int] | None = None,
+    **options: Unpack[LimitOptions],
+) -> TransformerCapacity: ...
+
+
+@overload
+def capacity(
     model: Any,
     task: Any,
     *,
@@ -80,15 +94,20 @@ def capacity(
 
 
 @spells_out(capacity_of)
-def capacity(model: Any, *task: Any, along: str | None = None, **more: Any) -> Capacity | OwnCapacity:
+def capacity(
+    model: Any, *task: Any, along: str | None = None, **more: Any
+) -> Capacity | TransformerCapacity | OwnCapacity:
     """How much a memory holds, or up to which size `along` an axis of the task a model learns it.
 
-    A memory is given as `Memory`, with a criterion. A model of your own comes with its task, the axis, the target
-    accuracy and an optimiser of optax (AdamW by default); `training` has further numbers, such as `batch` and
-    `max_steps`. `ends` is the range to search; the options are those of `find_limits`.
+    A memory is given as `Memory`, with a criterion. A `Transformer` is asked for the most facts, or for the least dim,
+    layers, heads or steps, with which it reaches the target at one of the `rates`. A model of your own comes with its
+    task, the axis, the target accuracy and an optimiser of optax (AdamW by default); `training` has further numbers,
+    such as `batch` and `max_steps`. `ends` is the range to search; the options are those of `find_limits`.
     """
     if isinstance(model, Memory):
         return memory_capacity(model, *task, **more)
+    if isinstance(model, Transformer):
+        return transformer_capacity(model, along or "facts", **more)
     given = task[0] if task else more.pop("task", None)
     if along is None:
         raise SpecError("along", "expected a size of the task, got none")

@@ -55,8 +55,19 @@ class Run(Drawable, Tabular):
 
     @property
     def drawn_by(self) -> str:
-        """Where tokens differ in frequency, accuracy is drawn by band; else step by step."""
+        """Where tokens differ in frequency, accuracy is drawn by band; else step by step, or as curves of training."""
+        if self.by_curve:
+            return "training"
         return "bands" if self.by_fact else self.figure
+
+    @property
+    def by_curve(self) -> bool:
+        """Whether trials have curves of many checks, rather than a few steps."""
+        return self.spec.history == "curve"
+
+    def labels(self) -> tuple[str, ...]:
+        """A curve's checks are numbered by the steps taken."""
+        return ("seed", "step") if self.by_curve else self.axes
 
     @property
     def finished(self) -> list[Trial]:
@@ -104,8 +115,15 @@ class Run(Drawable, Tabular):
             for band, shares in zip(self.spec.bands, zip(*known, strict=True), strict=True)
         ]
 
+    def mean(self, metric: str) -> float | None:
+        """The mean over seeds of any metric of the trials; None where no trial has it."""
+        known = [value for trial in self.finished if (value := trial.metrics.get(metric)) is not None]
+        return statistics.fmean(known) if known else None
+
     def records(self) -> list[dict[str, Any]]:
-        """A row for each seed and step."""
+        """A row for each seed and step, or check of a curve."""
+        if self.by_curve:
+            return [{"seed": trial.seed, **check} for trial in self.finished for check in trial.curve]
         return [
             {
                 "seed": trial.seed,

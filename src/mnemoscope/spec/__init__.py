@@ -8,9 +8,10 @@ from mnemoscope.spec.names import Activation, Embedding
 from mnemoscope.spec.noisy import Noisy
 from mnemoscope.spec.own import Own
 from mnemoscope.spec.retrieval import LETTERS, Attention, Retrieval, Then, Trigger
+from mnemoscope.spec.transformer import Transformer
 
 # Kinds by name; `engine.kinds.register` adds to them.
-KINDS: dict[str, type[Spec]] = {kind.kind: kind for kind in (Retrieval, Facts, Memory, Flow, Own, Noisy)}
+KINDS: dict[str, type[Spec]] = {kind.kind: kind for kind in (Retrieval, Facts, Memory, Flow, Own, Noisy, Transformer)}
 
 __all__ = [
     "KINDS",
@@ -29,6 +30,7 @@ __all__ = [
     "Spec",
     "SpecError",
     "Then",
+    "Transformer",
     "Trigger",
     "read_option",
     "read_toml",

@@ -18,6 +18,8 @@ from mnemoscope.spec.validators import is_place, nearest
 log = logging.getLogger(__name__)
 
 Group = Literal["models", "tasks", "laws", "studies"]
+# Models of our own, which `run` and `capacity` name without a colon.
+BUILT_IN: dict[str, tuple[str, ...]] = {"models": ("transformer",)}
 
 
 class Added(NamedTuple):
@@ -60,6 +62,7 @@ def place_of(option: str, group: Group, text: str) -> str:
         return text
     known = installed(group)
     if text not in known:
-        names = f" or one of {', '.join(known)}" if known else ""
-        raise SpecError(option, f"expected MODULE:OBJECT{names}, got {text!r}{nearest(text, known)}")
+        names = [*BUILT_IN.get(group, ()), *known]
+        listed = f" or one of {', '.join(names)}" if len(names) > 1 else "".join(f" or {name}" for name in names)
+        raise SpecError(option, f"expected MODULE:OBJECT{listed}, got {text!r}{nearest(text, names)}")
     return known[text].place

@@ -15,7 +15,8 @@ matrix by matrix; vectors take Adam's step with
 Nesterov's mean.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
 import jax
@@ -30,17 +31,23 @@ from mnemoscope.training.adamw import adamw
 Rate = Float[Array, ""] | float
 
 
-def _matrices(weights: Any) -> Any:
-    """The last two axes of every array are a matrix; None for a vector, and for an MLP that is not there."""
+def _matrices(weights: Any, tables: Collection[str] = ()) -> Any:
+    """The last two axes of every array are a matrix; None for a vector, and for an MLP that is not there.
 
-    def axes(part: Array) -> MuonDimensionNumbers | None:
-        return MuonDimensionNumbers(part.ndim - 2, part.ndim - 1) if part.ndim >= 2 and part.size else None
+    None as well for `tables`, by the names that they have in a dictionary: their rows stand for tokens or positions.
+    """
 
-    return jax.tree.map(axes, weights)
+    def axes(path: Any, part: Array) -> MuonDimensionNumbers | None:
+        named = any(getattr(key, "key", None) in tables for key in path)
+        return (
+            MuonDimensionNumbers(part.ndim - 2, part.ndim - 1) if part.ndim >= 2 and part.size and not named else None
+        )
+
+    return jax.tree_util.tree_map_with_path(axes, weights)
 
 
-def _muon(lr: Rate) -> optax.GradientTransformation:
-    return optax.contrib.muon(lr, muon_weight_dimension_numbers=_matrices)
+def _muon(lr: Rate, tables: Collection[str] = ()) -> optax.GradientTransformation:
+    return optax.contrib.muon(lr, muon_weight_dimension_numbers=partial(_matrices, tables=tables))
 
 
 OPTIMISERS: dict[str, Callable[[Rate], optax.GradientTransformation]] = {
@@ -53,9 +60,11 @@ OPTIMISERS: dict[str, Callable[[Rate], optax.GradientTransformation]] = {
 }
 
 
-def optimiser(name: Optimiser, lr: Rate, weight_decay: float = 0.0) -> optax.GradientTransformation:
-    """The transformation for a rate, which may be traced."""
-    plain = OPTIMISERS[name](lr)
+def optimiser(
+    name: Optimiser, lr: Rate, weight_decay: float = 0.0, tables: Collection[str] = ()
+) -> optax.GradientTransformation:
+    """The transformation for a rate, which may be traced. Muon does not orthogonalise the arrays named `tables`."""
+    plain = _muon(lr, tables) if name == "muon" and tables else OPTIMISERS[name](lr)
     if not weight_decay:
         return plain
 

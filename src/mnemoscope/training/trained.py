@@ -34,6 +34,8 @@ from mnemoscope.training.optimisers import Rate
 from mnemoscope.training.side_by_side import over_rows, take_steps
 
 Job = tuple[Any, int]
+# Called after every check with the world, the weights and the measurements; each has a row for a training.
+Watch = Callable[[Any, Any, dict[str, np.ndarray]], None]
 
 
 class State(NamedTuple):
@@ -107,6 +109,14 @@ class Trained(ABC):
         """The world with samples that no check has used, for the last measurement."""
         return world
 
+    def at_end(self, program: Any, world: Any, weights: Any) -> dict[str, Float[Array, ""]]:
+        """What is measured once, when a training has ended, besides `measure`."""
+        return {}
+
+    def precision_of(self, program: Any, asked: Precision) -> Precision:
+        """The precision of a training: the one that was asked for, unless the setting has its own."""
+        return asked
+
     def rows_at_once(self, program: Any) -> int:
         """How many trainings to run side by side on a GPU, if they fit in memory."""
         return 64
@@ -136,35 +146,51 @@ class Trained(ABC):
         budget: int | None = None,
         hear: Hear | None = None,
         precision: Precision = "float32",
+        watch: Watch | None = None,
     ) -> list[Trial]:
-        """Return one trial for each (spec, seed), in order. `hear` gets progress reports."""
+        """Return one trial for each (spec, seed), in order.
+
+        `hear` gets progress reports, and `watch` the weights at every check.
+        """
         place = find_device(device)
         groups: dict[Spec, list[int]] = {}
         for number, (spec, _) in enumerate(jobs):
             groups.setdefault(self.program(spec, place.platform), []).append(number)
         records: dict[int, Trial] = {}
-        with numerics(precision, place), keeping_partial(records):
+        with keeping_partial(records):
             for program, numbers in groups.items():
                 forget_programs()
                 size = self._batch_size(program, MemoryBudget.of(place, budget), place)
+                own = self.precision_of(program, precision)
                 for first in range(0, len(numbers), size):
                     part = numbers[first : first + size]
                     batch = [jobs[number] for number in part]
-                    if batch[0][0].method == "trained":
-                        done = self._train(program, batch, size, place, precision, hear)
-                    else:
-                        done = self._construct(program, batch, place, precision)
+                    with numerics(own, place):
+                        if batch[0][0].method == "trained":
+                            done = self._train(program, batch, size, place, own, hear, watch)
+                        else:
+                            done = self._construct(program, batch, place, own)
                     records.update(zip(part, done, strict=True))
         return [records[number] for number in range(len(jobs))]
+
+    def check_fits(self, spec: Any, device: Device = "auto", budget: int | None = None) -> None:
+        """Refuse a setting of which not even one training fits in memory, before anything is allocated."""
+        place = find_device(device)
+        self._batch_size(self.program(spec, place.platform), MemoryBudget.of(place, budget), place)
+
+    def too_large(self, program: Any) -> str:
+        """The field to blame where a training does not fit in memory."""
+        return self.size_field
 
     def _batch_size(self, program: Any, memory: MemoryBudget, place: Place) -> int:
         needed = self.bytes_needed(program)
         fits = (memory.planned or 2**30) // needed
         if fits < 1:
+            field = self.too_large(program)
             raise SpecError(
-                self.size_field,
+                field,
                 f"expected a size that fits in the free memory, got "
-                f"{getattr(program, self.size_field):,} ({needed / 1e9:.1f} GB)",
+                f"{getattr(program, field):,} ({needed / 1e9:.1f} GB)",
             )
         return most_rows(fits, self.rows_at_once(program), place)
 
@@ -179,7 +205,14 @@ class Trained(ABC):
         ]
 
     def _train(
-        self, program: Any, jobs: Sequence[Job], most: int, place: Place, precision: Precision, hear: Hear | None
+        self,
+        program: Any,
+        jobs: Sequence[Job],
+        most: int,
+        place: Place,
+        precision: Precision,
+        hear: Hear | None,
+        watch: Watch | None,
     ) -> list[Trial]:
         """Train one batch in one compiled program."""
         least = self.least_rows(program)
@@ -194,6 +227,8 @@ class Trained(ABC):
             state, measured = self.advance(program, self.check, world, state, lr)
             numbers = {name: np.asarray(part) for name, part in measured.items()}
             checked = numbers["accuracy"]
+            if watch is not None:
+                watch(world, state.weights, numbers)
             return (world, state, lr), numbers
 
         def final(rows: Rows) -> dict[str, np.ndarray]:
@@ -208,8 +243,13 @@ class Trained(ABC):
             after = self.measured(program, last, rounded)
             return {**{name: np.asarray(part) for name, part in after.items()}, UNROUNDED: accuracy}
 
+        def at_end(rows: Rows) -> dict[str, np.ndarray]:
+            world, state, _ = rows
+            ended = self._at_end(program, self.unseen(world), state.weights)
+            return {name: np.asarray(part) for name, part in ended.items()}
+
         compile_seconds = self.compile_seconds[known_platform(place.platform)]
-        plan = TrainingPlan(advance, self.check, final, place, precision, most, least, compile_seconds)
+        plan = TrainingPlan(advance, self.check, final, place, precision, most, least, compile_seconds, at_end)
         return train_until_target(jobs, (world, state, lr), plan, hear)
 
     # --- compiled programs; arguments other than `program` have a row for each training -------------
@@ -246,6 +286,11 @@ class Trained(ABC):
     def _rounded(self, program: Any, weights: Any) -> Any | None:
         """`rounded` of every training."""
         return over_rows(partial(self.rounded, program), weights)
+
+    @partial(jax.jit, static_argnames=("self", "program"))
+    def _at_end(self, program: Any, world: Any, weights: Any) -> dict[str, Float[Array, "n"]]:
+        """`at_end` of every training."""
+        return over_rows(partial(self.at_end, program), world, weights)
 
     @cached_property
     def _steps(self) -> Callable[..., tuple[State, Float[Array, "n"]]]:

@@ -39,8 +39,8 @@ LimitSearch = Generator[list[Place], Mapping[Place, bool | None], Limits]
 class _Seed:
     """One seed's bracket: it says yes at `low` and no at `high`, if these are known."""
 
-    def __init__(self, number: int, guess: float, ends: tuple[int, int] | None) -> None:
-        self.number, self.guess, self.ends = number, guess, ends
+    def __init__(self, number: int, guess: float, ends: tuple[int, int] | None, largest: int) -> None:
+        self.number, self.guess, self.ends, self.largest = number, guess, ends, largest
         self.low: int | None = None
         self.high: int | None = None
         self.strides = 0
@@ -55,14 +55,14 @@ class _Seed:
             return [min(max(middle, self.low + 1), self.high - 1)]
         stride = STRIDES[self.strides] if self.strides < len(STRIDES) else 4.0
         if self.low is not None:
-            return [min(max(self.low + 1, round(self.low * stride)), LARGEST)]
+            return [min(max(self.low + 1, round(self.low * stride)), self.largest)]
         assert self.high is not None
         return [max(1, min(self.high - 1, round(self.high / stride)))]
 
     @property
     def first(self) -> int:
         """The guess as a place."""
-        return min(max(1, round(self.guess)), LARGEST)
+        return min(max(1, round(self.guess)), self.largest)
 
     def hear(self, answers: Mapping[Place, bool | None], resolution: float) -> None:
         """Take the answers for the values of `wants`."""
@@ -82,7 +82,7 @@ class _Seed:
             self.state = "above"
         elif self.high == 1:
             self.state = "below"
-        elif self.low == LARGEST:
+        elif self.low == self.largest:
             self.state = "above"
         elif self.low is not None and self.high is not None:
             if self.low >= self.high:  # an end that says no below one that says yes
@@ -102,18 +102,19 @@ def search_limits(
     guess: float,
     *,
     ends: tuple[int, int] | None = None,
+    largest: int = LARGEST,
     resolution: float = 0.03,
     tolerance: float = 0.1,
     seeds_at_first: int = 4,
     most_seeds: int = 16,
 ) -> LimitSearch:
-    """Find the mean limit up to which seeds say yes, to +-`tolerance`."""
+    """Find the mean limit up to which seeds say yes, to +-`tolerance`; without a range, up to `largest`."""
     seeds: list[_Seed] = []
     while True:
         missing = min(seeds_at_first if not seeds else 2 * len(seeds), most_seeds) - len(seeds)
         limits = [limit for seed in seeds if (limit := seed.limit) is not None]
         about = statistics.geometric_mean(limits) if limits else guess
-        seeds += [_Seed(len(seeds) + k, about, ends) for k in range(missing)]
+        seeds += [_Seed(len(seeds) + k, about, ends, largest) for k in range(missing)]
         while open_seeds := [seed for seed in seeds if seed.state == "open"]:
             answers = yield [(value, seed.number) for seed in open_seeds for value in seed.wants()]
             for seed in open_seeds:
@@ -121,6 +122,17 @@ def search_limits(
         mean = _mean_limit(seeds, tolerance)
         if mean.status != "unresolved" or len(seeds) >= most_seeds:
             return Limits(mean, tuple(seed.limit for seed in seeds))
+
+
+def turned(search: LimitSearch) -> LimitSearch:
+    """The same search where seeds say no up to their limit, and yes beyond it."""
+    places = next(search)
+    while True:
+        answers = yield places
+        try:
+            places = search.send({place: None if said is None else not said for place, said in answers.items()})
+        except StopIteration as end:
+            return end.value
 
 
 def mean_of_logs(logs: Sequence[float], brackets: float) -> Estimate:

@@ -3,10 +3,12 @@
 from mnemoscope.experiments.cost import autodiff_seconds, compile_seconds, scaled, training_seconds
 from mnemoscope.experiments.forecast import Forecast, counted, of_jobs
 from mnemoscope.spec import Retrieval
+from mnemoscope.ui.bench import transformer
 from mnemoscope.ui.bench.diagram import DIAGRAMS, diagram_jobs
 from mnemoscope.ui.bench.facts import RATES, SEEDS, SETTING
 from mnemoscope.ui.bench.growth import AXES
 from mnemoscope.ui.bench.profile import REPEATS
+from mnemoscope.ui.bench.transformer import small
 
 # To start a process and draw its samples.
 START_SECONDS = 4.0
@@ -43,6 +45,14 @@ def of_diagram(platform: str) -> Forecast:
 def of_trainings(platform: str) -> Forecast:
     """Trainings side by side and the longest alone, both twice."""
     jobs = [(SETTING.replace(lr=rate), seed) for rate in RATES for seed in range(SEEDS)]
+    forecast = of_jobs([*jobs, jobs[0]], platform)
+    return Forecast(2 * forecast.usual, 2 * forecast.most, f"{forecast.what}, twice")
+
+
+def of_transformer(platform: str, *, quick: bool) -> Forecast:
+    """The same for a small transformer."""
+    spec = small(transformer.SETTING) if quick else transformer.SETTING
+    jobs = [(spec.replace(lr=rate), seed) for rate in transformer.RATES for seed in range(transformer.SEEDS)]
     forecast = of_jobs([*jobs, jobs[0]], platform)
     return Forecast(2 * forecast.usual, 2 * forecast.most, f"{forecast.what}, twice")
 

@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 import warnings
+from itertools import pairwise
 
 import cyclopts
 
@@ -50,6 +51,9 @@ PURPOSES = {
     "Manage": ("store", "check", "bench"),
 }
 
+# Built-in models, which `--model` names without a colon, and the module that has commands for them.
+MODELS = {"transformer": ("run", "capacity")}
+
 # Options of every command that show more of the package's log.
 VERBOSE = {"-v": logging.INFO, "--verbose": logging.INFO, "-vv": logging.DEBUG}
 VERBOSE_HELP = "Every command takes -v, which logs what it does on standard error, and -vv, which logs more."
@@ -57,8 +61,11 @@ VERBOSE_HELP = "Every command takes -v, which logs what it does on standard erro
 NAMED = 2
 
 
-def make_app(called: str) -> cyclopts.App:
-    """The application: the command that is called, and one line of help for each of the others."""
+def make_app(called: str, model: str = "") -> cyclopts.App:
+    """The application: the command that is called, and one line of help for each of the others.
+
+    With a built-in model, its command takes the place of the one of the same name.
+    """
     app = cyclopts.App(
         name="mnemoscope",
         help="An instrument that shows how much a transformer can learn to recall.",
@@ -71,7 +78,8 @@ def make_app(called: str) -> cyclopts.App:
         groups |= dict.fromkeys(names, cyclopts.Group(purpose, sort_key=order))
     for name, line in COMMANDS.items():
         own = {} if name == called else {"help": line}
-        app.command(f"mnemoscope.ui.cli.{name}:{name}", group=groups[name], **own)
+        module = model if model and name == called else name
+        app.command(f"mnemoscope.ui.cli.{module}:{name}", group=groups[name], name=name, **own)
     return app
 
 
@@ -88,7 +96,8 @@ def main(words: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # where a terminal cannot show a character
     words = listen(sys.argv[1:] if words is None else words)
-    app = make_app(words[0] if words else "")
+    words, model = built_in_model(words)
+    app = make_app(words[0] if words else "", model)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: print(f"mnemoscope: {message}", file=sys.stderr)
@@ -107,6 +116,19 @@ def main(words: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return status if isinstance(status, int) else 0
+
+
+def built_in_model(words: list[str]) -> tuple[list[str], str]:
+    """The words without `--model NAME` of a built-in model, and its name if the command has one for it."""
+    for name, commands in MODELS.items():
+        if not words or words[0] not in commands:
+            continue
+        if f"--model={name}" in words:
+            return [word for word in words if word != f"--model={name}"], name
+        for at, pair in enumerate(pairwise(words)):
+            if pair == ("--model", name):
+                return words[:at] + words[at + 2 :], name
+    return words, ""
 
 
 def listen(words: list[str]) -> list[str]:

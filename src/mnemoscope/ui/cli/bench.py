@@ -16,13 +16,14 @@ from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.ui.bench.benchmark import QUICK
 from mnemoscope.ui.bench.compare import RIVALS, Case, measure_bandwidth, run_cases, torch_is_here
-from mnemoscope.ui.bench.cost import of_case, of_diagram, of_growth, of_stages, of_trainings
+from mnemoscope.ui.bench.cost import of_case, of_diagram, of_growth, of_stages, of_trainings, of_transformer
 from mnemoscope.ui.bench.diagram import time_diagram
 from mnemoscope.ui.bench.explorer import time_explorer
 from mnemoscope.ui.bench.facts import time_facts
 from mnemoscope.ui.bench.growth import growth_exponents
 from mnemoscope.ui.bench.profile import check_profile
 from mnemoscope.ui.bench.profile import profile as time_stages
+from mnemoscope.ui.bench.transformer import time_transformer
 from mnemoscope.ui.cli.asking import ask_first
 from mnemoscope.ui.cli.options import Budget, DeviceName, Json, Yes, flag
 from mnemoscope.ui.cli.output import deliver, echo, number, table
@@ -51,6 +52,10 @@ FACTS = (
     "{trainings} trainings, up to {longest:,} steps: {seconds:.2f} s side by side, {alone_seconds:.2f} s for the "
     "longest alone, {ratio:.2f} times as long"
 )
+TRANSFORMERS = (
+    "{trainings} trainings of {parameters:,} parameters, up to {longest:,} steps: {seconds:.2f} s side by side, "
+    "{alone_seconds:.2f} s for the longest alone, {ratio:.2f} times as long"
+)
 EXPLORER = (
     "{clients} clients, {redraws:,} redraws, {errors} errors: median {median_ms:.0f} ms, 95 % within {p95_ms:.0f} ms, "
     "worst {worst_ms:.0f} ms"
@@ -74,6 +79,9 @@ def bench(
     ] = None,
     diagram: Annotated[bool, flag("time a whole phase diagram instead, compilation too")] = False,
     facts: Annotated[bool, flag("time trainings of `facts` side by side instead")] = False,
+    transformer: Annotated[
+        bool, flag("time trainings of a small transformer side by side, and one beside PyTorch, instead")
+    ] = False,
     explorer: Annotated[bool, flag("time fifty visitors of `explore` who drag instead")] = False,
     profile: Annotated[bool, flag("time each stage of the steps alone instead")] = False,
     device: DeviceName = "auto",
@@ -101,6 +109,10 @@ def bench(
         ask_first(of_trainings(place.platform), place.platform, yes)
         timed = time_facts(device)
         return deliver({**heading, "facts": timed}, json, _say(FACTS.format(**timed, longest=max(timed["steps"]))))
+    if transformer:
+        ask_first(of_transformer(place.platform, quick=quick), place.platform, yes)
+        timed = time_transformer(device, quick=quick, torch=torch)
+        return deliver({**heading, "transformer": timed}, json, _say(*_transformer_lines(timed)))
     if explorer:
         timed = time_explorer()
         return deliver({**heading, "explorer": timed}, json, _say(EXPLORER.format(**timed)))
@@ -138,6 +150,20 @@ def bench(
     rows = [asdict(case) for case in cases]
     result = {**heading, "bandwidth": bandwidth, "cases": rows, "growth": exponents, "rivals": RIVALS}
     return deliver(result, json, lambda _: show(result, cases))
+
+
+def _transformer_lines(timed: dict[str, Any]) -> list[str]:
+    """The trainings side by side, and a step beside PyTorch's where that is installed."""
+    lines = [
+        TRANSFORMERS.format(**timed, longest=max(timed["steps"])),
+        f"one training: {timed['step_seconds'] * 1e3:.3f} ms for a step",
+    ]
+    if timed["torch_ratio"] is not None:
+        lines[-1] += (
+            f", PyTorch {timed['torch']['torch']} with torch.compile {timed['torch_step_seconds'] * 1e3:.3f} ms, "
+            f"{timed['torch_ratio']:.2f} times as long"
+        )
+    return lines
 
 
 def _usual_batch(spec: Retrieval, platform: str, *, standard: bool) -> int:

@@ -32,6 +32,8 @@ def capacity(
     hash of their source, so that a search which was stopped goes on. Example:
 
     `mnemoscope capacity --model mymodel:model --task mytask:Facts --along facts --target 0.99`
+
+    `--model transformer` is one of ours, with options of its own: `mnemoscope capacity --model transformer --help`.
     """
     spec = own.read(target=target)
     own_question(spec, along, range_)  # refuses an axis that is none, before a store is created

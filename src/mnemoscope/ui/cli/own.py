@@ -10,8 +10,8 @@ from mnemoscope.experiments.forecast import jobs_ahead
 from mnemoscope.experiments.run import Run, kept_run
 from mnemoscope.experiments.tools import Tools
 from mnemoscope.spec import Own, SpecError
+from mnemoscope.spec.installed import BUILT_IN, installed, place_of
 from mnemoscope.spec.installed import Group as Installed
-from mnemoscope.spec.installed import installed
 from mnemoscope.spec.objects import place_in
 from mnemoscope.ui.cli.options import Work
 from mnemoscope.ui.cli.output import bar, deliver, echo, number, table
@@ -21,8 +21,9 @@ GROUP = Group("A model and a task of your own", sort_key=3)
 
 
 def names_of(group: Installed) -> str:
-    """The names that packages add, for help."""
-    return f"; packages add {', '.join(installed(group))}" if installed(group) else ""
+    """Names without a colon, for help: our own, with options of their own, and those that packages add."""
+    own = "".join(f"; or {name}: see --help with it" for name in BUILT_IN.get(group, ()))
+    return own + (f"; packages add {', '.join(installed(group))}" if installed(group) else "")
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class OwnWords:
 
     def read(self, **numbers: Any) -> Own:
         """The setting."""
+        if self.model:
+            place_of("model", "models", self.model)
         for option, text in (("model", self.model), ("task", self.task)):
             if not text:
                 raise SpecError(option, "expected MODULE:OBJECT, got none")

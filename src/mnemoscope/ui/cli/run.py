@@ -85,6 +85,10 @@ def run(
     With `--model` and `--task`, a model of your own is trained instead:
 
     `mnemoscope run --model mymodel:model --task mytask:Facts --set facts=32`
+
+    `--model transformer` is one of ours, of any depth, with learned embeddings; it has options of its own:
+
+    `mnemoscope run --model transformer --help`
     """
     check_form(out)
     numbers = read_seeds(seeds, seed)

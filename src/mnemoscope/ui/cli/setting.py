@@ -20,10 +20,11 @@ from pydantic import TypeAdapter
 from pydantic_core import PydanticUndefined
 
 from mnemoscope.models.matrices import take_matrix
-from mnemoscope.spec import Spec, SpecError, read_toml
+from mnemoscope.spec import Spec, SpecError, Transformer, read_toml
 from mnemoscope.spec.installed import free_names
 from mnemoscope.spec.names import LAWS, with_registered
 from mnemoscope.spec.retrieval import NO_FURTHER_TRAINING
+from mnemoscope.spec.transformer import GROUPS
 from mnemoscope.spec.validators import is_place
 from mnemoscope.tasks.token_files import take_probabilities
 from mnemoscope.ui.cli.options import option
@@ -102,10 +103,19 @@ def takes(
     return give
 
 
+def group_of(kind: type[Spec], name: str) -> Group:
+    """The group of help that a field stands in: of a transformer the last one that began before it."""
+    if kind is Transformer:
+        names = list(kind.model_fields)
+        began = [first for first in GROUPS if names.index(first) <= names.index(name)]
+        return Group(GROUPS[began[-1]], sort_key=len(began))
+    further = "then" in kind.model_fields and name in NO_FURTHER_TRAINING
+    return FURTHER if further else SETTING
+
+
 def field_option(kind: type[Spec], name: str) -> Parameter:
     """A field of a spec as an option."""
     field = kind.model_fields[name]
-    further = "then" in kind.model_fields and name in NO_FURTHER_TRAINING
 
     def read(text: str) -> Any:
         if text.startswith("file:") or (name in OWN and (is_place(text) or text in free_names("laws", LAWS))):
@@ -117,7 +127,7 @@ def field_option(kind: type[Spec], name: str) -> Parameter:
     return option(
         read,
         (field.description or "").replace("{laws}", ", ".join([*LAWS, *free_names("laws", LAWS)])),
-        group=FURTHER if further else SETTING,
+        group=group_of(kind, name),
         metavar="NAME" if field.annotation is str else None,
         show_default=None if field.default in (PydanticUndefined, None) else str(field.default),
     )
