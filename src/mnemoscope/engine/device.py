@@ -1,6 +1,7 @@
 """Where and how numbers are computed: device, precision, and the cache of compiled programs."""
 
 import contextlib
+import importlib.metadata
 import logging
 import os
 from collections.abc import Iterator
@@ -9,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import jax
-import jaxlib
 
 from mnemoscope.engine.files import cache_home
 from mnemoscope.spec import SpecError
@@ -33,7 +33,7 @@ def find_device(name: Device) -> Place:
     except RuntimeError:
         raise SpecError("device", f"expected a device that JAX sees ({jax.default_backend()}), got {name!r}") from None
     if place.platform != "cpu":
-        warn_of_slow_sums(jaxlib.__version__)
+        warn_of_slow_sums(importlib.metadata.version("jaxlib"))
     return place
 
 
