@@ -128,6 +128,26 @@ def test_capacity_critical_and_diagram_take_a_model(store: Store):
     assert "own is not derived" in mn.predict(spec).notes[0]
 
 
+@pytest.mark.parametrize("name", ["gd", "sgd", "adam", "muon", "sign"])
+def test_an_optimiser_by_name_is_that_of_optax(name: str):
+    """At the rate `lr`, as the same transformation given as an object."""
+    made = {"gd": optax.sgd, "sgd": optax.sgd, "adam": optax.adam, "sign": optax.sign_sgd, "muon": optax.contrib.muon}
+    numbers = {"max_steps": 32, "batch": 32, "test_samples": 128, "target": 1.0}
+    named = own_models.spec(**numbers, optimiser=name, lr=0.02)
+    given = own_models.spec(**numbers, optimiser=made[name](0.02))
+    assert named.optimiser == name
+    assert named.id not in (given.id, own_models.spec(**numbers, lr=0.02).id, named.replace(lr=0.03).id)
+    ours, theirs = (mn.simulate(spec, 0) for spec in (named, given))
+    if name != "muon":  # ours takes every matrix of a stack by itself, optax a stack as Adam would
+        assert ours.metrics["loss"] == pytest.approx(theirs.metrics["loss"], rel=1e-5)
+    assert ours.metrics["loss"] < mn.simulate(named.replace(lr=1e-8), 0).metrics["loss"]
+
+
+def test_the_default_optimiser_renames_nothing():
+    assert own_models.spec().id == own_models.spec(optimiser="adamw").id
+    assert "optimiser" not in own_models.spec(optimiser="adamw").canonical_values()
+
+
 def test_a_grid_for_exponents_varies_sizes_of_a_model():
     specs = settings(SPEC, [Axis("dim", (2, 4)), Axis("labels", (2, 3))], "vocab")
     assert [(one.value_of("dim"), one.value_of("labels")) for one in specs] == [(2, 2), (2, 3), (4, 2), (4, 3)]
@@ -383,6 +403,10 @@ OWN_WORDS = ["--model", "own_models:Bag", "--task", "mnemoscope.tasks.own:Lookup
         (
             ["fit", *OWN_WORDS, "--along", "vocab", "--axis", "samples=2,4"],
             "--axis: expected an axis such as dim=32:256:8",
+        ),
+        (
+            ["run", *OWN_WORDS, "--optimiser", "muno"],
+            "--optimiser: expected one of gd, sgd, adam, adamw, muon, sign or MODULE:OBJECT, got 'muno'; did you mean",
         ),
         (["run", "--model", "own_models:Bag"], "--task: expected MODULE:OBJECT, got none"),
         (

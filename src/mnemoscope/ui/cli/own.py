@@ -14,6 +14,7 @@ from mnemoscope.spec import Own, SpecError
 from mnemoscope.spec.installed import Group as Installed
 from mnemoscope.spec.installed import installed
 from mnemoscope.spec.objects import place_in
+from mnemoscope.spec.own import NAMED
 from mnemoscope.ui.cli.options import Work
 from mnemoscope.ui.cli.output import bar, deliver, echo, number, table
 from mnemoscope.ui.cli.setting import Setting
@@ -39,7 +40,11 @@ class OwnWords:
     ] = None
     optimiser: Annotated[
         str | None,
-        Parameter(metavar="OBJECT", help="a transformation of optax, as MODULE:OBJECT [default: adamw]", group=GROUP),
+        Parameter(
+            metavar="NAME",
+            help=f"{', '.join(NAMED)}, at the rate lr; or MODULE:OBJECT, a transformation of optax [default: adamw]",
+            group=GROUP,
+        ),
     ] = None
     set_: Annotated[
         list[str] | None,
