@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 from mnemoscope.spec.base import SpecError
 from mnemoscope.spec.carrying import Carrying
 from mnemoscope.spec.installed import free_names, place_of
-from mnemoscope.spec.names import ACTIVATIONS, LAWS, Activation
+from mnemoscope.spec.names import ACTIVATIONS, LAWS, Activation, NameOrObject
 from mnemoscope.spec.objects import name_object
 from mnemoscope.spec.optimisers import (
     BITS_TEXT,
@@ -56,7 +56,7 @@ class Memory(Carrying, frozen=True, extra="forbid"):
     method: Annotated[Method, BeforeValidator(one_of(*get_args(Method)))] = Field(
         default="hebbian", description="how the weights are made"
     )
-    embedding: Annotated[str, BeforeValidator(law_or_object(LAWS))] = Field(
+    embedding: Annotated[NameOrObject, BeforeValidator(law_or_object(LAWS))] = Field(
         default="sphere", description="law of items and answers: {laws}; or MODULE:OBJECT, a law of your own"
     )
     activation: Annotated[Activation, PlainValidator(one_of_names(ACTIVATIONS))] = Field(
@@ -76,7 +76,7 @@ class Memory(Carrying, frozen=True, extra="forbid"):
     target: Annotated[float, BeforeValidator(between(0.001, 1.0))] = Field(
         default=0.99, description="accuracy at which training stops"
     )
-    frequencies: Annotated[str, BeforeValidator(read_tokens)] = Field(
+    frequencies: Annotated[NameOrObject, BeforeValidator(read_tokens)] = Field(
         default=UNIFORM, description="how often each item occurs"
     )
     optimiser: OneStepName = Field(default="adamw", description="the optimiser of one-step and trained")

@@ -19,6 +19,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from mnemoscope.spec.base import SpecError
 from mnemoscope.spec.carrying import Carrying
 from mnemoscope.spec.installed import place_of
+from mnemoscope.spec.names import NameOrObject
 from mnemoscope.spec.objects import find_object, import_object, name_object, place_in
 from mnemoscope.spec.optimisers import Optimiser
 from mnemoscope.spec.validators import between, is_kept_name, is_place, nearest, one_line, whole
@@ -46,11 +47,11 @@ class Own(Carrying, frozen=True, extra="forbid"):
 
     kind: ClassVar[str] = "own"
 
-    model: str = Field(description="the model: MODULE:OBJECT, or a name that a package adds")
-    task: str = Field(description="the task: MODULE:OBJECT, or a name that a package adds")
+    model: NameOrObject = Field(description="the model: MODULE:OBJECT, or a name that a package adds")
+    task: NameOrObject = Field(description="the task: MODULE:OBJECT, or a name that a package adds")
     model_values: Annotated[Values, BeforeValidator(_pairs)] = Field(default=(), description="sizes of the model")
     task_values: Annotated[Values, BeforeValidator(_pairs)] = Field(default=(), description="sizes of the task")
-    optimiser: str = Field(
+    optimiser: NameOrObject = Field(
         default=ADAMW, description=f"{', '.join(NAMED)}, or MODULE:OBJECT, any transformation of optax"
     )
     lr: Annotated[float, BeforeValidator(between(1e-8, 1e3))] = Field(default=0.01, description="learning rate")
