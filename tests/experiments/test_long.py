@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import patience
@@ -140,18 +141,19 @@ def test_intervals_where_tokens_are_not_equally_frequent(tokens: str, dim: int, 
     it to be: there estimates are held to the search's tolerance alone.
     """
     spec = Retrieval(vocab=64, dim=dim, length=length, samples=100, tokens=tokens, test_samples=1024)
-    how = dict(low=4, high=2000, store=None, progress=False)
+    how: dict[str, Any] = dict(low=4, high=2000, store=None, progress=False)
     found = [critical(spec, "samples", first_seed=1000 * number, **how) for number in range(SEARCHES)]
-    answered = [one for one in found if one.low is not None and one.high is not None and one.estimate is not None]
-    middle = float(np.median([one.estimate for one in answered]))
+    answered = [one for one in found if None not in (one.low, one.estimate, one.high)]
+    low, estimate, high = np.array([(one.low, one.estimate, one.high) for one in answered], float).T
+    middle = float(np.median(estimate))
     values = np.unique(np.round(middle * np.geomspace(0.85, 1.18, 5))).astype(int).tolist()
     jobs = [[(spec.replace(samples=N), 10**7 + k) for k in range(TRUE_SEEDS)] for N in values]
-    means = [np.mean([trial.accuracy for trial in simulate_many(part)]) for part in jobs]
+    means = [np.mean(np.array([trial.accuracy for trial in simulate_many(part)], float)) for part in jobs]
     # The mean is a straight line in ln N over so short a range.
     slope, level = np.polyfit(np.log(values), means, 1)
     truth = math.exp((0.5 - level) / slope)
-    share = float(np.mean([one.low <= truth <= one.high for one in answered]))
-    width = float(np.median([one.high / one.low for one in answered]))
+    share = float(np.mean((low <= truth) & (truth <= high)))
+    width = float(np.median(high / low))
     print(
         f"{tokens}: crossing at N = {truth:.1f}, median estimate {middle:.1f}, covered by {share:.2f} of "
         f"{len(answered)} intervals, whose ends are a factor of {width:.2f} apart"

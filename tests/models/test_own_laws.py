@@ -177,7 +177,7 @@ def test_places_that_have_no_law(folder: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize("own", [own_sphere, PLACE])
 def test_a_memory_takes_a_law_of_ones_own(own: Any):
     """Our own law written again stores the same items, under a name of its own."""
-    sizes = dict(items=40, dim=16)
+    sizes: dict[str, Any] = dict(items=40, dim=16)
     built_in, mine = (mn.Memory(**sizes, embedding=law) for law in ("sphere", own))
     assert mine.embedding.startswith(f"{PLACE}@")
     assert mine.id != built_in.id

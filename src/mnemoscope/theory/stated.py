@@ -8,9 +8,9 @@ dimensions do. The prediction is that of these rows, normal ones or, where norms
 the law are not used, and nobody has held it against simulation, so it is never `valid`.
 
 A common mean of the rows is not derived. All pairs of rows then overlap by its square, which does not fall with d. The
-first step puts (n_y - N/V) u_y mu^T into V1, n_y the count of label y, which moves the logits of every token alike. This
-term is drawn once for a seed, and enters attention's scores; the terms of `attention.py` take overlaps to be independent
-and of mean zero.
+first step puts (n_y - N/V) u_y mu^T into V1, n_y the count of label y, which moves the logits of all tokens alike. This
+term is drawn once for a seed, and enters attention's scores; the terms of `attention.py` take overlaps to be
+independent and of mean zero.
 """
 
 from collections.abc import Callable
