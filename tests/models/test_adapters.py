@@ -20,7 +20,7 @@ from mnemoscope.tasks.own import Lookup
 
 LIBRARIES = {"from_equinox": ("equinox", "equinox"), "from_nnx": ("flax.nnx", "flax"), "from_torch": ("torch", "torch")}
 TASK = Lookup()
-SMALL = dict(batch=64, max_steps=512, test_samples=256)
+SMALL: dict[str, Any] = dict(batch=64, max_steps=512, test_samples=256)
 
 
 @dataclass(frozen=True)

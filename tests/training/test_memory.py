@@ -1,5 +1,7 @@
 """Memories trained with frequencies, batches, label noise and bits; one step, and the items that it stores."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -134,7 +136,7 @@ def test_what_does_not_go_together_is_refused(field: str, values: dict):
 
 
 def test_bits_stored_stand_beside_those_available():
-    how = dict(seeds=2, most_seeds=2, tolerance=1.0, resolution=0.2)
+    how: dict[str, Any] = dict(seeds=2, most_seeds=2, tolerance=1.0, resolution=0.2)
     (capacity,) = capacity_many([Memory(items=2, dim=16, bits=3)], 0.9, **how, store=None).points
     told = capacity.as_dict()["rounding"]
     assert capacity.estimate is not None
@@ -146,6 +148,8 @@ def test_bits_stored_stand_beside_those_available():
     counts = [100 * (trial.accuracy or 0) for trial in point.trials]
     assert told["bits_stored"] == pytest.approx(np.mean(counts) * np.log2(100))
     assert told["accuracy_after"] == pytest.approx(np.mean(counts) / 100)
-    assert told["accuracy_before"] == pytest.approx(np.mean([t.metrics["unrounded_accuracy"] for t in point.trials]))
+    assert told["accuracy_before"] == pytest.approx(
+        np.mean(np.array([t.metrics["unrounded_accuracy"] for t in point.trials], float))
+    )
     (plain,) = count_recalled([spec.replace(bits=0)], [0, 1], store=None).points
     assert "rounding" not in plain.as_dict()

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import BeforeValidator, Field, model_validator
 
 from mnemoscope.spec.base import Spec, SpecError, read_option
+from mnemoscope.spec.names import NameOrObject
 from mnemoscope.spec.optimisers import (
     BITS_TEXT,
     DECAY_TEXT,
@@ -75,7 +76,7 @@ class Facts(Spec, frozen=True, extra="forbid"):
     schedule: ScheduleName = Field(default="constant", description=SCHEDULE_TEXT)
     label_noise: LabelNoise = Field(default=0.0, description=NOISE_TEXT)
     bits: Bits = Field(default=0, description=BITS_TEXT)
-    frequencies: Annotated[str, BeforeValidator(read_tokens)] = Field(
+    frequencies: Annotated[NameOrObject, BeforeValidator(read_tokens)] = Field(
         default=UNIFORM,
         description="how often sequences ask for each fact: uniform; zipf:A, the k-th with probability proportional "
         "to k^-A; file:PATH, probabilities of your own; or MODULE:OBJECT, a function from the number of facts to them",

@@ -68,8 +68,9 @@ class MemoryKind(Trained):
             sizes = {name: getattr(spec, name) for name in ("items", "dim", "outputs", "embedding")}
             return self.program(Memory(**sizes), platform).replace(method="one-step")
         items = spec.items
-        # A frame has no room for more rows than dimensions, and frequencies belong to a number of items.
-        exact = spec.embedding == "orthonormal" or spec.frequencies != UNIFORM
+        # A frame has no room for more rows than dimensions, frequencies belong to a number of items, and so may a law
+        # of the user's own.
+        exact = spec.embedding == "orthonormal" or spec.frequencies != UNIFORM or bool(spec.objects)
         if platform != "cpu" and not exact:
             items = max(64, round_up(items, LARGE))
         elif not exact:

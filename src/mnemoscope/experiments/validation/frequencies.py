@@ -111,9 +111,11 @@ def _compared(spec: Retrieval, trials: Sequence[Trial[Retrieval]]) -> Iterator[C
         error = float(observed.std(ddof=1)) / math.sqrt(len(observed))
         return Compared(spec, name, predicted, float(observed.mean()), error, note)
 
-    inside = float(np.mean([told.low <= trial.accuracy <= told.high for trial in trials]))
-    # The standard error of a share at this level.
-    yield Compared(spec, "interval", LEVEL, inside, math.sqrt(LEVEL * (1 - LEVEL) / len(trials)), note)
+    if told.low is not None and told.high is not None:
+        accuracies = np.array([trial.accuracy for trial in trials], float)
+        inside = float(np.mean((told.low <= accuracies) & (accuracies <= told.high)))
+        # The standard error of a share at this level.
+        yield Compared(spec, "interval", LEVEL, inside, math.sqrt(LEVEL * (1 - LEVEL) / len(trials)), note)
     yield beside("by sequence", said["accuracy"], [trial.accuracy for trial in trials])
     yield beside("by fact", said["accuracy_by_fact"], [trial.accuracy_by_fact for trial in trials])
     yield beside("attention", said["attention_accuracy"], [trial.attention_accuracy for trial in trials])

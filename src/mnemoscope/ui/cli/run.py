@@ -18,7 +18,7 @@ from mnemoscope.experiments.keeping import place_for
 from mnemoscope.experiments.run import Run, kept_run, workers_for
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.models.activations import hermite_parts
-from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec import Retrieval
 from mnemoscope.spec.summary import span
 from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.theory.critical import has_trained_law
@@ -92,11 +92,9 @@ def run(
     """
     check_form(out)
     numbers = read_seeds(seeds, seed)
-    if own.given:
-        strangers = [name for name in Retrieval.model_fields if getattr(setting, name, None) is not None]
-        if strangers or setting.spec is not None:
-            raise SpecError((strangers or ["spec"])[0], "expected it without --model and --task, got both")
-        return run_own(own.read(), numbers, Work(device, None, store, yes), json)
+    own_spec = own.in_place_of(setting)
+    if own_spec is not None:
+        return run_own(own_spec, numbers, Work(device, None, store, yes), json)
     spec = setting.read()
     if calibration:
         check_calibrated(spec)
