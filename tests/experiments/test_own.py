@@ -369,7 +369,7 @@ def test_results_show_themselves_in_one_line_and_as_a_table():
     )
     assert dict(capacity.to_xarray().sizes) == {"vocab": 2, "seed": 2}
     answers = {5: (0.1, 0.2), 300: (0.9, 1.0)}
-    places = [Noisy(function=noisy, x=x, most=1.0) for x in answers]
+    places = [Noisy(**{"function": noisy, "x": x}) for x in answers]
     found = Found(
         Estimate("found", 30.0, 28.0, 32.0),
         places[0].function,
