@@ -20,12 +20,18 @@ import pytest
 from own_models import Bag
 
 import mnemoscope as mn
+from mnemoscope.engine.record import Trial
 from mnemoscope.engine.words import Words
 from mnemoscope.experiments.axes import Axis
+from mnemoscope.experiments.estimate.estimate import Estimate
+from mnemoscope.experiments.estimate.limits import Limits
 from mnemoscope.experiments.fit import settings
+from mnemoscope.experiments.own_capacity import OwnCapacity
+from mnemoscope.experiments.search import Found
 from mnemoscope.experiments.sweep import Tally, ThisProcess, sweep
 from mnemoscope.experiments.workers import cluster
 from mnemoscope.experiments.workers.cluster import FarWorkers, open_workers
+from mnemoscope.spec.noisy import Noisy
 from mnemoscope.store.trials import Store
 from mnemoscope.tasks.own import Lookup
 from mnemoscope.training.own import OWN, step_of
@@ -427,3 +433,34 @@ def test_bad_words_are_one_line(words: list[str], line: str, capsys: pytest.Capt
     said = capsys.readouterr().err
     assert said.startswith(f"mnemoscope: {line}")
     assert said.count("\n") == 1
+
+
+def test_results_show_themselves_in_one_line_and_as_a_table():
+    spec = own_models.spec()
+    trials = tuple(Trial(spec.vary(vocab=V), seed, "ok") for V in (8, 16) for seed in range(2))
+    limits = Limits(Estimate("found", 12.0, 10.0, 14.0), (11.0, None))
+    capacity = OwnCapacity(limits.answer, spec, "vocab", limits, trials)
+    assert repr(capacity) == (
+        f"OwnCapacity(own_models:Bag on mnemoscope.tasks.own:Lookup: status found, vocab 12.0 [10.0, 14.0], "
+        f"target {spec.target:g}, parameters {spec.parameters}, trainings 4)"
+    )
+    assert dict(capacity.to_xarray().sizes) == {"vocab": 2, "seed": 2}
+    answers = {5: (0.1, 0.2), 300: (0.9, 1.0)}
+    places = [Noisy(**{"function": noisy, "x": x}) for x in answers]
+    found = Found(
+        Estimate("found", 30.0, 28.0, 32.0),
+        places[0].function,
+        0.5,
+        tuple(
+            Trial(place, seed, "ok", metrics={"answer": answer})
+            for place in places
+            for seed, answer in enumerate(answers[int(place.x)])
+        ),
+    )
+    assert repr(found).endswith(":noisy at 0.5: status found, x 30.0 [28.0, 32.0], answers 4)")
+    assert found.to_frame().groupby("x").answer.mean().tolist() == pytest.approx([0.15, 0.95])
+    for result, cells in ((capacity, ("vocab", "11.0", "–")), (found, ("mean answer", "0.150", "0.950"))):
+        assert len(repr(result)) < 200
+        page = result._repr_html_()
+        assert page.count("<table>") == 2
+        assert all(f">{cell}</t" in page for cell in cells)

@@ -61,6 +61,25 @@ def test_nothing_overlaps_on_a_phase_diagram(make: Callable[[], mn.PhaseDiagram]
     assert all(whole.x0 <= box.x0 and box.x1 <= whole.x1 for box in parts.values())
 
 
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize(
+    "make", [lambda: mn.laws(0.75), lambda: mn.laws(0.75, width_power=1.0), lambda: mn.plan(1_000, length=16)]
+)
+def test_nothing_overlaps_on_other_figures(make: Callable[[], Any], style: Style):
+    figure = make().plot(style=style)
+    figure.draw_without_rendering()
+    parts: dict[str, Any] = {}
+    for at, axes in enumerate(figure.axes):
+        legend = axes.get_legend()
+        words = [axes.title, axes.xaxis.label, axes.yaxis.label, *axes.texts]
+        parts |= {f"{at} {word.get_text()}": word.get_window_extent() for word in words if word.get_text()}
+        parts |= {f"legend of {at}": legend.get_window_extent()} if legend else {}
+    parts |= {f"legend {at}": legend.get_window_extent() for at, legend in enumerate(figure.legends)}
+    for (one, box), (other, another) in combinations(parts.items(), 2):
+        assert not box.overlaps(another), f"{one} and {other}"
+    assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 for box in parts.values())
+
+
 @diagrams
 def test_every_region_with_room_is_named_where_it_is(make: Callable[[], mn.PhaseDiagram]):
     diagram = make()
