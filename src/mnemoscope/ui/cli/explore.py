@@ -142,6 +142,7 @@ def serve(host: str, port: int | None, store: Path, device: Device, *, browser: 
     try:
         uvicorn.Server(config).run(sockets=[listener_socket])
     finally:
+        explorer.live.stop()
         left = explorer.measurements.close()
         if left:
             print(f"{left} measurement{'s' * (left > 1)} not finished; finished trials are kept", file=sys.stderr)
