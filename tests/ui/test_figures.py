@@ -61,9 +61,13 @@ def test_nothing_overlaps_on_a_phase_diagram(make: Callable[[], mn.PhaseDiagram]
     assert all(whole.x0 <= box.x0 and box.x1 <= whole.x1 for box in parts.values())
 
 
-@pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize(
-    "make", [lambda: mn.laws(0.75), lambda: mn.laws(0.75, width_power=1.0), lambda: mn.plan(1_000, length=16)]
+    ("make", "style"),
+    [
+        *((lambda: mn.laws(0.75), style) for style in STYLES),
+        *((lambda: mn.laws(0.75, width_power=1.0), style) for style in STYLES),
+        *((lambda: mn.plan(1_000, length=16), style) for style in ("screen", "page")),
+    ],
 )
 def test_nothing_overlaps_on_other_figures(make: Callable[[], Any], style: Style):
     figure = make().plot(style=style)

@@ -39,7 +39,10 @@ def draw_on(axes: Any, plan: Plan) -> None:
     plain_log_ticks(axes, "y", min(tokens), max(tokens))
     axes.margins(0.12)
     axes.set(xlabel="parameters", ylabel="training tokens, N L" + (" times the steps" if repeated else ""))
-    axes.legend(fontsize=8)
+    # Above the axes: within them it would cover a label somewhere.
+    axes.legend(
+        fontsize=7, loc="lower center", bbox_to_anchor=(0.4, 1), ncols=3, frameon=False, columnspacing=1, handlelength=1
+    )
 
 
 draw_trade_off = saved(make_figure)
