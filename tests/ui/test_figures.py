@@ -61,27 +61,61 @@ def test_nothing_overlaps_on_a_phase_diagram(make: Callable[[], mn.PhaseDiagram]
     assert all(whole.x0 <= box.x0 and box.x1 <= whole.x1 for box in parts.values())
 
 
-@pytest.mark.parametrize(
-    ("make", "style"),
-    [
-        *((lambda: mn.laws(0.75), style) for style in STYLES),
-        *((lambda: mn.laws(0.75, width_power=1.0), style) for style in STYLES),
-        *((lambda: mn.plan(1_000, length=16), style) for style in ("screen", "page")),
-    ],
-)
-def test_nothing_overlaps_on_other_figures(make: Callable[[], Any], style: Style):
-    figure = make().plot(style=style)
+def check_nothing_overlaps(figure: Figure) -> None:
     figure.draw_without_rendering()
     parts: dict[str, Any] = {}
     for at, axes in enumerate(figure.axes):
         legend = axes.get_legend()
         words = [axes.title, axes.xaxis.label, axes.yaxis.label, *axes.texts]
-        parts |= {f"{at} {word.get_text()}": word.get_window_extent() for word in words if word.get_text()}
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())  # ticks beyond it are there, and are not drawn
+            words += [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+        shown = [word for word in words if word.get_text() and word.get_visible()]
+        parts |= {f"{at}.{number} {word.get_text()}": word.get_window_extent() for number, word in enumerate(shown)}
         parts |= {f"legend of {at}": legend.get_window_extent()} if legend else {}
     parts |= {f"legend {at}": legend.get_window_extent() for at, legend in enumerate(figure.legends)}
     for (one, box), (other, another) in combinations(parts.items(), 2):
         assert not box.overlaps(another), f"{one} and {other}"
     assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 for box in parts.values())
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize(
+    "make",
+    [lambda: mn.laws(0.75), lambda: mn.laws(0.75, width_power=1.0), lambda: mn.plan(1_000, length=16)],
+    ids=["laws", "laws-width", "plan"],
+)
+def test_nothing_overlaps_on_figures_of_theory(make: Callable[[], Any], style: Style):
+    check_nothing_overlaps(make().plot(style=style))
+
+
+SPEC = mn.Retrieval(vocab=64, dim=40, length=4, samples=600)
+SMALL = mn.Transformer(subjects=8, relations=4, answers=4, dim=16, heads=2, max_steps=256, stop="steps")
+MEASURED: dict[str, Callable[[], Any]] = {
+    "run": lambda: mn.run(SPEC, seeds=3),
+    "bands": lambda: mn.run(SPEC.replace(tokens="zipf:1.2", samples=5_000), seeds=3),
+    "training": lambda: mn.run(SMALL, seeds=2),
+    "attention": lambda: mn.attention_maps(SMALL),
+    "dynamics": lambda: mn.dynamics(mn.Flow(subjects=8, relations=4, answers=4, steps=1_500)),
+    "critical": lambda: mn.critical(SPEC, "samples", most_seeds=4),
+    "fit": lambda: mn.fit({"length": 4}, [("vocab", [48, 64]), ("dim", [40, 48, 56])], most_seeds=4),
+    "capacity": lambda: mn.capacity_many([mn.Memory(items=2, dim=dim) for dim in (12, 16, 24)], seeds=3, most_seeds=3),
+    "embeddings": lambda: mn.compare_embeddings(
+        np.random.default_rng(0).normal(size=(64, 48)) + 0.3, length=4, seeds=2
+    ),
+}
+
+
+@cache
+def measured(name: str) -> Any:
+    return MEASURED[name]()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("name", MEASURED)
+def test_nothing_overlaps_on_figures_of_measurements(name: str, style: Style):
+    check_nothing_overlaps(measured(name).plot(style=style))
 
 
 @diagrams
