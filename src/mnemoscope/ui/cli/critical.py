@@ -55,7 +55,8 @@ class Search:
 
 SearchOptions = Annotated[Search, Parameter(name="*")]
 DEFAULT_SEARCH = Search()
-ALONG = f"the axis: {', '.join(get_args(Along))}; or a size of a model or a task of your own"
+# The choices as help shows those of other options; models and tasks of the user's own add theirs.
+ALONG = f"or a size of a model or a task of your own [choices: {', '.join(get_args(Along))}]"
 
 
 def check_along(along: str, own: Own | None) -> None:
@@ -69,7 +70,7 @@ def critical(
     setting: Setting[Retrieval],
     *,
     own: OwnOptions = NO_WORDS,
-    along: Annotated[str, Parameter(help=ALONG)] = "samples",
+    along: Annotated[str, Parameter(metavar="AXIS", help=f"the axis, {ALONG}")] = "samples",
     search: SearchOptions = DEFAULT_SEARCH,
     work: options.WorkOptions = options.DEFAULT_WORK,
     json: options.Json = False,

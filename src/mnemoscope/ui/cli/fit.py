@@ -37,7 +37,9 @@ def fit(
             negative="", metavar="FIELD=VALUES", help="an axis of the grid, such as dim=64:128:3; give at least one"
         ),
     ],
-    along: Annotated[str, Parameter(help=f"{ALONG}, whose critical value is fitted")] = "samples",
+    along: Annotated[
+        str, Parameter(metavar="AXIS", help=f"the axis whose critical value is fitted, {ALONG}")
+    ] = "samples",
     log: Annotated[
         str | None, Parameter(metavar="FIELD", help="divide the critical value by the logarithm of this axis first")
     ] = None,
