@@ -82,6 +82,7 @@ class Live:
             return {**self._state, "curve": [*self._state["curve"]]}
 
     def _listen(self, line: Connection, number: int) -> None:
+        value: Any
         while True:
             try:
                 kind, value = line.recv()
