@@ -5,7 +5,6 @@ from typing import Any
 from mnemoscope.experiments.plan import Plan
 from mnemoscope.ui.figures.canvas import open_canvas, plain_log_ticks, saved
 
-
 # Below this width in inches labels need more of the axes, and there are fewer of them.
 NARROW = 4.5
 
