@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mnemoscope.spec import Retrieval
-from mnemoscope.ui.bench import compare, diagram
+from mnemoscope.ui.bench import compare, diagram, sweeps
 from mnemoscope.ui.bench import facts as bench_facts
 from mnemoscope.ui.bench.explorer import time_explorer
 from mnemoscope.ui.cli import main
@@ -113,6 +113,18 @@ def test_trainings_are_timed_side_by_side(monkeypatch: pytest.MonkeyPatch, capsy
     assert told["trainings"] == 12
     assert max(told["steps"]) <= 64
     assert told["ratio"] == pytest.approx(told["seconds"] / told["alone_seconds"])
+
+
+def test_sweeps_are_timed_beside_a_loop(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setattr(sweeps, "SIZES", ((16, 800),))
+    monkeypatch.setattr(sweeps, "DIMS", (12, 16))
+    assert main(["bench", "--sweeps", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["sweeps"]
+    assert (row["vocab"], row["trials"], row["failed"]) == (16, 8, 0)
+    assert row["trials_per_second"] == pytest.approx(8 / row["seconds"])
+    assert row["ratio"] == pytest.approx(row["loop_seconds"] / row["seconds"])
+    assert main(["bench", "--sweeps"]) == 0
+    assert "one by one" in capsys.readouterr().out
 
 
 @pytest.mark.long

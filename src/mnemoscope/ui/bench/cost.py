@@ -8,6 +8,7 @@ from mnemoscope.ui.bench.diagram import DIAGRAMS, diagram_jobs
 from mnemoscope.ui.bench.facts import RATES, SEEDS, SETTING
 from mnemoscope.ui.bench.growth import AXES
 from mnemoscope.ui.bench.profile import REPEATS
+from mnemoscope.ui.bench.sweeps import SIZES, sweep_jobs
 from mnemoscope.ui.bench.transformer import small
 
 # To start a process and draw its samples.
@@ -40,6 +41,12 @@ def of_diagram(platform: str) -> Forecast:
     """The standing diagram, twice."""
     forecast = of_jobs(diagram_jobs(**DIAGRAMS["cpu" if platform == "cpu" else "gpu"]), platform)
     return Forecast(2 * forecast.usual, 2 * forecast.most, f"{forecast.what}, twice")
+
+
+def of_sweeps(platform: str) -> Forecast:
+    """The sweeps, each twice and once one by one."""
+    forecast = of_jobs([job for size in SIZES for job in sweep_jobs(*size, platform)], platform)
+    return Forecast(3 * forecast.usual, 3 * forecast.most, f"{forecast.what}, three times")
 
 
 def of_trainings(platform: str) -> Forecast:

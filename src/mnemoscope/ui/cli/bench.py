@@ -16,13 +16,14 @@ from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.ui.bench.benchmark import QUICK
 from mnemoscope.ui.bench.compare import RIVALS, Case, measure_bandwidth, run_cases, torch_is_here
-from mnemoscope.ui.bench.cost import of_case, of_diagram, of_growth, of_stages, of_trainings, of_transformer
+from mnemoscope.ui.bench.cost import of_case, of_diagram, of_growth, of_stages, of_sweeps, of_trainings, of_transformer
 from mnemoscope.ui.bench.diagram import time_diagram
 from mnemoscope.ui.bench.explorer import time_explorer
 from mnemoscope.ui.bench.facts import time_facts
 from mnemoscope.ui.bench.growth import growth_exponents
 from mnemoscope.ui.bench.profile import check_profile
 from mnemoscope.ui.bench.profile import profile as time_stages
+from mnemoscope.ui.bench.sweeps import SIZES, time_sweeps
 from mnemoscope.ui.bench.transformer import time_transformer
 from mnemoscope.ui.cli.asking import ask_first
 from mnemoscope.ui.cli.options import Budget, DeviceName, Json, Yes, flag
@@ -78,6 +79,7 @@ def bench(
         ),
     ] = None,
     diagram: Annotated[bool, flag("time a whole phase diagram instead, compilation too")] = False,
+    sweeps: Annotated[bool, flag("time small sweeps beside loops of single trials instead")] = False,
     facts: Annotated[bool, flag("time trainings of `facts` side by side instead")] = False,
     transformer: Annotated[
         bool, flag("time trainings of a small transformer side by side, and one beside PyTorch, instead")
@@ -105,6 +107,11 @@ def bench(
         ask_first(of_diagram(place.platform), place.platform, yes)
         timed = time_diagram(place.platform, device, memory)
         return deliver({**heading, "diagram": timed}, json, _say(DIAGRAM.format(**timed)))
+    if sweeps:
+        ask_first(of_sweeps(place.platform), place.platform, yes)
+        with Watch("sweeps", len(SIZES)) as watch:
+            timed = time_sweeps(place.platform, device, lambda: watch.advance(1))
+        return deliver({**heading, "sweeps": timed}, json, _show_sweeps)
     if facts:
         ask_first(of_trainings(place.platform), place.platform, yes)
         timed = time_facts(device)
@@ -150,6 +157,23 @@ def bench(
     rows = [asdict(case) for case in cases]
     result = {**heading, "bandwidth": bandwidth, "cases": rows, "growth": exponents, "rivals": RIVALS}
     return deliver(result, json, lambda _: show(result, cases))
+
+
+def _show_sweeps(result: dict[str, Any]) -> None:
+    print(_headline(result["device"]))
+    rows = [
+        (
+            f"{row['vocab']:,}",
+            f"{row['samples']:,}",
+            f"{row['trials']:,}",
+            number(row["trials_per_second"], 1),
+            number(row["loop_trials_per_second"], 1),
+            number(row["ratio"], 2),
+            number(row["first_seconds"] - row["seconds"], 1),
+        )
+        for row in result["sweeps"]
+    ]
+    echo(table(("V", "N up to", "trials", "trials/s", "one by one", "ratio", "to compile, s"), rows))
 
 
 def _transformer_lines(timed: dict[str, Any]) -> list[str]:
