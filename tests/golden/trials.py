@@ -50,7 +50,7 @@ from mnemoscope.training.three_step import simulation as simulate_from
 from mnemoscope.training.three_step import streaming as draw_from
 
 Record = dict[str, Any]
-Spec = Retrieval | Facts | Memory | Flow
+Spec = Retrieval | Facts | Memory | Flow | Transformer
 
 # Named one by one: a law or an activation that is added later does not change what is here.
 LAWS = ("gaussian", "sphere", "orthonormal", "matrix")
