@@ -173,7 +173,7 @@ def _show_sweeps(result: dict[str, Any]) -> None:
         )
         for row in result["sweeps"]
     ]
-    echo(table(("V", "N up to", "trials", "trials/s", "one by one", "ratio", "to compile, s"), rows))
+    echo(table(("V", "N up to", "trials", "trials/s", "one by one", "ratio", "to compile, s"), rows, left=()))
 
 
 def _transformer_lines(timed: dict[str, Any]) -> list[str]:
