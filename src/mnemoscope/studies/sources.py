@@ -77,4 +77,32 @@ PAPERS = (
         "ICML 2024",
         "2402.18724",
     ),
+    Paper(
+        "paper K",
+        "Zucchet, Bornschein, Chan, Lampinen, Pascanu, De",
+        "How do language models learn facts? Dynamics, curricula and hallucinations",
+        "preprint 2025, version 1",
+        "2503.21676",
+    ),
+    Paper(
+        "paper L",
+        "Allen-Zhu, Li",
+        "Physics of Language Models: Part 3.3, Knowledge Capacity Scaling Laws",
+        "preprint 2024, version 1",
+        "2404.05405",
+    ),
+    Paper(
+        "paper M",
+        "Morris, Sitawarin, Guo, Kokhlikyan, Suh, Rush, Chaudhuri, Mahloujifar",
+        "How much do language models memorize?",
+        "preprint 2025",
+        "2505.24832",
+    ),
+    Paper(
+        "paper N",
+        "Dugan, Garcia, Junkins, Liu, Zinsley, Eyuboglu, Rudra, Ré",
+        "Constructing Efficient Fact-Storing MLPs for Transformers",
+        "preprint 2025, version 1",
+        "2512.00207",
+    ),
 )
