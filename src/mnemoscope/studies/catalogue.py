@@ -82,6 +82,7 @@ STUDIES = {
     "zipf-scaling": Listed("zipf_scaling", 0.3, 0.3),
     "zipf-gd": Listed("zipf_gd", 0.2, 0.2),
     "t-converged": Listed("t_converged", 0.8, 5.0),
+    "geometric": Listed("geometric", 0.7, 12.0),
 }
 
 
