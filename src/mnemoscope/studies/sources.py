@@ -78,6 +78,13 @@ PAPERS = (
         "2402.18724",
     ),
     Paper(
+        "paper J",
+        "Ravfogel, Yehudai, Bruna, Bietti",
+        "Geometric Factual Recall in Transformers",
+        "preprint 2026, version 1",
+        "2605.12426",
+    ),
+    Paper(
         "paper K",
         "Zucchet, Bornschein, Chan, Lampinen, Pascanu, De",
         "How do language models learn facts? Dynamics, curricula and hallucinations",
@@ -104,5 +111,19 @@ PAPERS = (
         "Constructing Efficient Fact-Storing MLPs for Transformers",
         "preprint 2025, version 1",
         "2512.00207",
+    ),
+    Paper(
+        "paper O",
+        "Bietti, Cabannes, Bouchacourt, Jegou, Bottou",
+        "Birth of a Transformer: A Memory Viewpoint",
+        "NeurIPS 2023",
+        "2306.00802",
+    ),
+    Paper(
+        "paper P",
+        "Arora, Eyuboglu, Timalsina, Johnson, Poli, Zou, Rudra, Ré",
+        "Zoology: Measuring and Improving Recall in Efficient Language Models",
+        "ICLR 2024",
+        "2312.04927",
     ),
 )
