@@ -73,9 +73,10 @@ STUDY = Study(
     statement="A GPT that was given more facts than it can hold stores 2 bits of them for each parameter.",
     expected="2 bits a parameter at every size",
     rule="Mean and 95 % interval over all base seeds' seeds of the bits that coding by the model saves, over all "
-    "trained parameters, at three sizes. A size was cut short if the second half of its steps adds more than 5 %, with "
-    "the 95 % interval. Supported if no size was cut short and all intervals lie within 1.5 to 2.5. Refuted if one "
-    "lies above 2.5, or if all lie below 1.5 and at least two sizes were not cut short.",
+    "trained parameters, at three sizes. A size was trained to the end if the second half of its steps adds less than "
+    "5 %, with the 95 % interval; else it was cut short. Supported if no size was cut short and all intervals lie "
+    "within 1.5 to 2.5. Refuted if one lies above 2.5, or if all lie below 1.5 and at least two sizes were trained to "
+    "the end.",
     measure=measure,
     judge_all=judge_all,
     draw=draw,

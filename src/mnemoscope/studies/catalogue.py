@@ -86,6 +86,7 @@ STUDIES = {
     "bits-gpt": Listed("bits_gpt", 0.6, 6.0),
     "bits-random": Listed("bits_random", 0.6, 6.0),
     "mlp-built": Listed("mlp_built", 0.7, 5.0),
+    "bits-axis": Listed("bits_axis", 0.6, 3.0),
 }
 
 

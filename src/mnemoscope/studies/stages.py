@@ -178,7 +178,7 @@ def _pool(all_numbers: Sequence[Numbers]) -> list[Numbers]:
 def _power(rows: Sequence[Numbers]) -> Numbers:
     """The power of S in lengths, by least squares over all seeds, with Student's 95 % interval."""
     x = [math.log(row["subjects"]) for row in rows for _ in row["lengths"]]
-    line = linregress(x, np.log([length for row in rows for length in row["lengths"]]))
+    line: Any = linregress(x, np.log([length for row in rows for length in row["lengths"]]))
     reach = float(stdtrit(len(x) - 2, 0.975)) * float(line.stderr)
     return {"mean": float(line.slope), "low": float(line.slope) - reach, "high": float(line.slope) + reach}
 
