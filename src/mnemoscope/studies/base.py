@@ -23,7 +23,7 @@ Numbers = dict[str, Any]
 BASES: dict[Size, int] = {"quick": 1, "full": 3}
 # The distance between base seeds: no study uses as many seeds.
 SEED_STRIDE = 10_000
-# Who makes the claim. A paper's statement is in its public text; of papers C to N we read the abstract alone. What we
+# Who makes the claim. A paper's statement is in its public text; of papers C to P we read the abstract alone. What we
 # derived in its setting is ours, exponents and constants included. A study that a user adds is their own.
 Source = Literal[
     "paper A (statement)",
@@ -44,14 +44,14 @@ Source = Literal[
     "ours, after paper H",
     "paper I (abstract)",
     "ours, after paper I",
-    "paper K (abstract)",
-    "ours, after paper K",
-    "paper L (abstract)",
-    "ours, after paper L",
     "paper M (abstract)",
     "ours, after paper M",
     "paper N (abstract)",
     "ours, after paper N",
+    "paper O (abstract)",
+    "ours, after paper O",
+    "paper P (abstract)",
+    "ours, after paper P",
     "news",
     "review",
     "own",

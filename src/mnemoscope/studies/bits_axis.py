@@ -35,8 +35,8 @@ STEPS: dict[Size, int] = {"quick": 2**11, "full": 2**13}
 RESOLUTION, RIGHT = 0.05, 0.99
 # ln(log2 N!) grows less than 1.5 times as fast as ln N from N = 20 on.
 BITS_RESOLUTION = (1 + RESOLUTION) ** 1.5 - 1
-# Numbers to compare with: those of papers L and M, and one bit.
-LINES = {"one bit": 1.0, "paper L": 2.0, "paper M": 3.6}
+# Numbers to compare with: those of papers N and O, and one bit.
+LINES = {"one bit": 1.0, "paper N": 2.0, "paper O": 3.6}
 SCATTER = 0.05
 
 
@@ -152,7 +152,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 STUDY = Study(
     id="bits-axis",
     revision=1,
-    source="ours, after paper L",
+    source="ours, after paper N",
     place="the paper's number for language models, beside the memories of paper B",
     statement="A trained MLP memory holds more bits a parameter than a linear memory, a factual transformer or a small "
     "GPT.",

@@ -1,4 +1,4 @@
-"""Paper M: GPTs have room for about 3.6 bits a parameter, measured with random strings, which cannot be generalised.
+"""Paper O: GPTs have room for about 3.6 bits a parameter, measured with random strings, which cannot be generalised.
 
 Strings of T tokens, each uniform among V, have T log2 V bits and no pattern. Nothing says which of the n strings is
 asked for, so a model that knows them all still needs log2 n bits for each: n (T log2 V - log2 n) is the most that
@@ -20,7 +20,7 @@ EXPOSURES: dict[Size, int] = {"quick": 150, "full": 2000}
 VOCAB: dict[Size, int] = {"quick": 16, "full": 64}
 LENGTH: dict[Size, int] = {"quick": 8, "full": 16}
 LOAD = 7
-# From halfway to paper L's 2 to as far above.
+# From halfway to paper N's 2 to as far above.
 CLAIM = Claim(3.6, 2.8, 4.4, rivals=(2.0, 5.2))
 
 
@@ -67,7 +67,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 STUDY = Study(
     id="bits-random",
     revision=1,
-    source="paper M (abstract)",
+    source="paper O (abstract)",
     place="the abstract: GPT-style models have a capacity of about 3.6 bits a parameter, where generalisation is "
     "eliminated; that this was measured with random strings is in summaries of the paper",
     statement="A GPT that was given more random strings than it can hold memorises about 3.6 bits of them for each "

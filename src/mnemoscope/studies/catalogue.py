@@ -82,11 +82,11 @@ STUDIES = {
     "zipf-scaling": Listed("zipf_scaling", 0.3, 0.3),
     "zipf-gd": Listed("zipf_gd", 0.2, 0.2),
     "t-converged": Listed("t_converged", 0.8, 5.0),
-    "stages": Listed("stages", 0.7, 4.0),
-    "bits-gpt": Listed("bits_gpt", 0.6, 6.0),
+    "stages": Listed("stages", 0.9, 4.0),
+    "bits-gpt": Listed("bits_gpt", 0.8, 6.0),
     "bits-random": Listed("bits_random", 0.6, 6.0),
     "mlp-built": Listed("mlp_built", 0.7, 5.0),
-    "bits-axis": Listed("bits_axis", 0.6, 3.0),
+    "bits-axis": Listed("bits_axis", 0.4, 3.0),
 }
 
 

@@ -1,4 +1,4 @@
-r"""Paper K: facts are learned in three phases; unequal frequencies shorten the plateau; new facts damage old ones.
+r"""Paper M: facts are learned in three phases; unequal frequencies shorten the plateau; new facts damage old ones.
 
     plateau begins   the model names an answer of the right relation in 95 % of sequences
     plateau ends     it recalls 1/D + (1 - 1/D)/10 of all facts, each asked for once; 1/D is by guessing
@@ -240,7 +240,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 STUDY = Study(
     id="stages",
     revision=1,
-    source="paper K (abstract)",
+    source="paper M (abstract)",
     place="the abstract: three phases with a plateau, shorter with imbalanced data, and new knowledge quickly corrupts "
     "existing memories; that the plateau grows with the number of individuals is reported by notes on it",
     statement="Facts are learned in three phases: on a plateau only the relation is known. It lasts longer with more "
