@@ -83,6 +83,10 @@ STUDIES = {
     "zipf-gd": Listed("zipf_gd", 0.2, 0.2),
     "t-converged": Listed("t_converged", 0.8, 5.0),
     "geometric": Listed("geometric", 0.7, 12.0),
+    "learned": Listed("learned", 0.7, 6.0),
+    "no-mark": Listed("no_mark", 0.7, 6.0),
+    "mqar": Listed("mqar", 1.0, 10.0),
+    "induction": Listed("induction", 0.7, 2.0),
 }
 
 

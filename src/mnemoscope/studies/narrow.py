@@ -1,9 +1,10 @@
 r"""Transformers of any width d up to that of one compiled program, and the least d at which training succeeds.
 
 A training with a smaller d begins with zeros in all coordinates of the residual stream beyond, in embeddings and in
-every matrix. Their gradients vanish, so that they stay zero, and it is the smaller model. This needs a model without norms,
-whose means are taken over all coordinates. With `narrow_heads` the heads' dimension falls with d as well; otherwise it
-stays that of the program. Nothing is kept in the store: what differs between trainings is no part of a spec.
+every matrix. Their gradients vanish, so that they stay zero, and it is the smaller model. This needs a model without
+norms, whose means are taken over all coordinates. With `narrow_heads` the heads' dimension falls with d as well;
+otherwise it stays that of the program. Nothing is kept in the store: what differs between trainings is no part of a
+spec.
 """
 
 import math
