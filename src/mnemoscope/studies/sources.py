@@ -78,6 +78,27 @@ PAPERS = (
         "2402.18724",
     ),
     Paper(
+        "paper J",
+        "Ravfogel, Yehudai, Bruna, Bietti",
+        "Geometric Factual Recall in Transformers",
+        "preprint 2026, version 1",
+        "2605.12426",
+    ),
+    Paper(
+        "paper K",
+        "Bietti, Cabannes, Bouchacourt, Jegou, Bottou",
+        "Birth of a Transformer: A Memory Viewpoint",
+        "NeurIPS 2023",
+        "2306.00802",
+    ),
+    Paper(
+        "paper L",
+        "Arora, Eyuboglu, Timalsina, Johnson, Poli, Zou, Rudra, Ré",
+        "Zoology: Measuring and Improving Recall in Efficient Language Models",
+        "ICLR 2024",
+        "2312.04927",
+    ),
+    Paper(
         "paper M",
         "Zucchet, Bornschein, Chan, Lampinen, Pascanu, De",
         "How do language models learn facts? Dynamics, curricula and hallucinations",
