@@ -21,11 +21,12 @@ from scipy.stats import linregress, ttest_ind
 from mnemoscope.engine.device import find_device
 from mnemoscope.spec import Transformer
 from mnemoscope.studies.base import BASES, Bench, Judgement, Numbers, Power, Size, Study, Verdict, all_agree, within
-from mnemoscope.studies.panels import draw_estimates, finish, log_axes
+from mnemoscope.studies.panels import draw_estimates, finish
 from mnemoscope.studies.power import Draw, rehearse
 from mnemoscope.studies.seed_means import show, spread
 from mnemoscope.training.recalled_items import measure_items
 from mnemoscope.training.transformer import TRANSFORMER
+from mnemoscope.ui.figures.canvas import plain_log_ticks, ticks_at
 
 SUBJECTS: dict[Size, tuple[int, ...]] = {"quick": (64, 128, 256), "full": (64, 128, 256, 512, 1024)}
 SEEDS: dict[Size, int] = {"quick": 4, "full": 4}
@@ -232,7 +233,9 @@ def draw(numbers: Numbers, figure: Any) -> None:
         if rows:
             draw_estimates(right, [row["subjects"] for row in rows], rows, label=law, color=color)
             ends += [row["mean"] for row in rows]
-    log_axes(right, [float(row["subjects"]) for row in pooled], ends)
+    if ends:
+        plain_log_ticks(right, "y", min(ends), max(ends))
+        ticks_at(right, "x", sorted({row["subjects"] for row in pooled}))
     finish(left, "step", "loss")
     finish(right, "subjects, S", "steps of the plateau")
 

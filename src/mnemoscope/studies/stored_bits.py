@@ -19,6 +19,7 @@ from mnemoscope.studies.base import BASES, Bench, Judgement, Numbers, Power, Siz
 from mnemoscope.studies.panels import draw_estimates, draw_law, finish
 from mnemoscope.studies.power import Draw, rehearse
 from mnemoscope.studies.seed_means import pool_rows, run_settings, show, spread
+from mnemoscope.ui.figures.canvas import ticks_at
 
 MOVED = 0.05
 # A step sees one part in about so many of all items.
@@ -133,6 +134,6 @@ def draw_bits(numbers: Numbers, figure: Any, claim: Claim) -> None:
     axes.plot(sizes, [float(np.mean(row["half"])) for row in rows], "x", color="C7", label="half of the steps")
     draw_law(axes, sizes, [claim.bits] * len(rows), f"claimed: {claim.bits:g}", "--")
     axes.axhspan(claim.least, claim.most, alpha=0.1, color="C0")
-    axes.set_xscale("log")
+    ticks_at(axes, "x", sizes)
     axes.set_ylim(0, None)
     finish(axes, "parameters", "bits a parameter")
