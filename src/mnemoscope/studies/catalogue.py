@@ -82,11 +82,16 @@ STUDIES = {
     "zipf-scaling": Listed("zipf_scaling", 0.3, 0.3),
     "zipf-gd": Listed("zipf_gd", 0.2, 0.2),
     "t-converged": Listed("t_converged", 0.8, 5.0),
-    "stages": Listed("stages", 0.7, 4.0),
-    "bits-gpt": Listed("bits_gpt", 0.6, 6.0),
+    "geometric": Listed("geometric", 0.7, 12.0),
+    "learned": Listed("learned", 0.7, 6.0),
+    "no-mark": Listed("no_mark", 0.7, 6.0),
+    "mqar": Listed("mqar", 1.0, 10.0),
+    "induction": Listed("induction", 0.7, 2.0),
+    "stages": Listed("stages", 0.9, 4.0),
+    "bits-gpt": Listed("bits_gpt", 0.8, 6.0),
     "bits-random": Listed("bits_random", 0.6, 6.0),
     "mlp-built": Listed("mlp_built", 0.7, 5.0),
-    "geometric": Listed("geometric", 0.7, 12.0),
+    "bits-axis": Listed("bits_axis", 0.4, 3.0),
 }
 
 

@@ -1,4 +1,4 @@
-r"""Paper N: MLPs with constructed weights store as many facts a parameter as trained ones, up to a constant.
+r"""Paper P: MLPs with constructed weights store as many facts a parameter as trained ones, up to a constant.
 
 A fact is a key e_i and a value u_i, both on the sphere of R^d, and the memory of m ReLU units answers
 argmax_j u_j^T V^T relu(F e_i), which is a `Memory` with a width. The paper's construction is an encoder and a decoder.
@@ -219,7 +219,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 STUDY = Study(
     id="mlp-built",
     revision=1,
-    source="paper N (abstract)",
+    source="paper P (abstract)",
     place="the abstract: a simple encoder-decoder mechanism empirically matches the facts-per-parameter asymptotics of "
     "MLPs trained by gradient descent; the construction here, (B1) to (B4), is ours",
     statement="An MLP built from an encoder and a decoder stores as many facts a parameter as a trained one, up to a "

@@ -1,4 +1,4 @@
-r"""Paper K: facts are learned in three phases; unequal frequencies shorten the plateau; new facts damage old ones.
+r"""Paper M: facts are learned in three phases; unequal frequencies shorten the plateau; new facts damage old ones.
 
     plateau begins   the model names an answer of the right relation in 95 % of sequences
     plateau ends     it recalls 1/D + (1 - 1/D)/10 of all facts, each asked for once; 1/D is by guessing
@@ -21,11 +21,12 @@ from scipy.stats import linregress, ttest_ind
 from mnemoscope.engine.device import find_device
 from mnemoscope.spec import Transformer
 from mnemoscope.studies.base import BASES, Bench, Judgement, Numbers, Power, Size, Study, Verdict, all_agree, within
-from mnemoscope.studies.panels import draw_estimates, finish, log_axes
+from mnemoscope.studies.panels import draw_estimates, finish
 from mnemoscope.studies.power import Draw, rehearse
 from mnemoscope.studies.seed_means import show, spread
 from mnemoscope.training.recalled_items import measure_items
 from mnemoscope.training.transformer import TRANSFORMER
+from mnemoscope.ui.figures.canvas import plain_log_ticks, ticks_at
 
 SUBJECTS: dict[Size, tuple[int, ...]] = {"quick": (64, 128, 256), "full": (64, 128, 256, 512, 1024)}
 SEEDS: dict[Size, int] = {"quick": 4, "full": 4}
@@ -178,7 +179,7 @@ def _pool(all_numbers: Sequence[Numbers]) -> list[Numbers]:
 def _power(rows: Sequence[Numbers]) -> Numbers:
     """The power of S in lengths, by least squares over all seeds, with Student's 95 % interval."""
     x = [math.log(row["subjects"]) for row in rows for _ in row["lengths"]]
-    line = linregress(x, np.log([length for row in rows for length in row["lengths"]]))
+    line: Any = linregress(x, np.log([length for row in rows for length in row["lengths"]]))
     reach = float(stdtrit(len(x) - 2, 0.975)) * float(line.stderr)
     return {"mean": float(line.slope), "low": float(line.slope) - reach, "high": float(line.slope) + reach}
 
@@ -232,7 +233,9 @@ def draw(numbers: Numbers, figure: Any) -> None:
         if rows:
             draw_estimates(right, [row["subjects"] for row in rows], rows, label=law, color=color)
             ends += [row["mean"] for row in rows]
-    log_axes(right, [float(row["subjects"]) for row in pooled], ends)
+    if ends:
+        plain_log_ticks(right, "y", min(ends), max(ends))
+        ticks_at(right, "x", sorted({row["subjects"] for row in pooled}))
     finish(left, "step", "loss")
     finish(right, "subjects, S", "steps of the plateau")
 
@@ -240,7 +243,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
 STUDY = Study(
     id="stages",
     revision=1,
-    source="paper K (abstract)",
+    source="paper M (abstract)",
     place="the abstract: three phases with a plateau, shorter with imbalanced data, and new knowledge quickly corrupts "
     "existing memories; that the plateau grows with the number of individuals is reported by notes on it",
     statement="Facts are learned in three phases: on a plateau only the relation is known. It lasts longer with more "

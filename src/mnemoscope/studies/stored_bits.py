@@ -1,10 +1,10 @@
 r"""The bits that small GPTs have stored for each of their parameters when they were given more than they can hold.
 
-A model of P parameters is given items of 3 to 6 P bits, more than the claim says that it stores, and sees each of them
-as often as `Trained` says. What it knows is N h - sum_f c_f, the entropy of all items less what the model takes to code
+A model of P parameters is given items of 3 to 7 P bits, more than the claim says that it stores, and sees each of them
+as often as `trained` says. What it knows is N h - sum_f c_f, the entropy of all items less what the model takes to code
 them: what a code by the model alone saves, and so a lower bound on what it stores. The same model is also trained with
-half of the steps. Where the other half still adds more than MOVED, with its 95 % interval, the training was cut short:
-the model may hold more than it shows, and the place says nothing against a claim of more.
+half of the steps. Only where the other half adds less than MOVED, with its 95 % interval, was the model trained to the
+end. Elsewhere it was cut short and may hold more than it shows: that says nothing against a claim of more.
 """
 
 from collections.abc import Sequence
@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from mnemoscope.engine.record import Trial
 from mnemoscope.spec import Transformer
 from mnemoscope.studies.base import BASES, Bench, Judgement, Numbers, Power, Size
 from mnemoscope.studies.panels import draw_estimates, draw_law, finish
 from mnemoscope.studies.power import Draw, rehearse
 from mnemoscope.studies.seed_means import pool_rows, run_settings, show, spread
+from mnemoscope.ui.figures.canvas import ticks_at
 
 MOVED = 0.05
 # A step sees one part in about so many of all items.
@@ -49,7 +51,7 @@ def measure_bits(bench: Bench, specs: Sequence[Transformer], seeds: int) -> Numb
     """Every seed's bits a parameter, with all steps and with half of them."""
     halves = [spec.replace(max_steps=spec.max_steps // 2) for spec in specs]
     trials = run_settings(bench, [*specs, *halves], seeds, "trainings")
-    bits = [[trial.metrics["bits_coded"] / trial.spec.parameters for trial in own] for own in trials]
+    bits = [bits_of(own) for own in trials]
     return {
         "rows": [
             {
@@ -65,6 +67,11 @@ def measure_bits(bench: Bench, specs: Sequence[Transformer], seeds: int) -> Numb
     }
 
 
+def bits_of(trials: Sequence[Trial]) -> list[float]:
+    """The bits a parameter that coding by each trained model saves."""
+    return [trial.metrics["bits_coded"] / trial.spec.parameters for trial in trials]
+
+
 def pooled(all_numbers: Sequence[Numbers]) -> list[Numbers]:
     """The sizes with the seeds of all base seeds: mean and interval, and how much the second half of the steps adds."""
     rows = []
@@ -72,7 +79,7 @@ def pooled(all_numbers: Sequence[Numbers]) -> list[Numbers]:
         if len(row["each"]) < 2 or len(row["each"]) != len(row["half"]):
             continue
         gains = spread(np.log(np.divide(row["each"], row["half"])).tolist())
-        rows.append({**row, **spread(row["each"]), "moved": gains["mean"], "cut_short": gains["low"] > MOVED})
+        rows.append({**row, **spread(row["each"]), "moved": gains["mean"], "cut_short": gains["high"] > MOVED})
     return rows
 
 
@@ -127,6 +134,6 @@ def draw_bits(numbers: Numbers, figure: Any, claim: Claim) -> None:
     axes.plot(sizes, [float(np.mean(row["half"])) for row in rows], "x", color="C7", label="half of the steps")
     draw_law(axes, sizes, [claim.bits] * len(rows), f"claimed: {claim.bits:g}", "--")
     axes.axhspan(claim.least, claim.most, alpha=0.1, color="C0")
-    axes.set_xscale("log")
+    ticks_at(axes, "x", sizes)
     axes.set_ylim(0, None)
     finish(axes, "parameters", "bits a parameter")
