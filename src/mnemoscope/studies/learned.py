@@ -117,7 +117,7 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
             )
             + f", as V^{power.value:.2f} [{power.low:.2f}, {power.high:.2f}]"
         )
-        above = [within(mean["low"], mean["high"], 1.0, math.inf) for mean in means.values()]
+        above: list[Verdict] = [within(mean["low"], mean["high"], 1.0, math.inf) for mean in means.values()]
         verdicts.append(all_agree([*above, within(power.low, power.high, 0.0, math.inf)]))
     first = [
         f"{name} d {points[0]['stored']:.1f} to {points[-1]['stored']:.1f}"
