@@ -107,7 +107,9 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
         power = growth(rows)
         if power is None:
             return Judgement("too few critical d were found", "inconclusive")
-        means = {vocab: limit_point(values, 0.0) for vocab, values in rows}
+        # The smaller d are known to within neighbouring integers.
+        known = {p["size"]: p["resolution"] for numbers in all_numbers for p in numbers["learned"]}
+        means = {vocab: limit_point(values, known[vocab]) for vocab, values in rows}
         text.append(
             what
             + "frozen over learned d "
