@@ -1,6 +1,7 @@
 """Shapes and types in signatures are checked while testing, and only then."""
 
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -13,34 +14,34 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import HealthCheck, settings
-from jax._src.lru_cache import LRUCache
 from jaxtyping import install_import_hook
 
 if TYPE_CHECKING:
     from explorer_server import Running
 
+# What takes long to make and is the same in every run: bytecode and compiled programs. JAX finds a
+# program by a hash of its code, its flags and JAX's version, Python a module by its time and size.
+KEPT = Path(__file__).parents[1] / ".pytest_cache" / "kept"
+PROGRAMS, BYTECODE = KEPT / "programs", KEPT / "bytecode"
+MOST_BYTES = 2 * 2**30
+
 # Commands keep what they compile in the user's cache folder, and trials in the data folder: not in
-# those of whoever runs tests. What is compiled is kept in one folder for all of pytest's processes,
-# which inherit its name from the first; stores are each process's own.
+# those of whoever runs tests. The cache folder is one for all of pytest's processes, which inherit its
+# name from the first; stores are each process's own.
 if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="mnemoscope-tests-")
+    PROGRAMS.mkdir(parents=True, exist_ok=True)
+    if sum(program.stat().st_size for program in PROGRAMS.iterdir()) > MOST_BYTES:  # those of many versions
+        shutil.rmtree(PROGRAMS)
+        PROGRAMS.mkdir()
+    (Path(os.environ["XDG_CACHE_HOME"]) / "mnemoscope").mkdir()
+    (Path(os.environ["XDG_CACHE_HOME"]) / "mnemoscope" / "compiled").symlink_to(PROGRAMS)
     if sys.dont_write_bytecode:
         # Else each of the many processes that tests start would compile JAX's and our own sources anew.
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(os.environ["XDG_CACHE_HOME"]) / "bytecode")
+        os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(BYTECODE)
+        sys.dont_write_bytecode = False
 os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="data-", dir=os.environ["XDG_CACHE_HOME"])
-
-
-def put_whole(self: LRUCache, key: str, value: bytes) -> None:
-    """Put a program into JAX's cache at once: JAX writes in place, and others read half a file."""
-    path = Path(str(self.path)) / f"{key}-cache"
-    if not path.exists():
-        part = path.with_name(f"{key}.{os.getpid()}")
-        part.write_bytes(value)
-        part.replace(path)
-
-
-LRUCache.put = put_whole
 
 # The first example of a property may have to compile, and a machine may be busy: how long it takes
 # says nothing.
@@ -122,6 +123,8 @@ SLOW = (
     "ui/test_bench.py",
     "ui/test_report.py",
     "ui/test_run_command.py",
+    "training/test_further_options.py",
+    "training/test_facts_options.py",
     "chaos/test_options.py",
     "chaos/test_matrix_files.py",
     "test_adding.py",
@@ -143,8 +146,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: order.get(item.path, len(order)))
 
 
+def keep_programs() -> None:
+    """Keep what a process of tests compiles: small programs, too, which commands do not.
+
+    They go into the folder at once. JAX would write in place, and others read half a file.
+    """
+    import jax
+    from jax._src.lru_cache import LRUCache
+
+    def put_whole(self: LRUCache, key: str, value: bytes) -> None:
+        path = Path(str(self.path)) / f"{key}-cache"
+        if not path.exists():
+            part = path.with_name(f"{key}.{os.getpid()}")
+            part.write_bytes(value)
+            part.replace(path)
+
+    LRUCache.put = put_whole
+    jax.config.update("jax_compilation_cache_dir", str(PROGRAMS))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """The fast tier leaves out what the usual run leaves out, too."""
+    if "PYTEST_XDIST_WORKER" in os.environ or not config.option.numprocesses:  # else the others run the tests
+        keep_programs()
     if config.option.markexpr == "not slow":
         usual = next(word for word in config.getini("addopts") if word.startswith("not "))
         config.option.markexpr = f"{usual} and not slow"

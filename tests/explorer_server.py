@@ -73,5 +73,6 @@ def running(folder: Path) -> Iterator[Running]:
     finally:
         server.should_exit = True
         thread.join(timeout=patience.SECONDS)
+        explorer.live.stop()
         explorer.measurements.close()
         ours.close()

@@ -31,7 +31,8 @@ def _draw_once(spec: Retrieval, law: str, seed: int, precision: str) -> tuple[Fr
 
 def _draw(spec: Retrieval, law: str, seed: int) -> tuple[Frozen, Source, Batch]:
     streams = random.streams(spec, seed)
-    frozen = draw_frozen(spec.program(), law, streams)
+    # One program for all frequencies of tokens, which have no part in this.
+    frozen = draw_frozen(spec.replace(tokens="uniform").program(), law, streams)
     index = jnp.arange(spec.samples, dtype=jnp.uint32)
     source = Source.of(spec, streams["train"], frozen.permutation)
     return frozen, source, sample(source.key, index, frozen.permutation, spec.length, source.table)

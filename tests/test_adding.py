@@ -49,52 +49,53 @@ def refusal(**more):
         return str(error)
 
 
-seen["before"] = [refusal(embedding="signs"), refusal(width=64, activation="cube")]
-
-import recipes.cube
-import recipes.signs
-from mnemoscope.experiments.workers.batches import run_batch
-
-signs, cube = Retrieval(**SIZES, embedding="signs"), Retrieval(**SIZES, width=32, activation="cube")
-seen["run"] = [[mn.simulate(spec, seed).accuracy for seed in range(3)] for spec in (signs, cube)]
-seen["commands"] = [
-    json.loads(call("run", *WORDS, *more, "--seeds", "1", "--store", "none", "--json"))["trials"][0]["status"]
-    for more in (("--embedding", "signs"), ("--width", "32", "--activation", "cube"))
-]
-seen["memory"] = run_batch([(mn.Memory(items=8, dim=16, embedding="signs"), 0)])[0].status
-seen["help"] = [" ".join(call(name, "--help").replace("\\u2502", " ").split()) for name in ("run", "memory")]
-seen["underived"] = [as_predicted(spec) for spec in (signs, cube)]
-seen["predict"] = json.loads(call("predict", *WORDS, "--embedding", "signs", "--json"))
-
-from mnemoscope.ui.explorer import diagram, fragments, pages, state
-
-now = state.read_state({"embedding": "signs"})
-seen["map"] = json.loads(diagram.as_json(now, moving=True))
-seen["fragment"] = fragments.prediction(now)
-seen["page"] = pages.explorer(now, "", "")
-
-import recipes.signs_theory
-from mnemoscope.theory.activation import FORMULAS
-
-FORMULAS["cube"] = lambda a: a**3
-seen["derived"] = [as_predicted(spec) for spec in (signs, cube)]
-
-from mnemoscope.experiments.sweep import ThisProcess, sweep
-from recipes.lookup import Lookup
-
-spec = Lookup(vocab=64, dim=16)
-with mn.Store("trials.db") as store:
-    tally = sweep([(spec, seed) for seed in range(8)], store, ThisProcess("cpu"))
-    sweep([(signs, 0)], store, ThisProcess("cpu"))
-    seen["sweep"] = [tally.done, tally.failed]
-with mn.Store("trials.db") as store:
-    trials = store.get([(spec, seed) for seed in range(8)]).values()
-    seen["kept"] = [trial.accuracy for trial in trials]
-    seen["same"] = all(trial.spec == spec and type(trial.spec) is Lookup for trial in trials)
-    seen["again"] = sweep([(spec, seed) for seed in range(8)], store, ThisProcess("cpu")).found
-    seen["columns"] = store.count("kind = 'lookup' AND noise = 1.0")
-
+# Studies run in processes that import this file: they find all else by themselves.
 if __name__ == "__main__":
+    seen["before"] = [refusal(embedding="signs"), refusal(width=64, activation="cube")]
+
+    import recipes.cube
+    import recipes.signs
+    from mnemoscope.experiments.workers.batches import run_batch
+
+    signs, cube = Retrieval(**SIZES, embedding="signs"), Retrieval(**SIZES, width=32, activation="cube")
+    seen["run"] = [[mn.simulate(spec, seed).accuracy for seed in range(3)] for spec in (signs, cube)]
+    seen["commands"] = [
+        json.loads(call("run", *WORDS, *more, "--seeds", "1", "--store", "none", "--json"))["trials"][0]["status"]
+        for more in (("--embedding", "signs"), ("--width", "32", "--activation", "cube"))
+    ]
+    seen["memory"] = run_batch([(mn.Memory(items=8, dim=16, embedding="signs"), 0)])[0].status
+    seen["help"] = [" ".join(call(name, "--help").replace("\\u2502", " ").split()) for name in ("run", "memory")]
+    seen["underived"] = [as_predicted(spec) for spec in (signs, cube)]
+    seen["predict"] = json.loads(call("predict", *WORDS, "--embedding", "signs", "--json"))
+
+    from mnemoscope.ui.explorer import diagram, fragments, pages, state
+
+    now = state.read_state({"embedding": "signs"})
+    seen["map"] = json.loads(diagram.as_json(now, moving=True))
+    seen["fragment"] = fragments.prediction(now)
+    seen["page"] = pages.explorer(now, "", "")
+
+    import recipes.signs_theory
+    from mnemoscope.theory.activation import FORMULAS
+
+    FORMULAS["cube"] = lambda a: a**3
+    seen["derived"] = [as_predicted(spec) for spec in (signs, cube)]
+
+    from mnemoscope.experiments.sweep import ThisProcess, sweep
+    from recipes.lookup import Lookup
+
+    spec = Lookup(vocab=64, dim=16)
+    with mn.Store("trials.db") as store:
+        tally = sweep([(spec, seed) for seed in range(8)], store, ThisProcess("cpu"))
+        sweep([(signs, 0)], store, ThisProcess("cpu"))
+        seen["sweep"] = [tally.done, tally.failed]
+    with mn.Store("trials.db") as store:
+        trials = store.get([(spec, seed) for seed in range(8)]).values()
+        seen["kept"] = [trial.accuracy for trial in trials]
+        seen["same"] = all(trial.spec == spec and type(trial.spec) is Lookup for trial in trials)
+        seen["again"] = sweep([(spec, seed) for seed in range(8)], store, ThisProcess("cpu")).found
+        seen["columns"] = store.count("kind = 'lookup' AND noise = 1.0")
+
     import recipes.study
 
     seen["listed"] = json.loads(call("reproduce", "--list", "--json"))["claims"]

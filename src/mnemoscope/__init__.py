@@ -12,6 +12,7 @@ from mnemoscope.theory.stated import Moments
 if TYPE_CHECKING:
     from mnemoscope.engine.record import Step, Trial
     from mnemoscope.engine.words import Words, below, normal, uniform
+    from mnemoscope.experiments.attention_maps import AttentionMaps, attention_maps
     from mnemoscope.experiments.bound import Bound, bound
     from mnemoscope.experiments.calibration import Calibration, calibrate
     from mnemoscope.experiments.capacity import Capacities, Capacity, capacity_many
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from mnemoscope.experiments.plan_question import plan
     from mnemoscope.experiments.run import Run, run
     from mnemoscope.experiments.search import Found, search
+    from mnemoscope.experiments.transformer_capacity import TransformerCapacity
     from mnemoscope.experiments.validation.parts import Validation, validate
     from mnemoscope.models.adapters import from_equinox, from_nnx, from_torch
     from mnemoscope.models.embeddings import frame, law
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from mnemoscope.ui.pages.exhibits import report
 
 __all__ = [
+    "AttentionMaps",
     "Benchmark",
     "Bound",
     "Calibration",
@@ -70,9 +73,11 @@ __all__ = [
     "Store",
     "Task",
     "Transformer",
+    "TransformerCapacity",
     "Trial",
     "Validation",
     "Words",
+    "attention_maps",
     "below",
     "bench",
     "bound",
@@ -112,6 +117,7 @@ __all__ = [
 _SIMULATOR = {
     "engine.record": ("Step", "Trial"),
     "engine.words": ("Words", "below", "normal", "uniform"),
+    "experiments.attention_maps": ("AttentionMaps", "attention_maps"),
     "experiments.bound": ("Bound", "bound"),
     "experiments.calibration": ("Calibration", "calibrate"),
     "experiments.capacity": ("Capacities", "Capacity", "capacity_many"),
@@ -127,6 +133,7 @@ _SIMULATOR = {
     "experiments.plan_question": ("plan",),
     "experiments.run": ("Run", "run"),
     "experiments.search": ("Found", "search"),
+    "experiments.transformer_capacity": ("TransformerCapacity",),
     "experiments.validation.parts": ("Validation", "validate"),
     "models.adapters": ("from_equinox", "from_nnx", "from_torch"),
     "models.embeddings": ("frame", "law"),

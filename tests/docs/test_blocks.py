@@ -34,6 +34,7 @@ AFTER = re.compile(r"\s{3,}.*$|\s+#\s.*$")
 MOST = {
     **{"vocab": 64, "dim": 40, "length": 8, "samples": 600, "width": 32, "steps": 60, "seeds": 2, "facts": 300},
     **{"subjects": 4, "relations": 4, "answers": 4, "max-steps": 64, "batch": 16},
+    **{"first-steps": 32},
 }
 AXES = {"vocab": "48,64", "dim": "32,40", "length": "4,6,8", "samples": "100,400"}
 # Options that keep a command short, unless it has them already.

@@ -1,5 +1,6 @@
 """JAX's set-up: once, for Python and commands alike, and never over what the user has set."""
 
+import logging
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mnemoscope.engine import device
+from mnemoscope.engine.device import warn_of_slow_sums
 
 SIMULATE = (
     "import os, jax, mnemoscope as mn; mn.simulate(mn.Retrieval(vocab=8, dim=4, length=2, samples=9), 0); "
@@ -43,3 +45,14 @@ def test_a_rival_does_not_inherit_our_flags(monkeypatch: pytest.MonkeyPatch):
     assert device.untouched_environment()["XLA_FLAGS"] == "--xla_cpu_enable_fast_math=false"
     monkeypatch.delenv("XLA_FLAGS")
     assert device.untouched_environment()["XLA_FLAGS"] == ""
+
+
+@pytest.mark.parametrize(("version", "lines"), [("0.10.2", 1), ("0.11.0", 1), ("0.10.1", 0), ("0.11.1", 0)])
+def test_a_version_whose_gpu_programs_are_slow_is_named_once(
+    version: str, lines: int, caplog: pytest.LogCaptureFixture
+):
+    warn_of_slow_sums.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            warn_of_slow_sums(version)
+    assert len(caplog.records) == lines

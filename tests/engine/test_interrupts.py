@@ -115,14 +115,17 @@ def test_what_a_batch_has_finished_is_kept(calls: int, tmp_path: Path, monkeypat
     """Eight trials, a call each, and an interrupt during one of them: it ends, and is kept too."""
     made = 0
 
-    def run(call: Call, jobs: list[Job]) -> list[Trial]:
+    def start(call: Call, jobs: list[Job]) -> None:
         nonlocal made
         made += 1
         if made == calls:
             signal.raise_signal(signal.SIGINT)
-        return [Trial(spec, seed, "ok") for spec, seed in jobs]
 
-    monkeypatch.setattr(batch, "_run_batch", run)
+    def read(running: Any, jobs: list[Job], since: float) -> list[Trial]:
+        return [Trial(spec, seed, "ok") for spec, seed in (jobs[number] for number in running.numbers)]
+
+    monkeypatch.setattr(batch, "start_call", start)
+    monkeypatch.setattr(batch, "_read_batch", read)
     monkeypatch.setattr(batch, "compiled", lambda call, example: None)
     with Store(tmp_path / "s.db") as store:
         with pytest.raises(KeyboardInterrupt):

@@ -3,11 +3,13 @@
 How fast something is gets printed, and judged with MNEMOSCOPE_IDLE=1.
 """
 
+import math
 import random
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import patience
@@ -17,11 +19,13 @@ from searches import bisection_tokens, covered
 from stored_trials import SPEC, made, repeat_trials
 from sweep_driver import jobs, table
 
-from mnemoscope.experiments.critical import critical_many, range_about
+from mnemoscope.experiments.critical import critical, critical_many, range_about
 from mnemoscope.experiments.sweep import ThisProcess, sweep
 from mnemoscope.experiments.validation.drawn_settings import for_critical
+from mnemoscope.spec import Retrieval
 from mnemoscope.store.query import list_settings
 from mnemoscope.store.trials import Store
+from mnemoscope.training.three_step.batch import simulate_many
 from mnemoscope.ui.bench.explorer import time_explorer
 
 DRIVER = TESTS / "sweep_driver.py"
@@ -121,3 +125,40 @@ def test_fifty_visitors_drag_at_once():
     if patience.IDLE:
         assert told["median_ms"] < 200
         assert told["worst_ms"] < 2000
+
+
+# How many searches, and the seeds at each N for the truth.
+SEARCHES, TRUE_SEEDS = 100, 400
+
+
+@pytest.mark.parametrize(
+    ("tokens", "dim", "length", "straight"), [("zipf:1.1", 96, 2, True), ("zipf:0.5", 48, 4, False)]
+)
+def test_intervals_where_tokens_are_not_equally_frequent(tokens: str, dim: int, length: int, straight: bool):
+    """Searches with seeds of their own, against the crossing of many more seeds near it.
+
+    Where accuracy rises slowly and levels off far below 1, its logit is no straight line in ln N, as the search takes
+    it to be: there estimates are held to the search's tolerance alone.
+    """
+    spec = Retrieval(vocab=64, dim=dim, length=length, samples=100, tokens=tokens, test_samples=1024)
+    how: dict[str, Any] = dict(low=4, high=2000, store=None, progress=False)
+    found = [critical(spec, "samples", first_seed=1000 * number, **how) for number in range(SEARCHES)]
+    answered = [one for one in found if None not in (one.low, one.estimate, one.high)]
+    low, estimate, high = np.array([(one.low, one.estimate, one.high) for one in answered], float).T
+    middle = float(np.median(estimate))
+    values = np.unique(np.round(middle * np.geomspace(0.85, 1.18, 5))).astype(int).tolist()
+    jobs = [[(spec.replace(samples=N), 10**7 + k) for k in range(TRUE_SEEDS)] for N in values]
+    means = [np.mean(np.array([trial.accuracy for trial in simulate_many(part)], float)) for part in jobs]
+    # The mean is a straight line in ln N over so short a range.
+    slope, level = np.polyfit(np.log(values), means, 1)
+    truth = math.exp((0.5 - level) / slope)
+    share = float(np.mean((low <= truth) & (truth <= high)))
+    width = float(np.median(high / low))
+    print(
+        f"{tokens}: crossing at N = {truth:.1f}, median estimate {middle:.1f}, covered by {share:.2f} of "
+        f"{len(answered)} intervals, whose ends are a factor of {width:.2f} apart"
+    )
+    assert len(answered) > 0.95 * SEARCHES
+    assert abs(math.log(middle / truth)) < 0.1
+    if straight:  # three standard errors below 0.95
+        assert share > 0.95 - 3 * math.sqrt(0.95 * 0.05 / SEARCHES)

@@ -20,12 +20,18 @@ import pytest
 from own_models import Bag
 
 import mnemoscope as mn
+from mnemoscope.engine.record import Trial
 from mnemoscope.engine.words import Words
 from mnemoscope.experiments.axes import Axis
+from mnemoscope.experiments.estimate.estimate import Estimate
+from mnemoscope.experiments.estimate.limits import Limits
 from mnemoscope.experiments.fit import settings
+from mnemoscope.experiments.own_capacity import OwnCapacity
+from mnemoscope.experiments.search import Found
 from mnemoscope.experiments.sweep import Tally, ThisProcess, sweep
 from mnemoscope.experiments.workers import cluster
 from mnemoscope.experiments.workers.cluster import FarWorkers, open_workers
+from mnemoscope.spec.noisy import Noisy
 from mnemoscope.store.trials import Store
 from mnemoscope.tasks.own import Lookup
 from mnemoscope.training.own import OWN, step_of
@@ -126,6 +132,27 @@ def test_capacity_critical_and_diagram_take_a_model(store: Store):
     with pytest.raises(mn.SpecError, match=r"^range: expected LOW:HIGH, since theory has no guess here"):
         mn.critical(spec, "vocab", store=store)
     assert "own is not derived" in mn.predict(spec).notes[0]
+
+
+@pytest.mark.parametrize("name", ["gd", "sgd", "adam", "muon", "sign"])
+def test_an_optimiser_by_name_is_that_of_optax(name: str):
+    """At the rate `lr`, as the same transformation given as an object."""
+    made = {"gd": optax.sgd, "sgd": optax.sgd, "adam": optax.adam, "sign": optax.sign_sgd, "muon": optax.contrib.muon}
+    numbers = {"max_steps": 32, "batch": 32, "test_samples": 128, "target": 1.0}
+    named = own_models.spec(**numbers, optimiser=name, lr=0.02)
+    given = own_models.spec(**numbers, optimiser=made[name](0.02))
+    assert named.optimiser == name
+    assert named.id not in (given.id, own_models.spec(**numbers, lr=0.02).id, named.replace(lr=0.03).id)
+    ours, theirs = (mn.simulate(spec, 0) for spec in (named, given))
+    if name != "muon":  # ours takes every matrix of a stack by itself, optax a stack as Adam would
+        assert ours.metrics["loss"] == pytest.approx(theirs.metrics["loss"], rel=1e-5)
+    still = mn.simulate(named.replace(lr=1e-8), 0)
+    assert (ours.metrics["loss"] or 0.0) < (still.metrics["loss"] or 0.0)
+
+
+def test_the_default_optimiser_renames_nothing():
+    assert own_models.spec().id == own_models.spec(optimiser="adamw").id
+    assert "optimiser" not in own_models.spec(optimiser="adamw").canonical_values()
 
 
 def test_a_grid_for_exponents_varies_sizes_of_a_model():
@@ -329,9 +356,65 @@ def test_commands_run_check_and_search_a_model(capsys: pytest.CaptureFixture[str
     assert all(check["passed"] for check in json.loads(capsys.readouterr().out)["checks"])
 
 
+@pytest.mark.long
+def test_commands_search_draw_and_fit_a_model_as_python_does(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, store: Store
+):
+    words = ["--model", "own_models:Bag", "--task", "mnemoscope.tasks.own:Lookup", "--store", str(store.path)]
+    small = [word for size in ("batch=32", "max_steps=32", "test_samples=128", "lr=0.1") for word in ("--set", size)]
+    words += [*small, "--set", "target=1", "--json"]
+    numbers: dict[str, Any] = {"batch": 32, "max_steps": 32, "test_samples": 128, "lr": 0.1, "target": 1.0}
+    spec = mn.Own(model=own_models.Bag(), task=Lookup(), **numbers)
+    search = ["--target", "0.7", "--seeds", "3", "--tolerance", "1", "--range", "16:256"]
+    how: dict[str, Any] = {"target": 0.7, "most_seeds": 3, "tolerance": 1.0, "store": store}
+
+    def said(*more: str) -> Any:
+        assert main([*more, *words]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    told = said("critical", "--along", "vocab", "--set", "dim=2", *search)
+    python = mn.critical(spec.vary(dim=2), "vocab", low=16, high=256, **how)
+    assert told == json.loads(json.dumps(python.as_dict()))
+    assert told["predicted"] is None
+    told = said("phase", "--x", "dim=2,4", "--y", "vocab=16:256:2", "--seeds", "1")
+    diagram = mn.phase_diagram(spec, x=("dim", [2, 4]), y=("vocab", [16, 256]), seeds=1, store=store)
+    assert told["accuracy"] == diagram.accuracy.tolist()
+    told = said("fit", "--along", "vocab", "--axis", "dim=2,3,4", *search)
+    law = mn.fit(spec, [("dim", [2, 3, 4])], "vocab", ranges=[(16, 256)] * 3, **how)
+    assert told["exponents"] == json.loads(json.dumps(law.as_dict()["exponents"]))
+    # For people, and as pictures, too.
+    words.remove("--json")
+    for command, file in (
+        (["phase", "--x", "dim=2,4", "--y", "vocab=16:256:2", "--seeds", "1"], "phase.png"),
+        (["fit", "--along", "vocab", "--axis", "dim=2,3,4", *search], "fit.png"),
+    ):
+        assert main([*command, *words, "--out", str(tmp_path / file)]) == 0
+        assert (tmp_path / file).stat().st_size > 1000
+    assert main(["critical", "--along", "vocab", "--set", "dim=2", *search, *words]) == 0
+    assert "own_models:Bag on mnemoscope.tasks.own:Lookup" in capsys.readouterr().out
+    assert [row["vocab"] for row in python.records()] == sorted(row["vocab"] for row in python.records())
+
+
+OWN_WORDS = ["--model", "own_models:Bag", "--task", "mnemoscope.tasks.own:Lookup"]
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
+        (["critical", *OWN_WORDS, "--along", "vocb", "--range", "4:9"], "--along: expected one of"),
+        (["critical", *OWN_WORDS, "--along", "vocab"], "--range: expected LOW:HIGH, since theory has no guess here"),
+        (["critical", *OWN_WORDS, "--along", "vocab", "--dim", "3"], "--dim: expected it without --model and --task"),
+        (["critical", "--along", "facts"], "--along: expected one of vocab, dim, length, samples, width, got 'facts'"),
+        (["phase", *OWN_WORDS, "--x", "dm=2,4", "--y", "vocab=16,32"], "--x: expected an axis such as dim=32:256:8"),
+        (["phase", *OWN_WORDS, "--x", "dim=2.5,4", "--y", "vocab=16,32"], "--x: dim: expected a whole number"),
+        (
+            ["fit", *OWN_WORDS, "--along", "vocab", "--axis", "samples=2,4"],
+            "--axis: expected an axis such as dim=32:256:8",
+        ),
+        (
+            ["run", *OWN_WORDS, "--optimiser", "muno"],
+            "--optimiser: expected one of gd, sgd, adam, adamw, muon, sign or MODULE:OBJECT, got 'muno'; did you mean",
+        ),
         (["run", "--model", "own_models:Bag"], "--task: expected MODULE:OBJECT, got none"),
         (
             ["run", "--model", "own_models:Bag", "--task", "own_models:Bag"],
@@ -350,3 +433,34 @@ def test_bad_words_are_one_line(words: list[str], line: str, capsys: pytest.Capt
     said = capsys.readouterr().err
     assert said.startswith(f"mnemoscope: {line}")
     assert said.count("\n") == 1
+
+
+def test_results_show_themselves_in_one_line_and_as_a_table():
+    spec = own_models.spec()
+    trials = tuple(Trial(spec.vary(vocab=V), seed, "ok") for V in (8, 16) for seed in range(2))
+    limits = Limits(Estimate("found", 12.0, 10.0, 14.0), (11.0, None))
+    capacity = OwnCapacity(limits.answer, spec, "vocab", limits, trials)
+    assert repr(capacity) == (
+        f"OwnCapacity(own_models:Bag on mnemoscope.tasks.own:Lookup: status found, vocab 12.0 [10.0, 14.0], "
+        f"target {spec.target:g}, parameters {spec.parameters}, trainings 4)"
+    )
+    assert dict(capacity.to_xarray().sizes) == {"vocab": 2, "seed": 2}
+    answers = {5: (0.1, 0.2), 300: (0.9, 1.0)}
+    places = [Noisy(**{"function": noisy, "x": x}) for x in answers]
+    found = Found(
+        Estimate("found", 30.0, 28.0, 32.0),
+        places[0].function,
+        0.5,
+        tuple(
+            Trial(place, seed, "ok", metrics={"answer": answer})
+            for place in places
+            for seed, answer in enumerate(answers[int(place.x)])
+        ),
+    )
+    assert repr(found).endswith(":noisy at 0.5: status found, x 30.0 [28.0, 32.0], answers 4)")
+    assert found.to_frame().groupby("x").answer.mean().tolist() == pytest.approx([0.15, 0.95])
+    for result, cells in ((capacity, ("vocab", "11.0", "–")), (found, ("mean answer", "0.150", "0.950"))):
+        assert len(repr(result)) < 200
+        page = result._repr_html_()
+        assert page.count("<table>") == 2
+        assert all(f">{cell}</t" in page for cell in cells)

@@ -14,7 +14,8 @@ from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.bound import coverage_samples
 from mnemoscope.theory.critical import first_that, last_that
-from mnemoscope.theory.domain import TRAINED, domain_of, doubts
+from mnemoscope.theory.domain import domain_of, doubts
+from mnemoscope.theory.limits import TRAINED
 from mnemoscope.theory.predict import predict
 from mnemoscope.theory.trained.predict import accuracy_of
 from mnemoscope.training.three_step.batch import simulate_many

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import patience
 import pytest
@@ -16,13 +17,16 @@ from mnemoscope.experiments.workers.batches import run_batch
 from mnemoscope.experiments.workers.shared_batches import Broker, Client
 from mnemoscope.store.trials import Store
 
-TOKENS = Retrieval(vocab=32, dim=16, length=4, samples=400)
+# The sizes of tests/training, whose programs serve here too.
+TOKENS = Retrieval(vocab=32, dim=20, length=4, samples=400)
+# Two settings that share no program with it, nor with each other.
+OTHERS: tuple[dict[str, Any], ...] = ({"attention": "locked"}, {"tokens": "zipf:1.2"})
 
 
 def rounds(seed: int) -> list[list[AnyJob]]:
     """What a driver asks for, one sweep after the other; seed 2 has one round less."""
     first: list[AnyJob] = [(TOKENS, seed)]
-    second: list[AnyJob] = [(TOKENS.replace(length=n), seed) for n in (3, 5)]
+    second: list[AnyJob] = [(TOKENS.replace(**one), seed) for one in OTHERS]
     return [first] if seed == 2 else [first, second]
 
 
@@ -104,7 +108,7 @@ def test_drivers_out_of_step_find_together_again(tmp_path: Path, monkeypatch: py
     def work(client: Client, seed: int) -> None:
         first = long if seed else TOKENS
         with Store(tmp_path / "s.db") as store:
-            for spec in (first, *(TOKENS.replace(dim=d) for d in (20, 24, 28))):
+            for spec in (first, *(TOKENS.replace(dim=d) for d in (21, 24, 28))):
                 sweep([(spec, seed)], store, client)
 
     in_threads(work, shared)

@@ -24,7 +24,19 @@ from unittest.mock import patch
 import jax
 import numpy as np
 
-from mnemoscope import Facts, Flow, Memory, Retrieval, Store, capacity, dynamics, learn_facts, simulate, simulate_many
+from mnemoscope import (
+    Facts,
+    Flow,
+    Memory,
+    Retrieval,
+    Store,
+    Transformer,
+    capacity,
+    dynamics,
+    learn_facts,
+    simulate,
+    simulate_many,
+)
 from mnemoscope.engine.device import Precision
 from mnemoscope.engine.layout import choose_layout
 from mnemoscope.engine.record import AnyJob, Trial
@@ -38,7 +50,7 @@ from mnemoscope.training.three_step import simulation as simulate_from
 from mnemoscope.training.three_step import streaming as draw_from
 
 Record = dict[str, Any]
-Spec = Retrieval | Facts | Memory | Flow
+Spec = Retrieval | Facts | Memory | Flow | Transformer
 
 # Named one by one: a law or an activation that is added later does not change what is here.
 LAWS = ("gaussian", "sphere", "orthonormal", "matrix")
@@ -293,6 +305,18 @@ def _capacities() -> Iterator[Case]:
         yield Case("capacities", Memory.read({"items": 1, "dim": 6, **values}))
 
 
+def _transformers() -> Iterator[Case]:
+    small = {"dim": 8, "heads": 2, "batch": 16, "max_steps": 64, "test_samples": 64}
+    facts = {"subjects": 6, "relations": 3, "answers": 2, "length": 6}
+    for values in (
+        {**facts, "width": 12},
+        {**facts, "layers": 1, "embeddings": "frozen", "new_subjects": 3, "first_steps": 32, "optimiser": "muon"},
+        {"task": "mqar", "vocab": 12, "pairs": 3, "queries": 2, "positions": "rotary", "embeddings": "tied"},
+        {"task": "random-strings", "vocab": 6, "length": 5, "strings": 12, "schedule": "cosine", "stop": "steps"},
+    ):
+        yield Case("transformers", Transformer.read({**small, **values}))
+
+
 GROUPS: dict[str, Callable[[], Iterator[Case]]] = {
     "product": _product,
     "compiled": _compiled,
@@ -303,6 +327,7 @@ GROUPS: dict[str, Callable[[], Iterator[Case]]] = {
     "memories": _memories,
     "flows": _flows,
     "capacities": _capacities,
+    "transformers": _transformers,
 }
 
 
@@ -348,6 +373,9 @@ def _run(group: str, cases: Sequence[Case]) -> Iterator[tuple[Case, dict[str, An
             yield case, {"capacity": _capacity(_as(Memory, case))}
     elif group == "facts":
         yield from zip(cases, _learn_facts(cases), strict=True)
+    elif group == "transformers":
+        for case in cases:
+            yield case, {"run_batch": run_batch([(case.spec, case.seed)], "cpu")[0]}
     elif group == "memories":
         yield from zip(cases, _recall(cases), strict=True)
     else:

@@ -15,6 +15,7 @@ from mnemoscope.models.embeddings import orthonormal, pads
 from mnemoscope.spec.objects import name_object
 from mnemoscope.ui.cli import main
 
+PLACE = f"{__name__}:own_sphere"
 SIZES: dict[str, Any] = {"vocab": 16, "dim": 24, "length": 4, "samples": 400, "test_samples": 256}
 
 
@@ -171,3 +172,39 @@ def test_places_that_have_no_law(folder: Path, capsys: pytest.CaptureFixture[str
     said = capsys.readouterr().err
     assert said.startswith(f"mnemoscope: --{option}: {line}")
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("own", [own_sphere, PLACE])
+def test_a_memory_takes_a_law_of_ones_own(own: Any):
+    """Our own law written again stores the same items, under a name of its own."""
+    sizes: dict[str, Any] = dict(items=40, dim=16)
+    built_in, mine = (mn.Memory(**sizes, embedding=law) for law in ("sphere", own))
+    assert mine.embedding.startswith(f"{PLACE}@")
+    assert mine.id != built_in.id
+    ours, theirs = mn.simulate_many([(built_in, 0), (mine, 0)])
+    assert ours.metrics == theirs.metrics
+    trained = mn.simulate(mine.replace(method="trained", max_steps=32), 0)
+    assert trained.status in ("ok", "unreached")
+
+
+def test_the_memory_command_takes_a_law_by_place(capsys: pytest.CaptureFixture[str]):
+    words = ["memory", "--dim", "16", "--seeds", "2", "--tolerance", "10", "--store", "none"]
+    assert main([*words, "--embedding", PLACE, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["spec"]["embedding"].startswith(f"{PLACE}@")
+    assert main([*words, "--embedding", "sphere", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["each_seed"] == told["each_seed"]
+    for law, line in (
+        (f"{__name__}:nothing", f"--embedding: expected an object of {__name__}"),
+        ("spher", "--embedding: expected one of gaussian, sphere, orthonormal"),
+    ):
+        assert main([*words, "--embedding", law]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"mnemoscope: {line}")
+        assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(("own", "line"), [(transposed, "expected"), (raising, "RuntimeError: no")])
+def test_a_memory_refuses_a_law_that_is_none(own: Any, line: str):
+    with pytest.raises(mn.SpecError, match=line):
+        mn.simulate(mn.Memory(items=9, dim=4, embedding=own), 0)

@@ -1,11 +1,14 @@
 """Facts that are asked for with unequal frequency."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from mnemoscope.experiments.facts import learn_facts
 from mnemoscope.spec import Facts, SpecError
 from mnemoscope.spec.token_laws import probabilities
 from mnemoscope.tasks.alias import alias_table
@@ -13,6 +16,8 @@ from mnemoscope.tasks.facts import Asked, Sizes, draw_sequences
 from mnemoscope.ui.cli import main
 
 SPEC = Facts(subjects=3, relations=2, answers=2, dim=8, heads=1, head_dim=4, length=5, frequencies="zipf:1.5")
+SIZES = ["--subjects", "3", "--relations", "2", "--answers", "2", "--dim", "8", "--heads", "1", "--head-dim", "4"]
+COMMAND = ["facts", *SIZES, "--max-steps", "32", "--batch", "16", "--seeds", "2", "--store", "none"]
 KEY = jnp.asarray(np.array([3, 4], np.uint32))
 
 
@@ -44,18 +49,70 @@ def test_facts_are_asked_for_as_often_as_their_law_says_and_by_their_number_alon
 
 
 def test_facts_command_tells_accuracy_by_sequence_and_by_fact(capsys: pytest.CaptureFixture[str]):
-    words = ["--subjects", "3", "--relations", "2", "--answers", "2", "--dim", "8", "--heads", "1", "--head-dim", "4"]
-    words = ["facts", *words, "--max-steps", "32", "--batch", "16", "--seeds", "2", "--store", "none"]
-    assert main([*words, "--frequencies", "zipf:2", "--json"]) == 0
+    assert main([*COMMAND, "--frequencies", "zipf:2", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     shares = [trial["accuracy_by_fact"] for trial in told["trials"]]
     assert told["accuracy_by_fact"]["mean"] == pytest.approx(sum(shares) / 2)
     assert all(0 <= share <= 1 for share in shares)
-    for law in ("file:p.txt", "zip:1"):
-        assert main([*words, "--frequencies", law]) == 2
+
+
+def write(folder: Path, *shares: object) -> str:
+    path = folder / "p.txt"
+    path.write_text("\n".join(map(str, shares)))
+    return f"file:{path}"
+
+
+def test_facts_take_probabilities_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """From a file, an array or a function; a law's own probabilities in a file are that law."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    small = dict(max_steps=32, batch=16, test_samples=64)
+    zipf = SPEC.replace(**small)
+    p = probabilities(SPEC.frequencies, 6)
+    named = zipf.replace(frequencies=write(tmp_path, *p))
+    assert named.frequencies.startswith("file:")
+    assert (
+        named == zipf.replace(frequencies=p) == zipf.replace(frequencies=lambda count: probabilities("zipf:1.5", count))
+    )
+    law, own = (learn_facts(spec, [0, 1], store=None) for spec in (zipf, named))
+    assert [one.metrics for one in law.outcomes] == [one.metrics for one in own.outcomes]
+    other = learn_facts(zipf.replace(frequencies=p[::-1]), [0, 1], store=None)
+    assert [one.metrics for one in other.outcomes] != [one.metrics for one in own.outcomes]
+
+
+@pytest.mark.parametrize(
+    ("shares", "expected"),
+    [
+        ((0.5, 0.5), "subjects x relations = 6 probabilities, got 2"),
+        ((0.5, 0.5, 0.1, 0, 0, 0), "probabilities that sum to 1 within 1e-06, got 1.1"),
+        ((1.5, -0.5, 0, 0, 0, 0), "probabilities of at least 0, got -0.5 for token 1"),
+        (("nan", 1, 0, 0, 0, 0), "probabilities of at least 0, got nan for token 0"),
+        (("half",), "numbers, as .npy or as text"),
+    ],
+)
+def test_wrong_probabilities_are_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shares: Any, expected: str
+):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    law = write(tmp_path, *shares)
+    assert main([*COMMAND, "--frequencies", law]) == 2
+    line = capsys.readouterr().err
+    assert line.startswith(f"mnemoscope: --frequencies: expected {expected}")
+    assert line.count("\n") == 1
+
+
+def test_a_law_that_is_none_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    for law, expected in (
+        (f"file:{tmp_path}/none.txt", "a readable file, got "),
+        ("zip:1", "uniform, zipf:EXPONENT or file:PATH, got 'zip:1'; did you mean 'zipf'?"),
+        ("zip:law", "a module that can be imported"),
+    ):
+        assert main([*COMMAND, "--frequencies", law]) == 2
         line = capsys.readouterr().err
-        assert line.startswith("mnemoscope: --frequencies: expected uniform or zipf:EXPONENT, got ")
+        assert line.startswith(f"mnemoscope: --frequencies: expected {expected}")
         assert line.count("\n") == 1
+    words = [*COMMAND[:1], *COMMAND[7:], "--capacity", "equal", "--frequencies", write(tmp_path, 0.5, 0.5)]
+    assert main(words) == 2
+    assert "expected uniform or zipf:EXPONENT with --capacity" in capsys.readouterr().err
 
 
 def test_only_facts_that_fit_a_table_have_frequencies_of_their_own():

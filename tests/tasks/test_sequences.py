@@ -1,5 +1,7 @@
 """Sequences of the transformer's tasks: each is what the task says, and a function of its number alone."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 
 from mnemoscope.spec import Facts, Transformer
 from mnemoscope.tasks.facts import Sizes, draw_sequences
-from mnemoscope.tasks.sequences import STRIDES, Counts, Questions, Tables, Which, ask, draw_tables, task_keys
+from mnemoscope.tasks.sequences import STRIDES, Counts, Which, ask, draw_tables, task_keys
 
 SPECS = {
     "facts": Transformer(subjects=6, relations=4, answers=3, length=8),
@@ -22,7 +24,8 @@ SPECS = {
 ROWS = 400
 
 
-def drawn(spec: Transformer, rows: np.ndarray, seed: int = 3, **more) -> tuple[Questions, Tables]:
+def drawn(spec: Transformer, rows: np.ndarray, seed: int = 3, **more) -> Any:
+    """The questions and the tables, as NumPy arrays."""
     keys = {name: jnp.asarray(key) for name, key in task_keys(spec, seed).items()}
     counts = Counts.of(spec)
     tables = draw_tables(spec, counts, keys["table"])
@@ -94,7 +97,7 @@ def _check_facts(spec, asked, tables):
 
 
 def test_facts_are_those_of_the_facts_kind():
-    sizes = dict(subjects=6, relations=4, answers=3, length=8, dim=16, heads=2)
+    sizes: dict[str, Any] = dict(subjects=6, relations=4, answers=3, length=8, dim=16, heads=2)
     new = Transformer(**sizes, positions="none", mask="none")
     old = Facts(**sizes, head_dim=8)
     asked, _ = drawn(new, np.arange(50))

@@ -11,8 +11,10 @@ import pytest
 
 from mnemoscope.spec import Activation, Embedding, Retrieval
 from mnemoscope.spec.retrieval import Attention, Trigger
-from mnemoscope.theory.domain import DOMAINS, QUANTITIES, Domain, Limit, domain_of, doubts
+from mnemoscope.theory.domain import domain_of, doubts
+from mnemoscope.theory.domain_table import DOMAINS
 from mnemoscope.theory.fast_predict import surface
+from mnemoscope.theory.limits import QUANTITIES, Domain, Limit
 from mnemoscope.theory.matched_filter import matched_filter_doubt
 from mnemoscope.theory.predict import predict
 from mnemoscope.theory.spec_grid import SpecGrid

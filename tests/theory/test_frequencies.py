@@ -1,5 +1,6 @@
 """Theory where tokens are not equally frequent: its limits, its means, and simulation beside it."""
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from mnemoscope.theory.critical import critical_value
 from mnemoscope.theory.frequencies.draws import Draws
 from mnemoscope.theory.frequencies.predict import FEW, predict_frequencies, solve
 from mnemoscope.theory.frequencies.scores import draw_seeds, scores_of
+from mnemoscope.theory.frequencies.surface import COARSE, FINER, frequency_surface
 from mnemoscope.theory.frequencies.tokens import GROUPS, SINGLE, grouped, tokens_of
 from mnemoscope.theory.predict import predict
+from mnemoscope.theory.spec_grid import SpecGrid
 from mnemoscope.ui.cli import main
 from mnemoscope.ui.cli.predict import show
 
@@ -194,3 +197,23 @@ def test_settings_are_drawn_beforehand(own_home: None, monkeypatch: pytest.Monke
     assert drawn == validation.for_frequencies(8)
     assert {spec.embedding for spec in drawn} == {"gaussian", "sphere", "orthonormal"}
     assert {spec.tokens[:4] for spec in drawn} == {"zipf", "file"}
+
+
+def test_a_map_with_few_seeds_is_near_predict():
+    sizes = list(itertools.product((128,), (32, 512), (4, 32), (500, 5000, 50_000)))
+    V, d, L, N = np.array(sizes, float).T
+    cells = SpecGrid(V, d, L, N, 0 * V)
+    for tokens in ("zipf:0.5", "zipf:1.1"):
+        exact = [
+            predict_frequencies(Retrieval(vocab=v, dim=dim, length=length, samples=n, tokens=tokens))
+            for v, dim, length, n in sizes
+        ]
+        accuracy, regimes = [one.accuracy for one in exact], [one.regime for one in exact]
+        for seeds, mean, worst in ((FINER, 0.02, 0.08), (COARSE, 0.04, 0.2)):
+            found = frequency_surface(cells, tokens, seeds)
+            away = np.abs(found.accuracy - accuracy)
+            assert away.mean() < mean
+            assert away.max() < worst
+            assert found.valid.tolist() == [one.valid for one in exact]
+        # Two noises of like size are told apart by more seeds only.
+        assert np.mean(frequency_surface(cells, tokens, FINER).regime == np.array(regimes)) > 0.75

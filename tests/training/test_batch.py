@@ -14,7 +14,7 @@ from mnemoscope import Retrieval, SpecError, simulate, simulate_many
 from mnemoscope.engine.layout import Platform, choose_layout, needed_bytes
 from mnemoscope.engine.memory_budget import MemoryBudget
 from mnemoscope.training.three_step.batch import batch_size
-from mnemoscope.training.three_step.call import bucket, call_for, run_call
+from mnemoscope.training.three_step.call import bucket, call_for, read_results, start_call
 
 BASE = Retrieval(vocab=32, dim=20, length=4, samples=2000, test_samples=500)
 
@@ -54,14 +54,14 @@ def test_trials_side_by_side_are_the_same_to_rounding(values: dict[str, Any], mo
     jobs = [(spec.replace(samples=n), seed) for n in (spec.samples, 1500) for seed in (0, 1)]
     alone = simulate_many(jobs)
     sizes: list[int] = []
-    real = run_call
+    real = start_call
 
     def heard(call: Any, jobs: Any) -> Any:
         sizes.append(call.size)
         return real(call, jobs)
 
     monkeypatch.setattr(mnemoscope.training.three_step.batch, "batch_size", lambda *_: 4)
-    monkeypatch.setattr(mnemoscope.training.three_step.batch, "run_call", heard)
+    monkeypatch.setattr(mnemoscope.training.three_step.batch, "start_call", heard)
     beside = simulate_many(jobs)
     assert sizes == [4]
     for one, other in zip(alone, beside, strict=True):
@@ -128,18 +128,43 @@ def test_a_gpu_compiles_few_sizes_of_batch():
     assert size(large, 1) == 1
 
 
-def test_out_of_memory_halves_the_batch_and_says_so_once(monkeypatch: pytest.MonkeyPatch):
-    real = mnemoscope.training.three_step.batch._run_batch
+def test_batches_handed_out_ahead_of_time_are_the_same(monkeypatch: pytest.MonkeyPatch):
+    jobs = [(BASE.replace(samples=n), seed) for n in (500, 700) for seed in range(2)]
+    expected = simulate_many(jobs)
+    begun: list[int] = []
+
+    def start(call: Any, part: Any) -> Any:
+        begun.append(len(read))
+        return start_call(call, part)
+
+    read: list[int] = []
+
+    def finish(started: Any, part: Any) -> Any:
+        read.append(len(part))
+        return read_results(started, part)
+
+    monkeypatch.setitem(mnemoscope.training.three_step.batch.AHEAD, "cpu", 1)
+    monkeypatch.setattr(mnemoscope.training.three_step.batch, "start_call", start)
+    monkeypatch.setattr(mnemoscope.training.three_step.batch, "read_results", finish)
+    found = simulate_many(jobs)
+    assert begun == [0, 0, 1, 2]  # each before the one before it was read
+    assert read == [1, 1, 1, 1]
+    assert [(one.spec, one.seed, one.steps) for one in found] == [(one.spec, one.seed, one.steps) for one in expected]
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_out_of_memory_halves_the_batch_and_says_so_once(ahead: int, monkeypatch: pytest.MonkeyPatch):
     tried: list[int] = []
 
     def tight(call: Any, jobs: Any) -> Any:
         tried.append(call.size)
         if call.size > 2:
             raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of memory")
-        return real(call, jobs)
+        return start_call(call, jobs)
 
     monkeypatch.setattr(mnemoscope.training.three_step.batch, "batch_size", lambda *_: 4)
-    monkeypatch.setattr(mnemoscope.training.three_step.batch, "_run_batch", tight)
+    monkeypatch.setattr(mnemoscope.training.three_step.batch, "start_call", tight)
+    monkeypatch.setitem(mnemoscope.training.three_step.batch.AHEAD, "cpu", ahead)
     said: list[str] = []
     jobs = [(BASE, seed) for seed in range(4)]
     trials = simulate_many(jobs, say=said.append)

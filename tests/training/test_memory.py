@@ -1,11 +1,15 @@
 """Memories trained with frequencies, batches, label noise and bits; one step, and the items that it stores."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from mnemoscope.engine.device import numerics
+from mnemoscope.experiments.capacity import capacity_many
+from mnemoscope.experiments.recalled import count_recalled
 from mnemoscope.models.memory import Full
 from mnemoscope.spec import Memory, SpecError
 from mnemoscope.tasks.items import draw_items
@@ -129,3 +133,23 @@ def test_what_does_not_go_together_is_refused(field: str, values: dict):
         Memory.read({**SIZES, **values})
     assert caught.value.field == field
     assert "\n" not in str(caught.value)
+
+
+def test_bits_stored_stand_beside_those_available():
+    how: dict[str, Any] = dict(seeds=2, most_seeds=2, tolerance=1.0, resolution=0.2)
+    (capacity,) = capacity_many([Memory(items=2, dim=16, bits=3)], 0.9, **how, store=None).points
+    told = capacity.as_dict()["rounding"]
+    assert capacity.estimate is not None
+    assert told["bits_stored"] == pytest.approx(0.9 * capacity.estimate * np.log2(capacity.estimate))
+    assert told["bits_available"] == 3 * 256
+    spec = Memory(items=100, dim=16, method="one-step", optimiser="gd", frequencies="zipf:1.2", bits=1)
+    (point,) = count_recalled([spec], [0, 1], store=None).points
+    told = point.as_dict()["rounding"]
+    counts = [100 * (trial.accuracy or 0) for trial in point.trials]
+    assert told["bits_stored"] == pytest.approx(np.mean(counts) * np.log2(100))
+    assert told["accuracy_after"] == pytest.approx(np.mean(counts) / 100)
+    assert told["accuracy_before"] == pytest.approx(
+        np.mean(np.array([t.metrics["unrounded_accuracy"] for t in point.trials], float))
+    )
+    (plain,) = count_recalled([spec.replace(bits=0)], [0, 1], store=None).points
+    assert "rounding" not in plain.as_dict()

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from settings import DIM, LENGTH, SAMPLES, VOCAB, draw_pieces
+from settings import LENGTH, SAMPLES, VOCAB, draw_pieces
 
 from mnemoscope.engine.device import Precision, numerics
 from mnemoscope.engine.layout import Layout, choose_layout
@@ -74,6 +74,8 @@ STEPS: dict[str, dict[str, Any]] = {
     "locked": dict(attention="locked"),
 }
 LAYOUTS = ("dense", "factored")
+# Room for an orthonormal frame, and one shape for all laws; as compiled, below, d is less than V.
+DIM = VOCAB + 1
 
 
 @contextmanager
@@ -103,8 +105,7 @@ all_of_them = pytest.mark.parametrize("activation", ["none", *get_args(Activatio
 
 def compare_layouts(trigger: str, activation: str, law: str, steps: str, tokens: Any = "uniform") -> None:
     mlp: dict[str, Any] = {} if activation == "none" else dict(width=7, activation=activation)
-    dim = VOCAB + 1 if law == "orthonormal" else DIM
-    sizes = dict(vocab=VOCAB, dim=dim, length=LENGTH, samples=SAMPLES)
+    sizes = dict(vocab=VOCAB, dim=DIM, length=LENGTH, samples=SAMPLES)
     spec = Retrieval.read({**sizes, "trigger": trigger, "embedding": law, "tokens": tokens, **mlp, **STEPS[steps]})
     with operation_by_operation():
         expected = reference(spec, 0)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from mnemoscope.ui.bench import compare, diagram
 from mnemoscope.ui.bench import facts as bench_facts
 from mnemoscope.ui.bench.explorer import time_explorer
 from mnemoscope.ui.cli import main
+from mnemoscope.ui.cli.setting import takes
 
 SMALL = ["--vocab", "16", "--dim", "12", "--length", "4", "--samples", "500"]
 SPEC = Retrieval(vocab=16, dim=12, length=4, samples=500)
@@ -119,3 +121,14 @@ def test_many_visitors_drag_at_once():
     told = time_explorer(clients=50, redraws=6)
     assert told["redraws"] == 300
     assert told["errors"] == 0
+
+
+def test_a_command_cannot_shadow_a_field_of_its_setting():
+    """`bench --batch`, trials to a call, was once read as the setting's batch of samples."""
+
+    def command(setting: Any, *, batch: int = 1) -> int:
+        return 0
+
+    with pytest.raises(TypeError, match=r"own with a field's name: \['batch'\]"):
+        takes(Retrieval)(command)
+    assert takes(Retrieval, without=("batch",))(command)() == 0

@@ -122,3 +122,20 @@ def test_the_default_of_a_field_is_in_the_help(capsys: pytest.CaptureFixture[str
     assert main(["run", "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "[choices: relu, gelu, tanh, linear, hermite2, hermite3] [default: relu]" in text.replace(" │ │ ", " ")
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["check", "nothing:at_all"], "OBJECT: expected a module that can be imported, got 'nothing': "),
+        (["check"], "OBJECT: expected a value, got none"),
+        (["validate", "nothing"], "PARTS: expected one of "),
+        (["memory", "--dim", "0"], "--dim: expected a whole number of at least 1"),
+        (["embeddings"], "--path: expected a value, got none"),  # an option, too
+    ],
+)
+def test_an_argument_without_an_option_is_named_as_in_help(
+    words: list[str], line: str, capsys: pytest.CaptureFixture[str]
+):
+    assert main(words) == 2
+    assert capsys.readouterr().err.startswith(f"mnemoscope: {line}")

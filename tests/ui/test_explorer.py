@@ -10,11 +10,15 @@ import numpy as np
 import pytest
 from explorer_server import Running
 
+from mnemoscope.experiments.sweep import OneByOne, sweep
 from mnemoscope.spec import Retrieval
+from mnemoscope.store.trials import Store
 from mnemoscope.theory.laws import OVERLAP, laws_for
 from mnemoscope.theory.predict import predict, regime_of
 from mnemoscope.ui.cli import main
+from mnemoscope.ui.cli.explore import first_visit
 from mnemoscope.ui.explorer.fragments import prediction
+from mnemoscope.ui.explorer.measured import measured_points
 from mnemoscope.ui.explorer.measurements import make_order
 from mnemoscope.ui.explorer.state import ACROSS, FIRST, RANGES, read_state
 
@@ -44,6 +48,72 @@ def test_the_map_is_what_theory_says(server: Running):
     for name in told["names"]:
         assert told["laws"][name]["words"]
     assert told["laws"]["interference"]["formula"] == "d<sup>2</sup> ≫ V"
+
+
+def test_the_map_follows_the_frequencies_of_tokens(server: Running):
+    words = "vocab=128&length=16&dim=128&target=0.5"
+    even, uneven = (json.loads(server.ask(f"/map.json?{words}&zipf={zipf}")[2]) for zipf in (0, 0.5))
+    assert even["crossing"] != uneven["crossing"]
+    base = Retrieval(vocab=128, dim=128, length=16, samples=1000, tokens="zipf:0.5")
+    X, Y = uneven["x"]["values"], uneven["y"]["values"]
+    away = []
+    for r in range(0, len(Y), 4):
+        for c in range(0, len(X), 5):
+            one = predict(base.replace(dim=int(X[c]), samples=int(Y[r])))
+            away.append(abs(uneven["accuracy"][r][c] - (one.accuracy or 0)))
+    assert np.mean(away) < 0.02  # seeds are fewer: tests/theory/test_frequencies.py bounds what that does
+    assert predict(base.replace(samples=uneven["crossing"])).accuracy == pytest.approx(0.5, abs=0.08)
+    # The laws of uniform tokens are not shown, and each name is explained.
+    assert all(law["words"] and not law["formula"] for law in uneven["laws"].values())
+    moving = json.loads(server.ask(f"/map.json?{words}&zipf=0.5&moving=1")[2])
+    assert len(moving["y"]["values"]) < len(Y)
+    # What is not derived says so.
+    for more, said in (("training=trained", "the end of training"), ("width=64", "with an MLP")):
+        told = json.loads(server.ask(f"/map.json?{words}&zipf=0.5&{more}")[2])
+        assert list(told["laws"]) == ["none"]
+        assert said in told["laws"]["none"]["words"]
+        assert said in server.ask(f"/prediction?{words}&zipf=0.5&{more}")[2]
+
+
+def test_the_readout_with_frequencies(server: Running):
+    told = predict(Retrieval(vocab=128, dim=64, length=8, samples=3000, tokens="zipf:1.1"))
+    text = server.ask("/prediction?vocab=128&length=8&dim=64&samples=3000&zipf=1.1")[2]
+    assert f"<b>{told.accuracy:.3f}</b>" in text
+    assert f"{told.as_dict()['accuracy_by_fact']:.3f}, each token once" in text
+    assert "any learner" not in text  # the bound is for uniform tokens
+    assert "--tokens zipf:1.1" in re.sub(r"<[^>]+>", "", text)
+    assert "zipf: expected" in server.ask("/map.json?zipf=-1")[2]
+    assert 'value="1.1"' in server.ask("/?zipf=1.1")[2]
+
+
+def test_a_measurement_has_the_pages_frequencies(tmp_path: Path):
+    words = {"vocab": 64, "dim": 32, "length": 4, "samples": 300}
+    path = tmp_path / "trials.db"
+    counts = {}
+    for zipf in (0, 1.1):
+        state = read_state({**words, "zipf": zipf})
+        said, order = make_order(state, "point", 2)
+        assert ("tokens zipf:1.1" in said) == bool(zipf)
+        assert [spec.tokens for spec in order.specs] == ["zipf:1.1" if zipf else "uniform"]
+        with Store(path) as store:
+            sweep([(spec, seed) for spec in order.specs for seed in range(2 + bool(zipf))], store, OneByOne("cpu"))
+        counts[zipf] = [point["seeds"] for point in measured_points(state.measured_spec, path)]
+    # Each page draws its own trials.
+    assert counts == {0: [2], 1.1: [3]}
+
+
+@pytest.mark.parametrize("words", ["zipf:-1", "zipf:4", "zipf:x", "file:tokens.npy", "even"])
+def test_a_wrong_first_visit_is_one_line(words: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["explore", "--tokens", words, "--no-browser"]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "--tokens: expected" in told
+
+
+def test_a_first_visit_with_frequencies():
+    assert first_visit("uniform") == first_visit("zipf:0") == ""
+    query = first_visit("zipf:1.10").removeprefix("?")
+    assert read_state(dict([query.split("=")])).tokens == "zipf:1.1"
 
 
 @pytest.mark.long
@@ -80,7 +150,7 @@ def test_every_axis_and_choice_has_a_map(server: Running):
 
 def test_the_readout_is_predicts_own(server: Running):
     _, _, text = server.ask("/prediction")
-    usual = Retrieval.read({k: v for k, v in FIRST.items() if k not in ("target", "x", "training")})
+    usual = Retrieval.read({k: v for k, v in FIRST.items() if k not in ("target", "x", "training", "zipf")})
     told = predict(usual)
     assert f"<b>{told.accuracy:.3f}</b>" in text
     assert told.regime.replace("_", " ") in text

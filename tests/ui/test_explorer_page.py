@@ -140,6 +140,21 @@ def test_dragging_redraws_at_once(server: Running, seen: Watched):
     page.screenshot(path=ARTEFACTS / "dragged.png", full_page=True)
 
 
+def test_the_exponent_of_the_tokens(server: Running, seen: Watched):
+    page = seen.page
+    visit(page, f"{server.address}?{SMALL}")
+    before = page.evaluate("document.querySelector('#map').data[0].z")
+    page.locator("#zipf-slider").fill("1.5")
+    settle(page)
+    assert numbers(page)["zipf"] == "1.5"
+    assert "zipf=1.5" in page.url
+    assert share(page.evaluate("document.querySelector('#map').data[0].z")) < share(before) - 0.1
+    page.locator("#zipf").fill("0")
+    settle(page)
+    assert page.locator("#zipf-slider").input_value() == "0"
+    assert page.evaluate("document.querySelector('#map').data[0].z") == before
+
+
 def zigzag(low: float, high: float) -> Iterator[float]:
     """To the high end in thirty steps, back again, and so on."""
     up = [low + (high - low) * step / 29 for step in range(30)]

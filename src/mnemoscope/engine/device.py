@@ -1,6 +1,7 @@
 """Where and how numbers are computed: device, precision, and the cache of compiled programs."""
 
 import contextlib
+import importlib.metadata
 import logging
 import os
 from collections.abc import Iterator
@@ -27,12 +28,26 @@ def find_device(name: Device) -> Place:
     JAX is first used here, so this also sets it up.
     """
     set_up_jax()
-    if name == "auto":
-        return jax.devices()[0]
     try:
-        return jax.devices(name)[0]
+        place = jax.devices(None if name == "auto" else name)[0]
     except RuntimeError:
         raise SpecError("device", f"expected a device that JAX sees ({jax.default_backend()}), got {name!r}") from None
+    if place.platform != "cpu":
+        warn_of_slow_sums(importlib.metadata.version("jaxlib"))
+    return place
+
+
+# Releases whose compiler adds float32 numbers to a common place by trying again and again, where GPUs have an
+# instruction for it: https://github.com/jax-ml/jax/issues/38806. Our own kernels are not affected; embeddings that are
+# trained, and attention that is a softmax, are.
+SLOW_SUMS = ("0.10.2", "0.11.0")
+
+
+@cache
+def warn_of_slow_sums(version: str) -> None:
+    """One line, once, where JAX's version makes some programs slow on a GPU."""
+    if version in SLOW_SUMS:
+        log.warning("jaxlib %s adds up gradients slowly on a GPU (jax-ml/jax#38806): 0.11.1 and later do not", version)
 
 
 @contextlib.contextmanager

@@ -14,6 +14,8 @@ from mnemoscope.spec.validators import Measure
 
 # Raised whenever a change makes old and new results differ by more than rounding.
 NUMERICS_VERSION = 3
+# The metric of weights before they were rounded, where a trial rounds them.
+UNROUNDED = "unrounded_accuracy"
 
 # What a trial runs: a setting and a seed. `AnyJob` may be of any kind.
 Job = tuple[Retrieval, int]

@@ -8,15 +8,27 @@ from typing import Any, NamedTuple
 from mnemoscope.spec import Retrieval, Spec, SpecError
 from mnemoscope.spec.validators import nearest
 
-# Fields along which a sweep makes sense, and those of them that are counted.
-COUNTED = ("vocab", "dim", "length", "samples", "width", "steps", "test_samples")
-NAMED = ("activation", "embedding", "trigger", "attention", "then")
-SIZED = ("eta", "gamma", "lr")
 MOST_VALUES = 10_000
 # The largest ratio of two ends that can be computed with.
 WIDEST = 1e300
 # More settings than anybody runs, and than fit comfortably in memory.
 MOST_SETTINGS = 100_000
+
+
+class Fields(NamedTuple):
+    """What may be an axis: fields that are counted, that are names, and that are any number."""
+
+    counted: tuple[str, ...]
+    named: tuple[str, ...]
+    sized: tuple[str, ...]
+
+
+# The fields of a `Retrieval` along which a sweep makes sense.
+FIELDS = Fields(
+    ("vocab", "dim", "length", "samples", "width", "steps", "test_samples"),
+    ("activation", "embedding", "trigger", "attention", "then"),
+    ("eta", "gamma", "lr"),
+)
 
 
 class Axis(NamedTuple):
@@ -26,9 +38,20 @@ class Axis(NamedTuple):
     values: tuple[Any, ...]
 
 
-def read_axis(option: str, text: str) -> Axis:
-    """`field=low:high:count`, log-spaced, or `field=a,b,c`: values that the field can have."""
-    axis = _read(option, text)
+def read_axis(option: str, text: str, of: Spec | None = None) -> Axis:
+    """`field=low:high:count`, log-spaced, or `field=a,b,c`: values that the field can have.
+
+    The fields are those of a `Retrieval`, or the axes of a setting with axes of its own.
+    """
+    if of is not None:
+        axis = _read(option, text, _fields_of(of))
+        for value in axis.values:
+            try:
+                of.vary(**{axis.field: value})
+            except SpecError as error:
+                raise SpecError(option, str(error)) from None
+        return axis
+    axis = _read(option, text, FIELDS)
     for value in axis.values:
         try:
             Retrieval.check_value(axis.field, value)
@@ -38,26 +61,33 @@ def read_axis(option: str, text: str) -> Axis:
     return axis
 
 
-def _read(option: str, text: str) -> Axis:
+def _fields_of(spec: Spec) -> Fields:
+    counted = tuple(name for name, value in spec.axes.items() if isinstance(value, int) and not isinstance(value, bool))
+    sized = tuple(name for name, value in spec.axes.items() if isinstance(value, float))
+    return Fields(counted, tuple(name for name in spec.axes if name not in (*counted, *sized)), sized)
+
+
+def _read(option: str, text: str, fields: Fields) -> Axis:
     field, _, values = text.partition("=")
     field = field.strip().replace("-", "_")
-    known = (*COUNTED, *NAMED, *SIZED)
+    known = [*fields.counted, *fields.named, *fields.sized]
     if field not in known:
-        raise SpecError(option, f"expected an axis such as dim=32:256:8, got {text!r}{nearest(field, known)}")
+        example = "dim" if "dim" in known else known[0]
+        raise SpecError(option, f"expected an axis such as {example}=32:256:8, got {text!r}{nearest(field, known)}")
     if ":" in values:
-        return Axis(field, _spaced(option, field, values))
+        return Axis(field, _spaced(option, field, values, fields))
     listed = tuple(part.strip() for part in values.split(",") if part.strip())
     if not listed:
         raise SpecError(option, f"expected at least one value, got {text!r}")
-    if field in NAMED:
+    if field in fields.named:
         return Axis(field, tuple(dict.fromkeys(listed)))
     # Sorted, without duplicates.
     return Axis(field, tuple(sorted({_number(option, part) for part in listed})))
 
 
-def _spaced(option: str, field: str, text: str) -> tuple[float | int, ...]:
+def _spaced(option: str, field: str, text: str, fields: Fields) -> tuple[float | int, ...]:
     parts = text.split(":")
-    if field in NAMED or len(parts) != 3:
+    if field in fields.named or len(parts) != 3:
         raise SpecError(option, f"expected low:high:count, or values with commas, got {text!r}")
     low, high, count = (_number(option, part) for part in parts)
     if not 0 < low < high or not high / low < WIDEST:
@@ -66,7 +96,7 @@ def _spaced(option: str, field: str, text: str) -> tuple[float | int, ...]:
         raise SpecError(option, f"expected a count from 2 to {MOST_VALUES:,}, got {parts[2]!r}")
     step = math.log(high / low) / (int(count) - 1)
     values = [low * math.exp(step * k) for k in range(int(count))]
-    if field in COUNTED:
+    if field in fields.counted:
         # Close values may round to the same number.
         return tuple(dict.fromkeys(round(value) for value in values))
     return tuple(values)

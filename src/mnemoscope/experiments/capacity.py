@@ -12,6 +12,7 @@ from mnemoscope.experiments.estimate.limits import Limits, search_limits, turned
 from mnemoscope.experiments.estimate.search import LARGEST
 from mnemoscope.experiments.searches import Result, SearchInProgress, Tries, run_searches
 from mnemoscope.experiments.signatures import spells_out
+from mnemoscope.experiments.stored_bits import StoredBits
 from mnemoscope.experiments.tabular import Tabular
 from mnemoscope.experiments.tools import GivenTools, open_tools
 from mnemoscope.spec import Memory, SpecError
@@ -108,6 +109,15 @@ class Capacity(Shown, Tabular, Estimated):
             "best, all right (conjectured): d^2 = 2 N ln N": items_by_law(spec.dim**2, BEST_LINEAR),
         }
 
+    @property
+    def stored_bits(self) -> StoredBits | None:
+        """What rounded weights store at the capacity; None where weights are not rounded."""
+        spec, items = self.spec, self.estimate
+        if not spec.bits:
+            return None
+        named = None if items is None else self.criterion * items
+        return StoredBits(spec.bits, spec.parameters, named, spec.outputs or items)
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         spec = self.spec
@@ -122,6 +132,7 @@ class Capacity(Shown, Tabular, Estimated):
             "items_per_parameter": self.estimate and self.estimate / spec.parameters,
             "expected": self.expected,
             "laws": self.laws,
+            **({} if self.stored_bits is None else {"rounding": self.stored_bits.as_dict()}),
             "trials": self.records(),
         }
 

@@ -68,7 +68,7 @@ class Critical(Drawable, Tabular, Estimated):
         names = ("seed", "status", "accuracy")
         rows = [
             {
-                self.axis: getattr(trial.spec, self.axis),
+                self.axis: trial.spec.value_of(self.axis),
                 **{name: getattr(trial, name) for name in names},
                 self.measure: trial.measured(self.measure),
             }

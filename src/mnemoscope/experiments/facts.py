@@ -11,6 +11,7 @@ from mnemoscope.experiments.estimate.estimate import Estimate, Estimated
 from mnemoscope.experiments.estimate.intervals import mean_interval
 from mnemoscope.experiments.estimate.limits import Limits
 from mnemoscope.experiments.signatures import spells_out
+from mnemoscope.experiments.stored_bits import StoredBits, before_and_after
 from mnemoscope.experiments.tabular import Tabular
 from mnemoscope.experiments.tools import GivenTools, open_tools
 from mnemoscope.spec import Facts, SpecError
@@ -52,6 +53,18 @@ class FactsRun(Shown, Tabular):
         """S R log2 D: what storing the facts takes, whatever the model."""
         return self.spec.facts * math.log2(self.spec.answers)
 
+    @property
+    def stored_bits(self) -> StoredBits | None:
+        """What rounded weights store, of all facts alike; None where weights are not rounded."""
+        spec = self.spec
+        share = (self.interval if spec.frequencies == UNIFORM else self.by_fact).value
+        named = None if share is None else share * spec.facts
+        return (
+            StoredBits(spec.bits, spec.parameters, named, spec.answers, *before_and_after(self.outcomes))
+            if spec.bits
+            else None
+        )
+
     def records(self) -> list[dict[str, Any]]:
         """A row for each seed."""
         return [{"seed": trial.seed, "status": trial.status, **trial.metrics} for trial in self.outcomes]
@@ -89,6 +102,7 @@ class FactsRun(Shown, Tabular):
             "facts_per_parameter": spec.facts / spec.parameters,
             "bits": self.bits,
             "bits_per_parameter": self.bits / spec.parameters,
+            **({} if self.stored_bits is None else {"rounding": self.stored_bits.as_dict()}),
         }
 
 
@@ -128,6 +142,16 @@ class FactsCapacity(Shown, Estimated):
         """S R at a number of subjects, which need not be whole."""
         return None if subjects is None else facts_at(subjects, self.scaling)
 
+    @property
+    def stored_bits(self) -> StoredBits | None:
+        """What rounded weights store at the capacity; None where weights are not rounded."""
+        subjects = self.limits.estimate
+        if not self.spec.bits:
+            return None
+        answers = None if subjects is None else answers_at(subjects, self.scaling)
+        named = None if self.estimate is None else self.spec.target * self.estimate
+        return StoredBits(self.spec.bits, self.spec.parameters, named, answers)
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         parameters = self.spec.parameters
@@ -140,6 +164,7 @@ class FactsCapacity(Shown, Estimated):
             "accuracy": self.spec.target,
             "parameters": parameters,
             "facts_per_parameter": None if self.estimate is None else self.estimate / parameters,
+            **({} if self.stored_bits is None else {"rounding": self.stored_bits.as_dict()}),
             "trials": [
                 {**trial.spec.model_dump(include={"subjects", "lr"}), **trial.as_dict(), "curve": []}
                 for trial in self.trials
@@ -152,11 +177,15 @@ def facts_at(subjects: float, scaling: Scaling) -> float:
     return subjects**1.5 if scaling == "sqrt" else subjects**2
 
 
+def answers_at(subjects: float, scaling: Scaling) -> float:
+    """D at a number of subjects."""
+    return subjects if scaling == "own" else min(ANSWERS, subjects)
+
+
 def grown(spec: Facts, scaling: Scaling, subjects: int) -> Facts:
     """The setting with this many subjects, and relations and answers to match."""
     relations = max(1, round(math.sqrt(subjects))) if scaling == "sqrt" else subjects
-    answers = subjects if scaling == "own" else min(ANSWERS, subjects)
-    return spec.replace(subjects=subjects, relations=relations, answers=answers)
+    return spec.replace(subjects=subjects, relations=relations, answers=answers_at(subjects, scaling))
 
 
 def facts_questions(specs: Sequence[Facts], scaling: Scaling, rates: Sequence[float]) -> list[Question]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from mnemoscope.engine.kinds import USUAL_SHARE, kind_of
 from mnemoscope.engine.pace import duration
 from mnemoscope.engine.rates import RATES
-from mnemoscope.engine.record import AnyJob, Job
+from mnemoscope.engine.record import AnyJob
 from mnemoscope.experiments.capacity import Question
 from mnemoscope.experiments.cost import (
     THEORY_SECONDS,
@@ -24,7 +24,7 @@ from mnemoscope.experiments.cost import (
     scaled,
     stops_early,
 )
-from mnemoscope.experiments.critical import Along, guess_from_theory
+from mnemoscope.experiments.critical import AnySpec, guess_from_theory
 from mnemoscope.experiments.estimate.limits import search_limits
 from mnemoscope.experiments.estimate.search import FEW_SEEDS, NARROW, Place, drive
 from mnemoscope.spec import Flow, Own, Retrieval, Transformer
@@ -164,8 +164,8 @@ def counted(number: int, noun: str) -> str:
 
 
 def of_crossings(
-    specs: Sequence[Retrieval],
-    axis: Along,
+    specs: Sequence[AnySpec],
+    axis: str,
     ranges: Sequence[tuple[int, int]],
     *,
     target: float,
@@ -174,8 +174,8 @@ def of_crossings(
     platform: str,
 ) -> Forecast:
     """Searches for crossings, as `critical_many` runs them."""
-    usual: list[Job] = []
-    most: list[Job] = []
+    usual: list[AnyJob] = []
+    most: list[AnyJob] = []
     for spec, (low, high) in zip(specs, ranges, strict=True):
         guess = guess_from_theory(spec, axis, target, measure)
         middle = math.sqrt(low * high) if guess is None else min(max(guess, low), high)
@@ -202,9 +202,9 @@ def _searches(number: int) -> str:
     return "a search" if number == 1 else counted(number, "search")
 
 
-def _several(spec: Retrieval, axis: Along, places: Sequence[tuple[int, int]]) -> list[Job]:
+def _several(spec: AnySpec, axis: str, places: Sequence[tuple[int, int]]) -> list[AnyJob]:
     """Several trials at each (value, count)."""
-    return [(spec.replace(**{axis: value}), 0) for value, count in places for _ in range(count)]
+    return [(spec.vary(**{axis: value}), 0) for value, count in places for _ in range(count)]
 
 
 def of_limits(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Unpack, overload
+from typing import Any, ClassVar, Unpack, overload
 
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.capacity import BEYOND, Capacity, LimitOptions, Question, find_limits
@@ -10,15 +10,18 @@ from mnemoscope.experiments.capacity import capacity as memory_capacity
 from mnemoscope.experiments.estimate.estimate import Estimated
 from mnemoscope.experiments.estimate.limits import Limits
 from mnemoscope.experiments.signatures import spells_out
+from mnemoscope.experiments.tabular import Tabular
 from mnemoscope.experiments.transformer_capacity import TransformerCapacity, transformer_capacity
 from mnemoscope.spec import Memory, Own, SpecError, Transformer
 from mnemoscope.spec.objects import place_in
+from mnemoscope.spec.summary import Shown, Summary, number, span
 
 
-@dataclass(frozen=True)
-class OwnCapacity(Estimated):
+@dataclass(frozen=True, repr=False)
+class OwnCapacity(Shown, Tabular, Estimated):
     """Up to which size of the task a model learns it to the target."""
 
+    axes: ClassVar[tuple[str, ...]] = ("seed",)
     spec: Own
     along: str
     limits: Limits
@@ -41,6 +44,38 @@ class OwnCapacity(Estimated):
                 {self.along: trial.spec.value_of(self.along), **trial.as_dict(), "curve": []} for trial in self.trials
             ],
         }
+
+    def labels(self) -> tuple[str, ...]:
+        """The size that was searched along, and the seed."""
+        return (self.along, "seed")
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each training."""
+        return [
+            {
+                self.along: trial.spec.value_of(self.along),
+                "seed": trial.seed,
+                "status": trial.status,
+                "accuracy": trial.accuracy,
+            }
+            for trial in self.trials
+        ]
+
+    def summary(self) -> Summary:
+        """The capacity, and each seed's own."""
+        spec = self.spec
+        return Summary(
+            f"{place_in(spec.model)} on {place_in(spec.task)}",
+            {
+                "status": self.status,
+                self.along: f"{number(self.estimate, 1)} {span(self.low, self.high, 1)}",
+                "target": f"{spec.target:g}",
+                "parameters": f"{spec.parameters:,}",
+                "trainings": str(len(self.trials)),
+            },
+            ("seed", self.along),
+            tuple((str(seed), number(limit, 1)) for seed, limit in enumerate(self.limits.each)),
+        )
 
 
 def own_question(spec: Own, along: str, ends: tuple[int, int] | None = None) -> Question:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from mnemoscope.engine.record import Trial
-from mnemoscope.experiments.axes import NAMED, Axis, grid
+from mnemoscope.experiments.axes import FIELDS, Axis, grid
 from mnemoscope.experiments.critical import RISING, AnySpec, check_measure
 from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.keeping import place_for
@@ -124,7 +124,7 @@ def predicted_contour(diagram: PhaseDiagram) -> list[float | None]:
 def ordered(option: str, axis: tuple[str, Sequence[Any]]) -> Axis:
     """An axis of a diagram: numbers above 0, in order, each once."""
     field, values = axis
-    if field in NAMED:
+    if field in FIELDS.named:
         raise SpecError(option, f"expected an axis of numbers, got {field!r}")
     numbers = [value for value in values if isinstance(value, int | float) and value > 0]
     if not values or len(numbers) < len(values):

@@ -29,7 +29,8 @@ from mnemoscope.spec import LETTERS, Retrieval, SpecError
 from mnemoscope.spec.summary import Summary, brief, sizes
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.bound import coverage_samples, first_gradient_samples
-from mnemoscope.theory.domain import TRAINED, domain_of
+from mnemoscope.theory.domain import domain_of
+from mnemoscope.theory.limits import TRAINED
 from mnemoscope.theory.predict import REGIMES, Prediction, predict, regime_of
 from mnemoscope.theory.trained.attention import first_attention
 from mnemoscope.theory.trained.predict import BINDINGS, TrainedPrediction

@@ -15,7 +15,7 @@ from mnemoscope.theory.predict import solve
 from mnemoscope.theory.trained.fast import accuracy_within
 
 Training = Literal["trained", "three-steps"]
-# The largest load N/N_c: that of the law's domain (theory/domain.py).
+# The largest load N/N_c: that of the law's domain (theory/domain_table.py).
 FILLED = 0.9
 # Samples a token: with fewer, attention came out imperfect in the end, where theory has it perfect (docs/plan.md).
 SHOWN = 3.0

@@ -17,6 +17,7 @@ from scipy.special import stdtrit
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.estimate.estimate import Estimate, Estimated
 from mnemoscope.experiments.estimate.power_law import Exponent, Points, fit_power_law
+from mnemoscope.experiments.stored_bits import StoredBits, before_and_after
 from mnemoscope.experiments.tools import GivenTools, open_tools
 from mnemoscope.spec import Memory, SpecError
 from mnemoscope.spec.memory import MOST
@@ -42,6 +43,14 @@ class Recalled(Estimated):
         """Every seed's own number."""
         return tuple(count for trial in self.trials if (count := recalled_items(trial)) is not None)
 
+    @property
+    def stored_bits(self) -> StoredBits | None:
+        """What rounded weights store; None where weights are not rounded."""
+        spec = self.spec
+        if not spec.bits:
+            return None
+        return StoredBits(spec.bits, spec.parameters, self.estimate, spec.labels, *before_and_after(self.trials))
+
     def as_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         spec = self.spec
@@ -58,6 +67,7 @@ class Recalled(Estimated):
             "items_per_parameter": self.estimate and self.estimate / spec.parameters,
             "items": spec.items,
             "accuracy_by_sequence": math.fsum(shares) / len(shares) if shares else None,
+            **({} if self.stored_bits is None else {"rounding": self.stored_bits.as_dict()}),
             "trials": [trial.as_dict() for trial in self.trials],
         }
 

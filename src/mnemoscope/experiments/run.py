@@ -15,11 +15,12 @@ from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.experiments.estimate.intervals import mean_interval
 from mnemoscope.experiments.keeping import place_for
+from mnemoscope.experiments.stored_bits import StoredBits
 from mnemoscope.experiments.sweep import OneByOne, ThisProcess, sweep
 from mnemoscope.experiments.tabular import Tabular
 from mnemoscope.experiments.tools import ShowProgress, open_tools
 from mnemoscope.experiments.workers.batches import run_trials
-from mnemoscope.spec import SpecError
+from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.summary import Summary, brief, number
 from mnemoscope.spec.token_laws import UNIFORM, Band
 from mnemoscope.spec.validators import Device
@@ -92,6 +93,17 @@ class Run(Drawable, Tabular):
         return getattr(self.spec, "tokens", UNIFORM) != UNIFORM
 
     @property
+    def stored_bits(self) -> StoredBits | None:
+        """What rounded weights store, of all facts; None where weights are not rounded."""
+        spec = self.spec
+        if not isinstance(spec, Retrieval) or not spec.bits or not self.finished:
+            return None
+        before, after = (_mean_of(self.finished, at, "accuracy") for at in (-2, -1))
+        named = _mean_of(self.finished, -1, "map_accuracy")
+        weights = spec.dim * ((spec.width or spec.dim) + spec.dim)
+        return StoredBits(spec.bits, weights, None if named is None else named * spec.vocab, spec.vocab, before, after)
+
+    @property
     def bands(self) -> list[BandRecall]:
         """Accuracy by band, from rare tokens to frequent ones; empty where tokens are uniform."""
         known = [trial.bands for trial in self.finished if trial.bands is not None]
@@ -151,6 +163,8 @@ class Run(Drawable, Tabular):
         more: dict[str, object] = {"bands": [band.as_dict() for band in self.bands]} if self.by_fact else {}
         if self.calibration is not None:
             more["calibration"] = self.calibration.as_dict()
+        if self.stored_bits is not None:
+            more["rounding"] = self.stored_bits.as_dict()
         return {
             "spec": self.spec.model_dump(),
             "id": self.spec.id,
@@ -159,6 +173,12 @@ class Run(Drawable, Tabular):
             **{metric: self.interval(metric).ends("mean") for metric in metrics},
             **more,
         }
+
+
+def _mean_of(trials: list[Trial], step: int, field: str) -> float | None:
+    """The mean over trials of a field of one step; None where no trial has it."""
+    values = [value for trial in trials if (value := getattr(trial.steps[step], field)) is not None]
+    return statistics.fmean(values) if values else None
 
 
 # More seeds than these are not listed one by one.

@@ -6,26 +6,29 @@ The steps are those of `critical` (`estimate/search.py`). Answers are kept in th
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.estimate.estimate import Estimated
 from mnemoscope.experiments.estimate.search import LARGEST, search_crossing
 from mnemoscope.experiments.searches import SearchInProgress, run_searches
 from mnemoscope.experiments.signatures import spells_out
+from mnemoscope.experiments.tabular import Tabular
 from mnemoscope.experiments.tools import GivenTools, open_tools
 from mnemoscope.spec import SpecError
 from mnemoscope.spec.noisy import Noisy
 from mnemoscope.spec.objects import place_in
+from mnemoscope.spec.summary import Shown, Summary, number, span
 
 # Between real ends, places are this many to the lower one.
 PLACES = 2**10
 
 
-@dataclass(frozen=True)
-class Found(Estimated):
+@dataclass(frozen=True, repr=False)
+class Found(Shown, Tabular, Estimated):
     """Where a function's answers cross the target, and every answer that was asked for."""
 
+    axes: ClassVar[tuple[str, ...]] = ("x", "seed")
     function: str
     target: float
     trials: tuple[Trial, ...] = field(default=(), repr=False)
@@ -36,11 +39,36 @@ class Found(Estimated):
             "function": place_in(self.function),
             "target": self.target,
             **self.answer.as_dict(),
-            "trials": [
-                {"x": trial.spec.x, "seed": trial.seed, "status": trial.status, "answer": trial.metrics.get("answer")}
-                for trial in self.trials
-            ],
+            "trials": self.records(),
         }
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each answer."""
+        return [
+            {"x": trial.spec.x, "seed": trial.seed, "status": trial.status, "answer": trial.metrics.get("answer")}
+            for trial in self.trials
+        ]
+
+    def summary(self) -> Summary:
+        """The crossing, and the mean answer at every place that was asked for."""
+        answers: dict[float, list[float]] = {}
+        for trial in self.trials:
+            answer = trial.metrics.get("answer")
+            answers.setdefault(trial.spec.x, []).extend([] if answer is None else [answer])
+        digits = 1 if all(isinstance(x, int) for x in answers) else 3
+        return Summary(
+            f"{place_in(self.function)} at {self.target:g}",
+            {
+                "status": self.status,
+                "x": f"{number(self.estimate, digits)} {span(self.low, self.high, digits)}",
+                "answers": str(len(self.trials)),
+            },
+            ("x", "mean answer", "seeds"),
+            tuple(
+                (f"{x:g}", number(sum(found) / len(found) if found else None), str(len(found)))
+                for x, found in sorted(answers.items())
+            ),
+        )
 
 
 @spells_out(open_tools)

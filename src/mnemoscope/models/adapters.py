@@ -115,7 +115,7 @@ def from_torch(make: Callable[..., Any], *, frozen: tuple[str, ...] = ()) -> Any
                 _torch_modules[make, task] = make(task).float()
             return _torch_modules[make, task]
 
-        def draw(words: np.ndarray, task: Any) -> tuple[np.ndarray, ...]:
+        def draw(words: Any, task: Any) -> tuple[np.ndarray, ...]:
             high, low = (int(word) for word in np.asarray(words))
             torch.manual_seed((high << 31) ^ low)
             return tuple(part.detach().numpy().copy() for part in make(task).float().parameters())
@@ -129,11 +129,11 @@ def from_torch(make: Callable[..., Any], *, frozen: tuple[str, ...] = ()) -> Any
             )
             return _Arrays(dict(zip(names, drawn, strict=True)), _Still((task, task.labels), None))
 
-        def forward(task: Any, tokens: np.ndarray, params: dict[str, np.ndarray]) -> np.ndarray:
+        def forward(task: Any, tokens: Any, params: dict[str, Any]) -> np.ndarray:
             with torch.no_grad():
                 return _call(torch, module_of(task), params, tokens).numpy()
 
-        def backward(task: Any, tokens: np.ndarray, params: dict[str, np.ndarray], above: np.ndarray) -> dict[str, Any]:
+        def backward(task: Any, tokens: Any, params: dict[str, Any], above: Any) -> dict[str, Any]:
             leaves = {name: _tensor(torch, part).requires_grad_() for name, part in params.items()}
             with torch.enable_grad():
                 made = torch.func.functional_call(module_of(task), leaves, (_tensor(torch, tokens).long(),))

@@ -4,11 +4,13 @@
 128
 """
 
-from typing import Annotated, ClassVar, Literal, get_args
+from importlib import import_module
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from mnemoscope.spec.base import Spec, SpecError
+from mnemoscope.spec.base import Spec, SpecError, read_option
+from mnemoscope.spec.names import NameOrObject
 from mnemoscope.spec.optimisers import (
     BITS_TEXT,
     DECAY_TEXT,
@@ -20,8 +22,8 @@ from mnemoscope.spec.optimisers import (
     ScheduleName,
     WeightDecay,
 )
-from mnemoscope.spec.token_laws import UNIFORM, read_frequencies
-from mnemoscope.spec.validators import between, one_of, whole
+from mnemoscope.spec.token_laws import UNIFORM, probabilities, read_tokens
+from mnemoscope.spec.validators import between, is_name, one_of, whole
 
 Mixing = Literal["softmax", "linear"]
 Making = Literal["trained", "constructed"]
@@ -74,11 +76,25 @@ class Facts(Spec, frozen=True, extra="forbid"):
     schedule: ScheduleName = Field(default="constant", description=SCHEDULE_TEXT)
     label_noise: LabelNoise = Field(default=0.0, description=NOISE_TEXT)
     bits: Bits = Field(default=0, description=BITS_TEXT)
-    frequencies: Annotated[str, BeforeValidator(read_frequencies)] = Field(
+    frequencies: Annotated[NameOrObject, BeforeValidator(read_tokens)] = Field(
         default=UNIFORM,
-        description="how often sequences ask for each fact: uniform; or zipf:A, the k-th with probability proportional "
-        "to k^-A",
+        description="how often sequences ask for each fact: uniform; zipf:A, the k-th with probability proportional "
+        "to k^-A; file:PATH, probabilities of your own; or MODULE:OBJECT, a function from the number of facts to them",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_frequencies(cls, values: Any) -> Any:
+        """Store a user's probabilities, and name them after their content."""
+        if not isinstance(values, dict) or is_name(values.get("frequencies", UNIFORM)):
+            return values
+        count = None
+        if {"subjects", "relations"} <= set(values):
+            subjects, relations = (read_option(name, whole(1), values[name]) for name in ("subjects", "relations"))
+            count = subjects * relations
+        # Imported late: `tasks` comes after `spec`, which must not depend on it.
+        take = import_module("mnemoscope.tasks.token_files").take_frequencies
+        return {**values, "frequencies": take(values["frequencies"], count)}
 
     @model_validator(mode="after")
     def _check_together(self) -> "Facts":
@@ -92,6 +108,10 @@ class Facts(Spec, frozen=True, extra="forbid"):
         if self.frequencies != UNIFORM and self.facts > MOST_IN_TABLE:
             limit = f"uniform with more than {MOST_IN_TABLE:,} facts, since others take a table of them"
             raise SpecError("frequencies", f"expected {limit}, got {self.frequencies!r} for {self.facts:,}")
+        if self.frequencies.startswith("file:") and len(probabilities(self.frequencies, self.facts)) != self.facts:
+            own = len(probabilities(self.frequencies, self.facts))
+            limit = f"subjects x relations = {self.facts:,} probabilities"
+            raise SpecError("frequencies", f"expected {limit}, got {own:,}")
         if self.answers > self.subjects:
             limit = f"at most subjects = {self.subjects}, since a relation has no more facts than that"
             raise SpecError("answers", f"expected {limit}, got {self.answers}")

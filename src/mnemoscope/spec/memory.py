@@ -10,8 +10,11 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 import numpy as np
 from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 
-from mnemoscope.spec.base import Spec, SpecError
-from mnemoscope.spec.names import ACTIVATIONS, LAWS, Activation, Embedding
+from mnemoscope.spec.base import SpecError
+from mnemoscope.spec.carrying import Carrying
+from mnemoscope.spec.installed import free_names, place_of
+from mnemoscope.spec.names import ACTIVATIONS, LAWS, Activation, NameOrObject
+from mnemoscope.spec.objects import name_object
 from mnemoscope.spec.optimisers import (
     BITS_TEXT,
     DECAY_TEXT,
@@ -25,7 +28,7 @@ from mnemoscope.spec.optimisers import (
     WeightDecay,
 )
 from mnemoscope.spec.token_laws import UNIFORM, probabilities, read_tokens
-from mnemoscope.spec.validators import FROM_FILE, between, one_of, one_of_names, whole
+from mnemoscope.spec.validators import between, is_name, is_place, law_or_object, one_of, one_of_names, whole
 
 Method = Literal["hebbian", "least-squares", "one-step", "trained"]
 # Methods that draw samples or follow a gradient, and so have an optimiser.
@@ -35,7 +38,7 @@ Count = Annotated[int, BeforeValidator(whole(1, MOST))]
 CountOrZero = Annotated[int, BeforeValidator(whole(0, MOST))]
 
 
-class Memory(Spec, frozen=True, extra="forbid"):
+class Memory(Carrying, frozen=True, extra="forbid"):
     """One memory: N items, each with one of M answers, in dimension d.
 
     The answer to item x is x mod M; with `outputs` 0 every item has its own. A linear memory
@@ -53,8 +56,8 @@ class Memory(Spec, frozen=True, extra="forbid"):
     method: Annotated[Method, BeforeValidator(one_of(*get_args(Method)))] = Field(
         default="hebbian", description="how the weights are made"
     )
-    embedding: Annotated[Embedding, PlainValidator(one_of_names(LAWS))] = Field(
-        default="sphere", description="law of items and answers"
+    embedding: Annotated[NameOrObject, BeforeValidator(law_or_object(LAWS))] = Field(
+        default="sphere", description="law of items and answers: {laws}; or MODULE:OBJECT, a law of your own"
     )
     activation: Annotated[Activation, PlainValidator(one_of_names(ACTIVATIONS))] = Field(
         default="relu", description="activation of the hidden units"
@@ -73,7 +76,7 @@ class Memory(Spec, frozen=True, extra="forbid"):
     target: Annotated[float, BeforeValidator(between(0.001, 1.0))] = Field(
         default=0.99, description="accuracy at which training stops"
     )
-    frequencies: Annotated[str, BeforeValidator(read_tokens)] = Field(
+    frequencies: Annotated[NameOrObject, BeforeValidator(read_tokens)] = Field(
         default=UNIFORM, description="how often each item occurs"
     )
     optimiser: OneStepName = Field(default="adamw", description="the optimiser of one-step and trained")
@@ -87,14 +90,23 @@ class Memory(Spec, frozen=True, extra="forbid"):
 
     @model_validator(mode="before")
     @classmethod
+    def _take_law(cls, values: Any) -> Any:
+        """Name a law of the user's own after its content."""
+        law = values.get("embedding") if isinstance(values, dict) else None
+        if isinstance(law, str) and law not in LAWS and law in free_names("laws", LAWS):
+            law = place_of("embedding", "laws", law)
+        return {**values, "embedding": name_object("embedding", law)} if callable(law) or is_place(law) else values
+
+    @model_validator(mode="before")
+    @classmethod
     def _take_frequencies(cls, values: Any) -> Any:
         """Store a user's probabilities, and name them after their content."""
-        given = values.get("frequencies") if isinstance(values, dict) else None
-        if given is None or (isinstance(given, str) and (not given.startswith("file:") or FROM_FILE.fullmatch(given))):
+        if not isinstance(values, dict) or is_name(values.get("frequencies", UNIFORM)):
             return values
         # Imported late: `tasks` comes after `spec`, which must not depend on it.
-        taken = import_module("mnemoscope.tasks.token_files").take_probabilities({"tokens": given})
-        return {"items": taken["vocab"], **values, "frequencies": taken["tokens"]}
+        take = import_module("mnemoscope.tasks.token_files").take_frequencies
+        kept = take(values["frequencies"], values.get("items"))
+        return {"items": len(probabilities(kept, 0)), **values, "frequencies": kept}
 
     @model_validator(mode="after")
     def _check_together(self) -> "Memory":

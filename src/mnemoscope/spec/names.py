@@ -4,10 +4,16 @@ The built-in names are listed here, so that specs are validated without JAX. The
 `models.embeddings.law` and `models.activations.activation` add the names of further functions.
 """
 
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 Activation = Literal["relu", "gelu", "tanh", "linear", "hermite2", "hermite3"]
 Embedding = Literal["gaussian", "sphere", "orthonormal"]
+
+# A name, where an object may be given in its place: settings hold its name, and type checkers take the object, too.
+if TYPE_CHECKING:
+    NameOrObject = str | Any
+else:
+    NameOrObject = str
 
 # In the order in which help and error messages list them.
 ACTIVATIONS: list[str] = list(get_args(Activation))

@@ -12,23 +12,26 @@ import inspect
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib import import_module
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from mnemoscope.spec.base import SpecError
 from mnemoscope.spec.carrying import Carrying
 from mnemoscope.spec.installed import place_of
+from mnemoscope.spec.names import NameOrObject
 from mnemoscope.spec.objects import find_object, import_object, name_object, place_in
-from mnemoscope.spec.validators import between, is_kept_name, nearest, one_line, whole
+from mnemoscope.spec.optimisers import Optimiser
+from mnemoscope.spec.validators import between, is_kept_name, is_place, nearest, one_line, whole
 
 # A size, and a name with it: what a dataclass field or a parameter may hold to stand in a setting.
 Value = bool | int | float | str
 Values = tuple[tuple[str, Value], ...]
 # What makes an object one: the attributes that it must have.
 PARTS = {"model": ("init", "logits"), "task": ("vocab", "labels", "length", "sample")}
-# The default optimiser, whose learning rate is `lr`.
+# The default optimiser. The learning rate of optimisers by name is `lr`.
 ADAMW = "adamw"
+NAMED: tuple[str, ...] = get_args(Optimiser)
 # Samples of training have the indices below this; tests have those above.
 MOST_SAMPLES = 2**31
 
@@ -44,12 +47,14 @@ class Own(Carrying, frozen=True, extra="forbid"):
 
     kind: ClassVar[str] = "own"
 
-    model: str = Field(description="the model: MODULE:OBJECT, or a name that a package adds")
-    task: str = Field(description="the task: MODULE:OBJECT, or a name that a package adds")
+    model: NameOrObject = Field(description="the model: MODULE:OBJECT, or a name that a package adds")
+    task: NameOrObject = Field(description="the task: MODULE:OBJECT, or a name that a package adds")
     model_values: Annotated[Values, BeforeValidator(_pairs)] = Field(default=(), description="sizes of the model")
     task_values: Annotated[Values, BeforeValidator(_pairs)] = Field(default=(), description="sizes of the task")
-    optimiser: str = Field(default=ADAMW, description="adamw, or MODULE:OBJECT, any transformation of optax")
-    lr: Annotated[float, BeforeValidator(between(1e-8, 1e3))] = Field(default=0.01, description="AdamW's learning rate")
+    optimiser: NameOrObject = Field(
+        default=ADAMW, description=f"{', '.join(NAMED)}, or MODULE:OBJECT, any transformation of optax"
+    )
+    lr: Annotated[float, BeforeValidator(between(1e-8, 1e3))] = Field(default=0.01, description="learning rate")
     batch: Count = Field(default=256, description="fresh samples in a step")
     max_steps: Annotated[int, BeforeValidator(whole(1, 2**22))] = Field(default=2**13, description="most steps")
     target: Annotated[float, BeforeValidator(between(0.001, 1.0))] = Field(
@@ -76,7 +81,7 @@ class Own(Carrying, frozen=True, extra="forbid"):
         optimiser = taken.get("optimiser", ADAMW)
         if optimiser is None:
             taken.pop("optimiser")
-        elif optimiser != ADAMW and not is_kept_name(optimiser):
+        elif not (isinstance(optimiser, str) and (optimiser in NAMED or is_kept_name(optimiser))):
             taken["optimiser"] = name_object("optimiser", _optimiser(optimiser))
         return taken
 
@@ -90,7 +95,7 @@ class Own(Carrying, frozen=True, extra="forbid"):
     def canonical_values(self) -> dict[str, Any]:
         """The values that differ from their defaults and have an effect."""
         values = super().canonical_values()
-        if self.optimiser != ADAMW:
+        if self.optimiser not in NAMED:
             values.pop("lr", None)  # the transformation has its own
         return values
 
@@ -211,6 +216,9 @@ def _built(option: str, name: str, values: Values) -> Any:
 
 def _optimiser(thing: Any) -> Any:
     """A transformation as optax has them."""
+    if isinstance(thing, str) and not is_place(thing):
+        known = f"{', '.join(NAMED)} or MODULE:OBJECT"
+        raise SpecError("optimiser", f"expected one of {known}, got {thing!r}{nearest(thing, NAMED)}")
     made = import_object("optimiser", thing) if isinstance(thing, str) else thing
     if not (hasattr(made, "init") and hasattr(made, "update")):
         raise SpecError("optimiser", f"expected a transformation with init and update, got a {type(made).__name__}")

@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, model_validator
 from mnemoscope.spec.base import SpecError
 from mnemoscope.spec.carrying import Carrying
 from mnemoscope.spec.installed import free_names, place_of
-from mnemoscope.spec.names import ACTIVATIONS, LAWS, Activation
+from mnemoscope.spec.names import ACTIVATIONS, LAWS, Activation, NameOrObject
 from mnemoscope.spec.objects import name_object
 from mnemoscope.spec.optimisers import (
     BITS_TEXT,
@@ -101,13 +101,13 @@ class Retrieval(Carrying, frozen=True, extra="forbid"):
     activation: Annotated[Activation, PlainValidator(one_of_names(ACTIVATIONS))] = Field(
         default="relu", description="the MLP's activation"
     )
-    embedding: Annotated[str, BeforeValidator(law_or_file(LAWS))] = Field(
+    embedding: Annotated[NameOrObject, BeforeValidator(law_or_file(LAWS))] = Field(
         default="gaussian",
         # Help fills in the laws, including those registered later.
         description="law of the embeddings: {laws}, of which "
         "orthonormal needs dim >= vocab; file:PATH, a matrix of your own; or MODULE:OBJECT, a law of your own",
     )
-    tokens: Annotated[str, BeforeValidator(read_tokens)] = Field(
+    tokens: Annotated[NameOrObject, BeforeValidator(read_tokens)] = Field(
         default=UNIFORM,
         description="how often each token occurs: uniform; zipf:A, token v with probability proportional to "
         "(v + 1)^-A; file:PATH, probabilities of your own; or MODULE:OBJECT, a function from V to them",

@@ -77,6 +77,11 @@ def sizes(spec: Retrieval, without: Collection[str] = ()) -> str:
     return " ".join(f"{LETTERS[name]}={getattr(spec, name):,}" for name in names)
 
 
+def axis_words(name: str) -> str:
+    """An axis as figures and tables name it: with its letter where it has one."""
+    return f"{name} ({LETTERS[name]})" if name in LETTERS else name
+
+
 def brief(spec: Spec, without: Collection[str] = ()) -> str:
     """The values of any setting that are not at their defaults, the sizes by their letters."""
     values = {name: value for name, value in spec.canonical_values().items() if name not in without}

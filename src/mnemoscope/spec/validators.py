@@ -153,6 +153,12 @@ def law_or_file(names: Iterable[str]) -> Callable[[Any], str]:
     return read
 
 
+def law_or_object(names: Iterable[str]) -> Callable[[Any], str]:
+    """The same where no matrix is taken."""
+    law = one_of_names(names)
+    return lambda value: value if is_kept_name(value) else law(value)
+
+
 def one_of(*names: str) -> Callable[[Any], str]:
     """A validator for names from a fixed list."""
     return one_of_names(names)

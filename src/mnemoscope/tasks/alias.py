@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, UInt32
+from jaxtyping import Array, Float, UInt32
 
 from mnemoscope.engine.random import below
 from mnemoscope.spec.token_laws import UNIFORM, probabilities
@@ -46,6 +46,14 @@ def table_of(p: np.ndarray) -> np.ndarray:
             if left[donor] < full:
                 poor.append(donor)
     return (threshold << bits | other).astype(np.uint32)
+
+
+def probabilities_in(table: UInt32[Array, "V"]) -> Float[Array, "V"]:
+    """The probability with which the words name each token: its own bucket's part, and what other buckets give it."""
+    V = table.shape[0]
+    bits = bits_of(V)
+    own = (table >> bits).astype(float) / 2 ** (32 - bits)
+    return (own.at[table & jnp.uint32(2**bits - 1)].add(1 - own)) / V
 
 
 def _whole_shares(p: np.ndarray, total: int) -> np.ndarray:

@@ -55,13 +55,14 @@ class Counts(NamedTuple):
     def of(cls, spec: Transformer) -> "Counts":
         """The numbers of a setting."""
         table = alias_table(spec.frequencies, spec.subjects * spec.relations) if spec.task == "facts" else None
-        whole = (*(spec.subjects, spec.new_subjects, spec.relations, spec.answers), spec.noise_tokens, spec.first_steps)
-        overlap = min(word_below(spec.overlap), 2**32 - 1)
-        return cls(
-            *map(jnp.uint32, (*whole, spec.strings, overlap)),
-            jnp.asarray(_strides(spec.strings)),
-            None if table is None else jnp.asarray(table),
+        batches = (spec.subjects, spec.new_subjects, spec.relations, spec.answers)
+        S, new, R, D, noise, first, strings, overlap = map(
+            jnp.uint32,
+            (*batches, spec.noise_tokens, spec.first_steps, spec.strings, min(word_below(spec.overlap), 2**32 - 1)),
         )
+        strides = jnp.asarray(_strides(spec.strings))
+        frequent = None if table is None else jnp.asarray(table)
+        return cls(S, new, R, D, noise, first, strings, overlap, strides, frequent)
 
     @property
     def end(self) -> UInt32[Array, "*n"]:

@@ -35,6 +35,17 @@ def take_probabilities(values: dict[str, Any]) -> dict[str, Any]:
     return {"vocab": len(p), **values, "tokens": keep(p)}
 
 
+def take_frequencies(source: Any, count: Any, option: str = "frequencies") -> str:
+    """The name of the probabilities of facts or items, given as `take_probabilities` takes those of tokens.
+
+    `count` is how many there are, for a function of that number.
+    """
+    try:
+        return take_probabilities({"tokens": source, "vocab": count})["tokens"]
+    except SpecError as error:
+        raise SpecError(option, error.message) from None
+
+
 def keep(p: np.ndarray) -> str:
     """Store probabilities for settings to use, and return their name."""
     name = f"file:{hashlib.sha256(p.tobytes()).hexdigest()[:16]}"

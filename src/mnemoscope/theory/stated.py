@@ -6,6 +6,11 @@
 Two rows overlap by sqrt(tr S^2) / tr S for the covariance S of a row: as much as isotropic rows in tr(S)^2 / tr S^2
 dimensions do. The prediction is that of these rows, normal ones or, where norms are fixed, unit ones. Higher moments of
 the law are not used, and nobody has held it against simulation, so it is never `valid`.
+
+A common mean of the rows is not derived. All pairs of rows then overlap by its square, which does not fall with d. The
+first step puts (n_y - N/V) u_y mu^T into V1, n_y the count of label y, which moves the logits of all tokens alike. This
+term is drawn once for a seed, and enters attention's scores; the terms of `attention.py` take overlaps to be
+independent and of mean zero.
 """
 
 from collections.abc import Callable

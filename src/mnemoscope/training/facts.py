@@ -20,6 +20,7 @@ from mnemoscope.engine.free_memory import SINGULAR, SOLVED, check_fits
 from mnemoscope.engine.kinds import Cost
 from mnemoscope.engine.random import named_key, normal
 from mnemoscope.engine.rates import Rates
+from mnemoscope.engine.record import UNROUNDED
 from mnemoscope.models.constructed import write_weights
 from mnemoscope.models.facts import Frozen, Weights, by_position, draw_frozen, draw_weights, logits, scores_per_head
 from mnemoscope.models.quantisation import round_weights
@@ -30,7 +31,7 @@ from mnemoscope.tasks.facts import Asked, Sizes, draw_facts, draw_sequences
 from mnemoscope.tasks.label_noise import replace_labels, word_below
 from mnemoscope.theory.associative import GUIDE_FACTS
 from mnemoscope.training.optimisers import Rate, optimiser, rate_at
-from mnemoscope.training.trained import UNROUNDED, Trained
+from mnemoscope.training.trained import Trained
 
 Keys = dict[str, UInt32[Array, "*n 2"]]
 FactsJob = tuple[Facts, int]

@@ -9,7 +9,8 @@ In the limit of the step sizes the three steps give only directions. Training th
 at a scale of our choice. Attention scores: the larger of the trigger's lift and the spread of the
 token scores is 2 ln L. Logits: a token's own label is on average 2 ln V above the mean of the others
 (or, if that is below the spread of the logits, the spread is 2 ln V). The softmax over L positions, or
-V labels, is then about to saturate and still has a gradient.
+V labels, is then about to saturate and still has a gradient. Averages over tokens weigh each by how often it occurs:
+frequent ones have logits far above the plain average, and a scale that serves rare ones would begin with a huge loss.
 """
 
 from functools import partial
@@ -24,6 +25,7 @@ from mnemoscope.engine.layout import Layout
 from mnemoscope.models.retrieval import Frozen, Parameters, forward, margin, token_features
 from mnemoscope.spec import Retrieval
 from mnemoscope.spec.optimisers import Optimiser, Schedule
+from mnemoscope.tasks.alias import alias_table, probabilities_in
 from mnemoscope.tasks.label_noise import word_below
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.optimisers import Rate, optimiser, rate_at
@@ -77,19 +79,33 @@ class Info(NamedTuple):
 
 def start(spec: Retrieval, frozen: Frozen, learned: ThreeSteps) -> State:
     """The result of the three steps: unchanged at finite step sizes, scaled in the limit."""
-    return begin(spec.program(), Further.of(spec), frozen, learned, Rates.of(spec))
+    table = alias_table(spec.tokens, spec.vocab)
+    entries = None if table is None else jnp.asarray(table)
+    return begin(spec.program(), Further.of(spec), frozen, learned, Rates.of(spec), entries)
 
 
-def begin(program: Retrieval, further: Further, frozen: Frozen, learned: ThreeSteps, rates: Rates) -> State:
-    """The same for a program, whose step sizes are arguments."""
+def begin(
+    program: Retrieval,
+    further: Further,
+    frozen: Frozen,
+    learned: ThreeSteps,
+    rates: Rates,
+    table: UInt32[Array, "V"] | None = None,
+) -> State:
+    """The same for a program, whose step sizes and tokens' alias table are arguments."""
     limit = program.gamma == "limit"
-    parameters = _scaled(program, frozen, learned) if limit else parameters_of(frozen, learned, rates)
+    parameters = _scaled(program, frozen, learned, table) if limit else parameters_of(frozen, learned, rates)
     return State(parameters, further.transformation(1.0).init(parameters))
 
 
 @partial(jax.jit, static_argnames=("spec",))
-def _scaled(spec: Retrieval, frozen: Frozen, learned: ThreeSteps) -> Parameters:
+def _scaled(
+    spec: Retrieval, frozen: Frozen, learned: ThreeSteps, table: UInt32[Array, "V"] | None = None
+) -> Parameters:
     lift, std = margin(frozen, learned.alpha)
+    if table is not None:
+        p, scores = probabilities_in(table), frozen.Z @ learned.alpha
+        std = jnp.sqrt(p @ (scores - p @ scores) ** 2)
     largest = jnp.maximum(jnp.abs(lift), std)
     # One position needs no attention, and leaves alpha at zero.
     per_score = 2 * jnp.log(spec.length) / jnp.where(largest > 0, largest, 1)
@@ -97,10 +113,17 @@ def _scaled(spec: Retrieval, frozen: Frozen, learned: ThreeSteps) -> Parameters:
     # Means and spread of the logits A U^T, A = H V2^T, without forming the V x V matrix: the sum of
     # their squares is tr(A^T A U^T U).
     A, U, V = token_features(spec, frozen)[1] @ learned.V2.T, frozen.U, spec.vocab
-    mean = A.mean(axis=0) @ U.mean(axis=0)
-    own = jnp.sum(A * U[frozen.permutation], axis=1).mean()
+    if table is None:
+        mean = A.mean(axis=0) @ U.mean(axis=0)
+        own = jnp.sum(A * U[frozen.permutation], axis=1).mean()
+        squares = jnp.sum((A.T @ A) * (U.T @ U)) / V**2
+    else:  # the same averages with weights p_v in place of 1/V
+        p = probabilities_in(table)
+        mean = (p @ A) @ U.mean(axis=0)
+        own = p @ jnp.sum(A * U[frozen.permutation], axis=1)
+        squares = jnp.sum((A.T @ (p[:, None] * A)) * (U.T @ U)) / V
     above = (own - mean) * V / (V - 1)
-    spread = jnp.sqrt(jnp.maximum(jnp.sum((A.T @ A) * (U.T @ U)) / V**2 - mean**2, 0))
+    spread = jnp.sqrt(jnp.maximum(squares - mean**2, 0))
     per_logit = 2 * jnp.log(V) / jnp.maximum(above, spread)
     query = frozen.query / (frozen.query @ frozen.query)
     return Parameters(per_logit * learned.V2, jnp.outer(w, query))

@@ -23,6 +23,7 @@ from mnemoscope.engine.free_memory import SINGULAR, check_fits
 from mnemoscope.engine.kinds import Cost
 from mnemoscope.engine.random import named_key
 from mnemoscope.engine.rates import Rates
+from mnemoscope.engine.record import UNROUNDED
 from mnemoscope.models.memory import Full, Pairs, Weights, construct, draw_pairs, draw_weights, least_squares, logits
 from mnemoscope.models.quantisation import round_weights
 from mnemoscope.spec.memory import Memory
@@ -33,7 +34,7 @@ from mnemoscope.tasks.items import ItemStreams, draw_items
 from mnemoscope.training.one_step import LOGITS_AT_ONCE, one_step_matrix, right_by_rank
 from mnemoscope.training.optimisers import Rate, optimiser, rate_at
 from mnemoscope.training.side_by_side import over_rows
-from mnemoscope.training.trained import UNROUNDED, Trained
+from mnemoscope.training.trained import Trained
 
 Keys = dict[str, UInt32[Array, "*n 2"]]
 MemoryJob = tuple[Memory, int]
@@ -67,8 +68,9 @@ class MemoryKind(Trained):
             sizes = {name: getattr(spec, name) for name in ("items", "dim", "outputs", "embedding")}
             return self.program(Memory(**sizes), platform).replace(method="one-step")
         items = spec.items
-        # A frame has no room for more rows than dimensions, and frequencies belong to a number of items.
-        exact = spec.embedding == "orthonormal" or spec.frequencies != UNIFORM
+        # A frame has no room for more rows than dimensions, frequencies belong to a number of items, and so may a law
+        # of the user's own.
+        exact = spec.embedding == "orthonormal" or spec.frequencies != UNIFORM or bool(spec.objects)
         if platform != "cpu" and not exact:
             items = max(64, round_up(items, LARGE))
         elif not exact:

@@ -20,9 +20,9 @@ from mnemoscope.engine.words import Words
 from mnemoscope.models.own import Parts, attention_of, logits_of, parts_of
 from mnemoscope.spec import Own, SpecError
 from mnemoscope.spec.objects import find_object, place_in
-from mnemoscope.spec.own import ADAMW, MOST_SAMPLES
+from mnemoscope.spec.own import MOST_SAMPLES
 from mnemoscope.tasks.own import Samples, draw_samples
-from mnemoscope.training.optimisers import Rate
+from mnemoscope.training.optimisers import OPTIMISERS, Rate
 from mnemoscope.training.trained import Trained
 
 OwnJob = tuple[Own, int]
@@ -101,9 +101,9 @@ class OwnKind(Trained):
         return world._replace(tests=jnp.full_like(world.tests, REPORT))
 
     def optimiser(self, program: Own, lr: Rate, taken: UInt32[Array, ""]) -> optax.GradientTransformation:
-        """The user's own transformation, or AdamW."""
-        if program.optimiser == ADAMW:
-            return super().optimiser(program, lr, taken)
+        """The user's own transformation, or one of ours by its name."""
+        if program.optimiser in OPTIMISERS:
+            return OPTIMISERS[program.optimiser](lr)
         return find_object("optimiser", program.optimiser)
 
     def bytes_needed(self, program: Own) -> int:

@@ -26,7 +26,7 @@ from mnemoscope.engine.interrupts import keeping_partial
 from mnemoscope.engine.kinds import USUAL_SHARE, Cost, Hear
 from mnemoscope.engine.memory_budget import MemoryBudget
 from mnemoscope.engine.rates import RATES, Rates, known_platform
-from mnemoscope.engine.record import Trial
+from mnemoscope.engine.record import UNROUNDED, Trial
 from mnemoscope.spec import Spec, SpecError
 from mnemoscope.spec.validators import Device
 from mnemoscope.training.adamw import adamw
@@ -36,8 +36,6 @@ from mnemoscope.training.side_by_side import over_rows, take_steps
 Job = tuple[Any, int]
 # Called after every check with the world, the weights and the measurements; each has a row for a training.
 Watch = Callable[[Any, Any, dict[str, np.ndarray]], None]
-# The accuracy of weights before they were rounded.
-UNROUNDED = "unrounded_accuracy"
 
 
 class State(NamedTuple):

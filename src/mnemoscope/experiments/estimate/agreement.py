@@ -241,10 +241,17 @@ def _of_frequencies(pairs: Sequence[Compared]) -> Agreement:
             if name != "attention" and not where:
                 limits[f"mean error {name}"] = 0.05 if name == "band" else 0.03
                 limits |= {} if name == "band" else {f"worst error {name}": 0.1}
+    aims = _at_most(figures, limits)
+    covered = [pair.observed for pair in inside if pair.name == "interval"]
+    if covered:
+        figures["coverage of the interval"] = float(np.mean(covered))
+        aims["coverage of the interval"] = ("0.90 to 0.98", 0.90 <= figures["coverage of the interval"] <= 0.98)
+        if len(covered) > 1:
+            figures["standard error of the coverage"] = float(np.std(covered, ddof=1) / len(covered) ** 0.5)
     by_sequence = [pair for pair in inside if pair.name == "by sequence"]
     figures |= _error_by_group("mean error by sequence,", lambda pair: pair.note, by_sequence)
     figures |= _error_by_group("mean error by sequence,", lambda pair: pair.spec.embedding, by_sequence)
-    return Agreement(figures, _at_most(figures, limits))
+    return Agreement(figures, aims)
 
 
 def _of_bound(pairs: Sequence[Compared]) -> Agreement:

@@ -10,6 +10,7 @@ from mnemoscope.experiments.estimate.agreement import OUTSIDE, Compared
 from mnemoscope.experiments.validation.drawn_settings import SEED
 from mnemoscope.spec import Retrieval
 from mnemoscope.spec.validators import Device
+from mnemoscope.theory.frequencies.predict import LEVEL
 from mnemoscope.theory.predict import predict
 from mnemoscope.training.three_step.batch import simulate_many
 
@@ -74,7 +75,7 @@ def _vector(draw: np.random.Generator, count: int) -> np.ndarray:
 def compare_frequencies(
     specs: Sequence[Retrieval], seeds: int, device: Device, progress: Progress
 ) -> Iterator[Compared]:
-    """Accuracy by sequence and by fact, attention accuracy, and recall in every band.
+    """Accuracy by sequence and by fact, attention accuracy, recall in every band, and the interval over seeds.
 
     The note is the predicted regime, and whether the setting is in the domain of its law.
     """
@@ -110,6 +111,11 @@ def _compared(spec: Retrieval, trials: Sequence[Trial[Retrieval]]) -> Iterator[C
         error = float(observed.std(ddof=1)) / math.sqrt(len(observed))
         return Compared(spec, name, predicted, float(observed.mean()), error, note)
 
+    if told.low is not None and told.high is not None:
+        accuracies = np.array([trial.accuracy for trial in trials], float)
+        inside = float(np.mean((told.low <= accuracies) & (accuracies <= told.high)))
+        # The standard error of a share at this level.
+        yield Compared(spec, "interval", LEVEL, inside, math.sqrt(LEVEL * (1 - LEVEL) / len(trials)), note)
     yield beside("by sequence", said["accuracy"], [trial.accuracy for trial in trials])
     yield beside("by fact", said["accuracy_by_fact"], [trial.accuracy_by_fact for trial in trials])
     yield beside("attention", said["attention_accuracy"], [trial.attention_accuracy for trial in trials])

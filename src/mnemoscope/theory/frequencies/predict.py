@@ -14,12 +14,13 @@ import numpy as np
 
 from mnemoscope.spec import Retrieval
 from mnemoscope.spec.token_laws import Band
-from mnemoscope.theory.domain import FREQUENCIES, doubts
+from mnemoscope.theory.domain import doubts
 from mnemoscope.theory.frequencies.draws import Draws
 from mnemoscope.theory.frequencies.naming import Named, named
 from mnemoscope.theory.frequencies.scores import draw_seeds, scores_of
 from mnemoscope.theory.frequencies.tokens import Tokens
 from mnemoscope.theory.frequencies.wins import Wins, draw_queries, locked, wins
+from mnemoscope.theory.limits import FREQUENCIES
 from mnemoscope.theory.predict import RECALLED, PredictionWithEnds
 from mnemoscope.theory.registry import embedding_law
 

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from mnemoscope.spec import Retrieval
-from mnemoscope.theory.domain import TRAINED, domain_of
+from mnemoscope.theory.domain import domain_of
 from mnemoscope.theory.fast_predict import Surface, attention_at_once
+from mnemoscope.theory.limits import TRAINED
 from mnemoscope.theory.predict import RECALLED
 from mnemoscope.theory.quadrature import Quadrature, normal_nodes
 from mnemoscope.theory.registry import embedding_law, missing

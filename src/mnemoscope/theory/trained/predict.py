@@ -17,7 +17,8 @@ from typing import Any, Literal
 
 from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.spec.summary import Summary
-from mnemoscope.theory.domain import TRAINED, doubts
+from mnemoscope.theory.domain import doubts
+from mnemoscope.theory.limits import TRAINED
 from mnemoscope.theory.predict import RECALLED, PredictionWithEnds
 from mnemoscope.theory.registry import not_derived
 from mnemoscope.theory.trained.attention import FOUND, attended_share

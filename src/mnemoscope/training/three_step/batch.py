@@ -8,19 +8,21 @@ import math
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import jax
 
 from mnemoscope.engine.device import Precision, find_device, forget_programs, programs_crowd
 from mnemoscope.engine.interrupts import keeping_partial, stop_if_asked
-from mnemoscope.engine.layout import Layout, needed_bytes
+from mnemoscope.engine.layout import Layout, Platform, needed_bytes
 from mnemoscope.engine.memory_budget import MemoryBudget
 from mnemoscope.engine.record import Job, Trial
 from mnemoscope.spec import Retrieval
 from mnemoscope.spec.validators import Device
-from mnemoscope.training.three_step.call import Call, call_for, compiled, forget_calls, run_call
+from mnemoscope.training.three_step.call import Call, call_for, compiled, forget_calls, read_results, start_call
 from mnemoscope.training.three_step.records import trial_of
 from mnemoscope.training.three_step.settling import train_many
 from mnemoscope.training.three_step.simulation import passes, simulate
@@ -33,6 +35,8 @@ _turn = threading.Lock()
 
 # The most trials in a call on a GPU: more only wait for each other.
 MOST_AT_ONCE = 256
+# Batches that a device has been given beside the one whose results are awaited.
+AHEAD: dict[Platform, int] = {"cpu": 0, "gpu": 1}
 # Below this size of the tables (V^2 d), padding a short batch is cheaper than another compilation;
 # the batch then has at least FILLED rows.
 CHEAP_TO_FILL = 2**34
@@ -125,29 +129,55 @@ def shares(spec: Retrieval, seed: int, hear: Hear) -> Progress:
 
 
 def _run_group(call: Call, jobs: Sequence[Job], numbers: list[int], say: Message | None) -> Iterator[tuple[int, Trial]]:
-    """Run the jobs of one program batch by batch; halve the batch when memory runs out."""
-    while numbers:
+    """Run the jobs of one program batch by batch; halve the batch when memory runs out.
+
+    A GPU has the next batch before this process reads the last one's results, so that neither waits for the other.
+    """
+    ahead = AHEAD["cpu" if call.place.platform == "cpu" else "gpu"]
+    running: deque[_Batch] = deque()
+    since = 0.0  # when the device was done with the batch before
+    while numbers or running:
         stop_if_asked()
-        part = numbers[: call.size]
         try:
-            trials = _run_batch(call, [jobs[number] for number in part])
+            while numbers and len(running) <= ahead:
+                running.append(_start_batch(call, jobs, numbers[: call.size]))
+                numbers = numbers[call.size :]
+            trials = _read_batch(running[0], jobs, since)
         except jax.errors.JaxRuntimeError as error:
             if call.size == 1 or "RESOURCE_EXHAUSTED" not in str(error):
                 raise
+            # Whatever is not read yet is run again, which gives the same trials.
+            numbers = [number for batch in running for number in batch.numbers] + numbers
+            running.clear()
             call = call._replace(size=call.size // 2)
             if say is not None:
                 say(f"out of memory: continuing with {call.size} trials at a time")
             continue
-        yield from zip(part, trials, strict=True)
-        numbers = numbers[call.size :]
+        since = time.perf_counter()
+        yield from zip(running.popleft().numbers, trials, strict=True)
 
 
-def _run_batch(call: Call, jobs: Sequence[Job]) -> list[Trial]:
+class _Batch(NamedTuple):
+    """Jobs that a device has been given."""
+
+    call: Call
+    numbers: list[int]
+    started: Any
+    began: float
+
+
+def _start_batch(call: Call, jobs: Sequence[Job], numbers: list[int]) -> _Batch:
     began = time.perf_counter()
-    results = run_call(call, jobs)
-    seconds = (time.perf_counter() - began) / len(jobs)
-    pairs = zip(jobs, results, strict=True)
-    return [trial_of(job, result, seconds, call.precision, call.place) for job, result in pairs]
+    return _Batch(call, numbers, start_call(call, [jobs[number] for number in numbers]), began)
+
+
+def _read_batch(batch: _Batch, jobs: Sequence[Job], since: float) -> list[Trial]:
+    """The batch's trials. Their seconds begin where the device was free for them."""
+    part = [jobs[number] for number in batch.numbers]
+    results = read_results(batch.started, part)
+    seconds = (time.perf_counter() - max(batch.began, since)) / len(part)
+    pairs = zip(part, results, strict=True)
+    return [trial_of(job, result, seconds, batch.call.precision, batch.call.place) for job, result in pairs]
 
 
 def batch_size(program: Retrieval, layout: Layout, jobs: int, precision: Precision, memory: MemoryBudget) -> int:

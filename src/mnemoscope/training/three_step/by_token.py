@@ -29,6 +29,7 @@ from mnemoscope.training.three_step.cuda.products import (
     EXACT,
     product_over_rows,
     product_with_counts,
+    product_with_table,
     product_with_transpose,
 )
 from mnemoscope.training.three_step.streaming import Count, Samples, Source, Span, fold, over_samples
@@ -57,8 +58,7 @@ def inverse(permutation: Array) -> Array:
 
 def kernels_serve(program: Retrieval, layout: Layout, dtype: Any = jnp.float32) -> bool:
     """Whether CUDA kernels run this program's passes; elsewhere XLA compiles the same passes."""
-    uniform = program.tokens == UNIFORM
-    return uniform and layout.platform == "gpu" and dtype == jnp.float32 and passes.usable()
+    return layout.platform == "gpu" and dtype == jnp.float32 and passes.usable(program.tokens != UNIFORM)
 
 
 # --- step 1: the values at zero --------------------------------------------------------------
@@ -128,8 +128,8 @@ def first_gradient(
     """
     n = counts.labels.astype(frozen.Z.dtype)
     kernels = kernels_serve(program, layout, frozen.Z.dtype)
-    if kernels and few_counts(program, layout, samples):
-        C = _centred_product(program, frozen, counts, samples)
+    if kernels:
+        C = _centred_product(program, frozen, counts, samples, few=few_counts(program, layout, samples))
     else:
         K = counts.pairs.astype(frozen.Z.dtype)
         C = (K - K.mean(axis=0)) @ frozen.Z
@@ -149,17 +149,23 @@ def few_counts(program: Retrieval, layout: Layout, samples: Samples) -> bool:
     return isinstance(samples, Count) and most * p * max(1.0, program.length * p) <= EXACT / 2
 
 
-def _centred_product(program: Retrieval, frozen: Frozen, counts: Counts, samples: Samples) -> Float[Array, "V d"]:
+def _centred_product(
+    program: Retrieval, frozen: Frozen, counts: Counts, samples: Samples, few: bool
+) -> Float[Array, "V d"]:
     """(K - column means) Z, from whole numbers without what they have in common.
 
-    n[y] informative tokens are taken from K[y, Pi*^-1(y)] and added again, and the mean of K over the whole table,
-    rounded to a whole number, changes column means alone.
+    n[y] informative tokens are taken from K[y, Pi*^-1(y)] and added again. Where all that is left is `few`, the mean of
+    K over the whole table is taken away too; rounded to a whole number, it changes column means alone.
     """
     token = inverse(frozen.permutation)
-    common = jnp.round(samples.total * program.length / program.vocab**2).astype(jnp.int32)
     informative = lax.broadcasted_iota(jnp.int32, counts.pairs.shape, 1) == token[:, None]
-    noise = counts.pairs - jnp.where(informative, counts.labels[:, None], 0) - common
-    C = product_with_counts(noise, frozen.Z) + counts.labels[:, None] * frozen.Z[token]
+    noise = counts.pairs - jnp.where(informative, counts.labels[:, None], 0)
+    if few:
+        common = jnp.round(samples.total * program.length / program.vocab**2).astype(jnp.int32)
+        C = product_with_counts(noise - common, frozen.Z)
+    else:
+        C = product_with_table(noise, frozen.Z, rows=counts.labels.astype(jnp.float32) * (program.length - 1))
+    C = C + counts.labels[:, None] * frozen.Z[token]
     return C - C.mean(axis=0)
 
 

@@ -21,7 +21,7 @@ from mnemoscope.spec import Retrieval
 from mnemoscope.tasks.retrieval import Batch
 from mnemoscope.training.three_step.by_token import few_counts, inverse, kernels_serve
 from mnemoscope.training.three_step.cuda import passes
-from mnemoscope.training.three_step.cuda.products import product_over_rows, product_with_counts
+from mnemoscope.training.three_step.cuda.products import product_over_rows, product_with_counts, product_with_table
 from mnemoscope.training.three_step.streaming import Samples, Source, Span, fold, over_samples
 
 
@@ -56,6 +56,8 @@ def last_gradient(
         K, n = over_samples(run, empty, samples, layout, program.length, layout.by_token)
         if kernels and few_counts(program, layout, samples):
             D = product_with_counts(K, noise)
+        elif kernels:
+            D = product_with_table(K, noise)
         else:
             D = K.astype(noise.dtype) @ noise
         D = D + n.astype(noise.dtype)[:, None] * informative[inverse(frozen.permutation)]

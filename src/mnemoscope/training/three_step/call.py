@@ -105,9 +105,19 @@ def steps_call(spec: Retrieval, exact: Layout, precision: Precision, memory: Mem
 
 def run_call(call: Call, jobs: Sequence[Job]) -> list[Result]:
     """Run the jobs in one call; there may be fewer of them than the call has room for."""
+    return read_results(start_call(call, jobs), jobs)
+
+
+def start_call(call: Call, jobs: Sequence[Job]) -> Any:
+    """Hand the jobs to the device, which may still be at work on those before."""
     program = compiled(call, jobs[0])
     with numerics(call.precision, call.place):
-        results = jax.device_get(program(*arguments_of(call, jobs)))
+        return program(*arguments_of(call, jobs))
+
+
+def read_results(started: Any, jobs: Sequence[Job]) -> list[Result]:
+    """Wait for what `start_call` began."""
+    results = jax.device_get(started)
     leaves, tree = jax.tree.flatten(results)
     rows = zip(*(leaf.tolist() if leaf.ndim == 1 else leaf for leaf in leaves), strict=True)
     return [tree.unflatten(row) for row, _ in zip(rows, jobs, strict=False)]

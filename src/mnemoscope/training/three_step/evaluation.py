@@ -108,7 +108,7 @@ def answers_by_token(program: Retrieval, layout: Layout, frozen: Frozen, Vmat: F
         norm = jnp.linalg.norm(values, axis=1)
         # The value of a token that never occurred may be only the rounding errors of the others'.
         scale = jnp.maximum(norm, jnp.sqrt(jnp.mean(norm**2))) * longest
-        return jax.lax.map(lambda row: name_label(frozen.U @ row[0], row[1]), (values, scale), batch_size=layout.rows)
+        return jax.lax.map(lambda row: name_label(row[0] @ frozen.U.T, row[1]), (values, scale), batch_size=layout.rows)
 
     features = token_features(program, frozen)
     noise, tied = best(features[0])

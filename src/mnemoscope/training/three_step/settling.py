@@ -313,7 +313,7 @@ def _begin(
         train, test = (Source(streams[name], frozen.permutation, table) for name in ("train", "test"))
         learned = three_steps(program, layout, frozen, train, Count(own, samples.most), rates)
         measurements = measure_steps(program, layout, frozen, test, learned, rates, Count(tests, fresh.most))
-        state = full_batch.begin(program, further, frozen, learned, rates)
+        state = full_batch.begin(program, further, frozen, learned, rates, table)
         return Begun(
             Task(frozen, further.sees(train, streams["noise"], own), own, bounds),
             first_training(state, bounds.most),

@@ -104,8 +104,7 @@ def main(words: list[str] | None = None) -> int:
             status = app(words, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except SpecError as error:
-        option = f"--{error.field.replace('_', '-')}: " if error.field else ""
-        return complain(option + error.message)
+        return complain(f"{name_of(error.field, app, words)}: {error.message}" if error.field else error.message)
     except cyclopts.CycloptsError as error:
         return complain(describe(error))
     except KeyboardInterrupt:
@@ -155,6 +154,16 @@ def listen(words: list[str]) -> list[str]:
     return [word for word in words if word not in VERBOSE]
 
 
+def name_of(field: str, app: cyclopts.App, words: list[str]) -> str:
+    """What a person typed for this field: an option, or an argument by the name that its help gives it."""
+    arguments = {
+        argument.name.lower(): argument.name
+        for argument in app.parse_commands(words)[1][-1].assemble_argument_collection()
+        if not argument.name.startswith("-")
+    }
+    return arguments.get(field, f"--{field.replace('_', '-')}")
+
+
 def describe(error: cyclopts.CycloptsError) -> str:
     """A parsing error in one line: which option, what was expected, what came."""
     text = " ".join(str(error).split())
@@ -168,7 +177,7 @@ def describe(error: cyclopts.CycloptsError) -> str:
         case cyclopts.UnknownOptionError():
             return f"{option}: expected a known option, got {option!r}{near}"
         case cyclopts.MissingArgumentError():
-            return f"{option}: expected a value, got none"
+            return f"{option or (error.argument.name if error.argument else '')}: expected a value, got none"
         case cyclopts.RepeatArgumentError():
             return f"{option}: expected it once, got it several times"
         case cyclopts.UnusedCliTokensError():

@@ -62,7 +62,7 @@ EXPLORER = (
 )
 
 
-@takes(Retrieval, file=True)
+@takes(Retrieval, file=True, without=("batch",))
 def bench(
     setting: Setting[Retrieval],
     *,

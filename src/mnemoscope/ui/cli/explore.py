@@ -13,7 +13,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from mnemoscope.engine.extras import need
-from mnemoscope.spec import SpecError
+from mnemoscope.spec import SpecError, read_option
+from mnemoscope.spec.token_laws import UNIFORM, read_frequencies
 from mnemoscope.spec.validators import Device
 from mnemoscope.store.schema import NOWHERE, connect, default_path
 from mnemoscope.ui.cli.options import DeviceName, count, flag
@@ -27,6 +28,9 @@ def explore(
     host: Annotated[
         str, Parameter(metavar="ADDRESS", help="address to listen on; anything but loopback opens it to other machines")
     ] = "127.0.0.1",
+    tokens: Annotated[
+        str, Parameter(metavar="LAW", help="how often tokens occur at first: uniform, or zipf:EXPONENT")
+    ] = UNIFORM,
     no_browser: Annotated[bool, flag("print the address and open nothing")] = False,
     device: DeviceName = "auto",
     store: Annotated[Path | None, Parameter(help="the store's file [default: the user's own]")] = None,
@@ -39,14 +43,28 @@ def explore(
     `mnemoscope explore`
     """
     need("web")
+    first = first_visit(tokens)
     place = store or default_path()
     if place == NOWHERE:
         raise SpecError("store", "expected a file, which measurements go to, got 'none'")
     connect(place, writing=True).close()  # a store that cannot be written is refused now
     if device == "gpu":
         _look_for_gpu()
-    serve(host, port, place, device, browser=not no_browser)
+    serve(host, port, place, device, browser=not no_browser, first=first)
     return 0
+
+
+def first_visit(tokens: str) -> str:
+    """The query of the page that is opened, empty for the usual one."""
+    from mnemoscope.ui.explorer.state import MOST_ZIPF
+
+    law = read_option("tokens", read_frequencies, tokens)
+    if law == UNIFORM:
+        return ""
+    exponent = float(law.removeprefix("zipf:"))
+    if exponent > MOST_ZIPF:
+        raise SpecError("tokens", f"expected an exponent of at most {MOST_ZIPF:g} here, got {exponent:g}")
+    return f"?zipf={exponent:g}"
 
 
 def _look_for_gpu() -> None:
@@ -86,7 +104,7 @@ def listen(host: str, port: int | None) -> socket.socket:
     return listener
 
 
-def serve(host: str, port: int | None, store: Path, device: Device, *, browser: bool) -> None:
+def serve(host: str, port: int | None, store: Path, device: Device, *, browser: bool, first: str = "") -> None:
     """Answer requests until it is stopped."""
     import uvicorn
 
@@ -115,6 +133,7 @@ def serve(host: str, port: int | None, store: Path, device: Device, *, browser: 
             file=sys.stderr,
         )
     warm_up()
+    address += first
     print(f"Mnemoscope is at {address}\nCtrl-C stops it. Measurements go to {store}", flush=True)
     if browser:
         threading.Timer(0.3, webbrowser.open, [address]).start()
@@ -123,6 +142,7 @@ def serve(host: str, port: int | None, store: Path, device: Device, *, browser: 
     try:
         uvicorn.Server(config).run(sockets=[listener_socket])
     finally:
+        explorer.live.stop()
         left = explorer.measurements.close()
         if left:
             print(f"{left} measurement{'s' * (left > 1)} not finished; finished trials are kept", file=sys.stderr)

@@ -8,7 +8,7 @@ from mnemoscope.experiments import facts as experiment
 from mnemoscope.experiments.axes import read_axis
 from mnemoscope.experiments.facts import FactsCapacity, FactsRun, Scaling
 from mnemoscope.experiments.forecast import Forecast, jobs_ahead, of_limits
-from mnemoscope.spec import Facts, read_option
+from mnemoscope.spec import Facts, SpecError, read_option
 from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.spec.validators import between
 from mnemoscope.theory.associative import GUIDE_FACTS
@@ -49,6 +49,10 @@ def facts(
     `--method constructed` sets the weights by the paper's construction instead. `--capacity` finds how many facts a
     model of this size can learn: each seed's limit, then their mean.
     """
+    law = setting.given().get("frequencies", UNIFORM)
+    if capacity is not None and not law.startswith(("uniform", "zipf:")):
+        expected = "uniform or zipf:EXPONENT with --capacity, which tries many numbers of facts"
+        raise SpecError("frequencies", f"expected {expected}, got {law!r}")
     spec = setting.read({"subjects": 2, "relations": 2, "answers": 2} if capacity else {})
     rate_values = [read_option("rates", between(1e-8, 1e3), r) for r in read_axis("rates", f"lr={rates}").values]
     if capacity is not None:
@@ -97,6 +101,8 @@ def show(run: FactsRun) -> None:
     echo(f"accuracy  [bold]{run.interval}[/bold]  95 % interval over seeds")
     if spec.frequencies != UNIFORM:
         echo(f"by fact   {run.by_fact}  each fact once, instead of {spec.frequencies}")
+    if run.stored_bits is not None:
+        echo(f"bits      {run.stored_bits.words()}")
     for trial in run.outcomes:
         if trial.message:
             echo(f"seed {trial.seed} {trial.status}: {trial.message}")
@@ -119,4 +125,6 @@ def show_capacity(capacity: FactsCapacity) -> None:
             f"capacity    [bold]{facts:,.0f}[/bold] facts  95 % interval {ends}\n"
             f"            {facts / spec.parameters:.3f} facts per parameter; the authors' guide line is {GUIDE_FACTS:g}"
         )
+    if capacity.stored_bits is not None:
+        echo(f"bits        {capacity.stored_bits.words()}")
     echo(f"trials      {len(capacity.trials)}")

@@ -5,15 +5,16 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from mnemoscope.experiments.axes import read_axis
-from mnemoscope.experiments.critical import Along
 from mnemoscope.experiments.fit import Scaling, settings
 from mnemoscope.experiments.fit import fit as fit_scaling
 from mnemoscope.experiments.forecast import GUESS, counted, of_theory
 from mnemoscope.spec import LETTERS, Retrieval, SpecError
+from mnemoscope.spec.summary import axis_words
 from mnemoscope.ui.cli import options
 from mnemoscope.ui.cli.asking import ask_first
-from mnemoscope.ui.cli.critical import DEFAULT_SEARCH, SearchOptions
+from mnemoscope.ui.cli.critical import ALONG, DEFAULT_SEARCH, SearchOptions, check_along
 from mnemoscope.ui.cli.output import deliver, echo, table
+from mnemoscope.ui.cli.own import NO_WORDS, OwnOptions
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.cli.sweeping import open_tools
 from mnemoscope.ui.figures.canvas import check_form
@@ -29,13 +30,16 @@ WORDS = {
 def fit(
     setting: Setting[Retrieval],
     *,
+    own: OwnOptions = NO_WORDS,
     axis: Annotated[
         list[str],
         Parameter(
             negative="", metavar="FIELD=VALUES", help="an axis of the grid, such as dim=64:128:3; give at least one"
         ),
     ],
-    along: Annotated[Along, options.choice(Along, "the axis whose critical value is fitted")] = "samples",
+    along: Annotated[
+        str, Parameter(metavar="AXIS", help=f"the axis whose critical value is fitted, {ALONG}")
+    ] = "samples",
     log: Annotated[
         str | None, Parameter(metavar="FIELD", help="divide the critical value by the logarithm of this axis first")
     ] = None,
@@ -51,11 +55,17 @@ def fit(
     any time. Example:
 
     `mnemoscope fit --length 32 --axis vocab=128,256 --axis dim=64,80,100 --out fit.png`
+
+    With `--model` and `--task`, axes are sizes of a model or a task of your own, and `--range` is needed:
+
+    `mnemoscope fit --model mymodel:model --task mytask:Facts --along facts --axis dim=4,8,16 --range 4:4096`
     """
-    axes = [read_axis("axis", text) for text in axis]
+    own_spec = own.in_place_of(setting)
+    check_along(along, own_spec)
+    axes = [read_axis("axis", text, own_spec) for text in axis]
     if log is not None and log not in [grid_axis.field for grid_axis in axes]:
         raise SpecError("log", f"expected one of the axes, got {log!r}")
-    base = setting.given()
+    base = own_spec or setting.given()
     specs = settings(base, axes, along)
     # Theory takes a moment for the guess at every point.
     ask_first(of_theory(GUESS * len(specs)), "cpu", work.yes, aloud=False)
@@ -69,9 +79,9 @@ def fit(
 
 def show(scaling: Scaling) -> None:
     """The fit for people."""
-    over = f" / ln {LETTERS[scaling.log_of]}" if scaling.log_of else ""
+    over = f" / ln {_letter(scaling.log_of)}" if scaling.log_of else ""
     echo(
-        f"critical {LETTERS[scaling.along]}{over} at {scaling.measure} {scaling.target:g}, {len(scaling.found)} points",
+        f"critical {_letter(scaling.along)}{over} at {scaling.measure} {scaling.target:g}, {len(scaling.found)} points",
         style="bold",
     )
     if scaling.status != "found":
@@ -81,7 +91,7 @@ def show(scaling: Scaling) -> None:
     columns = ("axis", "exponent", "95 % interval", "theory, same points", "leading order")
     rows = [
         (
-            f"{exponent.axis} ({LETTERS[exponent.axis]})",
+            axis_words(exponent.axis),
             f"{exponent.value:.3f}",
             f"{exponent.low:.3f} to {exponent.high:.3f}",
             f"{scaling.predicted.exponents[at].value:.2f}" if scaling.predicted else "–",
@@ -116,5 +126,9 @@ def show(scaling: Scaling) -> None:
 def show_left_out(scaling: Scaling) -> None:
     """The points without a crossing to fit, each with the reason."""
     for point in scaling.left_out:
-        where = " ".join(f"{LETTERS[axis]}={getattr(point.spec, axis):,}" for axis in scaling.points.axes)
+        where = " ".join(f"{_letter(axis)}={point.spec.value_of(axis):,}" for axis in scaling.points.axes)
         echo(f"left out: {where}, {point.status}")
+
+
+def _letter(axis: str) -> str:
+    return LETTERS.get(axis, axis)

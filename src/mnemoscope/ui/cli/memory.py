@@ -1,5 +1,6 @@
 """`mnemoscope memory`: the capacity of paper B's associative memories."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -8,12 +9,12 @@ from cyclopts import Parameter
 from mnemoscope.experiments.axes import read_axis
 from mnemoscope.experiments.capacity import Capacities, Capacity, capacity_many, criterion_name, memory_questions
 from mnemoscope.experiments.forecast import Forecast, jobs_ahead, of_limits
-from mnemoscope.experiments.recalled import Growth, count_recalled, usual_items
+from mnemoscope.experiments.recalled import Growth, Recalled, count_recalled, usual_items
 from mnemoscope.spec import Memory, SpecError, read_option
 from mnemoscope.spec.memory import BY_GRADIENT, MOST
 from mnemoscope.spec.token_laws import UNIFORM, probabilities, read_tokens
-from mnemoscope.spec.validators import between
-from mnemoscope.tasks.token_files import take_probabilities
+from mnemoscope.spec.validators import between, is_name
+from mnemoscope.tasks.token_files import take_frequencies as keep_frequencies
 from mnemoscope.ui.cli import options
 from mnemoscope.ui.cli.output import deliver, echo, number, search_status, table
 from mnemoscope.ui.cli.setting import Setting, takes
@@ -85,7 +86,7 @@ def memory(
         raise SpecError("width", f"expected none for a linear memory, got {width}")
     dims = read_axis("dim", f"dim={dim}").values
     check_form(out)
-    frequencies = UNIFORM if items is None else take_frequencies(items)
+    frequencies = UNIFORM if items is None else take_frequencies(items, number)
     if frequencies != UNIFORM:
         if criterion is not None or range_ is not None:
             raise SpecError("criterion" if criterion is not None else "range", OF_A_SEARCH)
@@ -107,13 +108,9 @@ def memory(
     return tools.progress.status()
 
 
-def take_frequencies(text: str) -> str:
+def take_frequencies(text: str, number: int | None) -> str:
     """The law's name; a user's own probabilities are kept, and named after their content."""
-    try:
-        kept = take_probabilities({"tokens": text})["tokens"]
-    except SpecError as error:
-        raise SpecError("items", error.message) from None
-    return read_option("items", read_tokens, kept)
+    return read_option("items", read_tokens, text if is_name(text) else keep_frequencies(text, number, "items"))
 
 
 def with_items(setting: Setting[Memory], dim: int, frequencies: str, number: int | None) -> Memory:
@@ -158,6 +155,7 @@ def show_recalled(growth: Growth) -> None:
     echo("recalled: items whose own answer has the largest logit; by sequence: the same, weighted by frequency")
     if any(point.status == "above-range" for point in growth.points):
         echo("above-range: more than half of the items are recalled, so their number binds; raise --number")
+    show_bits(growth.points)
     if growth.power is not None:
         power, law = growth.power, growth.predicted
         beside = "" if law is None else f", beside {law:.3f}"
@@ -185,6 +183,14 @@ def show(capacities: Capacities) -> None:
         for point in points
     ]
     echo(table(columns, rows, left=("status",)))
+    show_bits(points)
+
+
+def show_bits(points: Sequence[Capacity | Recalled]) -> None:
+    """What rounded weights store, one line for each dimension."""
+    for point in points:
+        if point.stored_bits is not None:
+            echo(f"bits      d={point.spec.dim:,}: {point.stored_bits.words()}")
 
 
 def right_words(criterion: float) -> str:
@@ -215,4 +221,6 @@ def show_capacity(capacity: Capacity) -> None:
         echo(f"predicted   {capacity.expected:,.0f}, (H2) for this criterion")
     for law, items in capacity.laws.items():
         echo(f"law         {items:,.0f}, {law}")
+    if capacity.stored_bits is not None:
+        echo(f"bits        {capacity.stored_bits.words()}")
     echo(f"trials      {len(capacity.trials)}")

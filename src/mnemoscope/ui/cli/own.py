@@ -1,6 +1,7 @@
 """A model and a task of the user's own on the command line: the options, and the run of several seeds."""
 
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -13,8 +14,10 @@ from mnemoscope.spec import Own, SpecError
 from mnemoscope.spec.installed import BUILT_IN, installed, place_of
 from mnemoscope.spec.installed import Group as Installed
 from mnemoscope.spec.objects import place_in
+from mnemoscope.spec.own import NAMED
 from mnemoscope.ui.cli.options import Work
 from mnemoscope.ui.cli.output import bar, deliver, echo, number, table
+from mnemoscope.ui.cli.setting import Setting
 from mnemoscope.ui.cli.sweeping import open_tools
 
 GROUP = Group("A model and a task of your own", sort_key=3)
@@ -38,7 +41,11 @@ class OwnWords:
     ] = None
     optimiser: Annotated[
         str | None,
-        Parameter(metavar="OBJECT", help="a transformation of optax, as MODULE:OBJECT [default: adamw]", group=GROUP),
+        Parameter(
+            metavar="NAME",
+            help=f"{', '.join(NAMED)}, at the rate lr; or MODULE:OBJECT, a transformation of optax [default: adamw]",
+            group=GROUP,
+        ),
     ] = None
     set_: Annotated[
         list[str] | None,
@@ -73,6 +80,15 @@ class OwnWords:
             except SpecError as error:
                 raise SpecError("set", error.message if error.field == "along" else str(error)) from None
         return spec.replace(**numbers)
+
+    def in_place_of(self, setting: Setting[Any]) -> Own | None:
+        """The setting of the user's own, which takes no option of ours; None without a word about it."""
+        if not self.given:
+            return None
+        strangers = [name for name in setting.kind.model_fields if getattr(setting, name, None) is not None]
+        if strangers or setting.spec is not None:
+            raise SpecError((strangers or ["spec"])[0], "expected it without --model and --task, got both")
+        return self.read()
 
 
 OwnOptions = Annotated[OwnWords, Parameter(name="*")]
@@ -122,7 +138,8 @@ def show(run: Run) -> None:
     echo(f"accuracy  [bold]{run.interval()}[/bold]  95 % interval over seeds, by {spec.path}")
 
 
-def headline(spec: Own) -> str:
+def headline(spec: Own, without: Collection[str] = ()) -> str:
     """The model, the task, and their sizes."""
-    sizes = " ".join(f"{name}={value}" for name, value in (*spec.task_values, *spec.model_values))
+    values = (*spec.task_values, *spec.model_values)
+    sizes = " ".join(f"{name}={value}" for name, value in values if name not in without)
     return f"{place_in(spec.model)} on {place_in(spec.task)}\n{sizes}: {spec.parameters:,} parameters"

@@ -12,6 +12,7 @@ from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.ui.cli.asking import ask_first
 from mnemoscope.ui.cli.options import DEFAULT_WORK, Json, MeasureName, WorkOptions, count, flag, number
 from mnemoscope.ui.cli.output import deliver, echo
+from mnemoscope.ui.cli.own import NO_WORDS, OwnOptions
 from mnemoscope.ui.cli.setting import Setting, takes
 from mnemoscope.ui.cli.sweeping import open_tools
 from mnemoscope.ui.figures.canvas import check_form
@@ -27,6 +28,7 @@ SHADES = " ░▒▓█"
 def phase(
     setting: Setting[Retrieval],
     *,
+    own: OwnOptions = NO_WORDS,
     x: Annotated[str, Parameter(metavar="FIELD=VALUES", help="the axis across, such as dim=32:256:8 or dim=32,48,64")],
     y: Annotated[str, Parameter(metavar="FIELD=VALUES", help="the axis upwards, such as samples=1e3:1e6:8")],
     seeds: Annotated[int, count(1, 10**4, "how many seeds to run at each point")] = 8,
@@ -43,9 +45,14 @@ def phase(
     Trials are kept in the store as they finish: stop at any time, and a new start continues where it left off. Example:
 
     `mnemoscope phase --vocab 256 --length 32 --x dim=32:128:7 --y samples=300:10000:8 --out d.png`
+
+    With `--model` and `--task`, axes are sizes of a model or a task of your own:
+
+    `mnemoscope phase --model mymodel:model --task mytask:Facts --x dim=4,8,16 --y facts=16:256:5`
     """
-    across, up = ordered("x", read_axis("x", x)), ordered("y", read_axis("y", y))
-    base = setting.given()
+    own_spec = own.in_place_of(setting)
+    across, up = (ordered(name, read_axis(name, text, own_spec)) for name, text in (("x", x), ("y", y)))
+    base = own_spec or setting.given()
     # Before the specs exist: there may be more of them than memory holds.
     ask_first(of_theory(len(across.values) * len(up.values)), "cpu", work.yes, aloud=theory)
     specs = grid(base, [up, across])

@@ -1,6 +1,5 @@
 """`mnemoscope run`: one setting, several seeds."""
 
-import math
 import statistics
 import sys
 from dataclasses import replace
@@ -19,7 +18,7 @@ from mnemoscope.experiments.keeping import place_for
 from mnemoscope.experiments.run import Run, kept_run, workers_for
 from mnemoscope.experiments.sweep import sweep
 from mnemoscope.models.activations import hermite_parts
-from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec import Retrieval
 from mnemoscope.spec.summary import span
 from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.theory.critical import has_trained_law
@@ -93,11 +92,9 @@ def run(
     """
     check_form(out)
     numbers = read_seeds(seeds, seed)
-    if own.given:
-        strangers = [name for name in Retrieval.model_fields if getattr(setting, name, None) is not None]
-        if strangers or setting.spec is not None:
-            raise SpecError((strangers or ["spec"])[0], "expected it without --model and --task, got both")
-        return run_own(own.read(), numbers, Work(device, None, store, yes), json)
+    own_spec = own.in_place_of(setting)
+    if own_spec is not None:
+        return run_own(own_spec, numbers, Work(device, None, store, yes), json)
     spec = setting.read()
     if calibration:
         check_calibrated(spec)
@@ -156,8 +153,8 @@ def show(run: Run) -> None:
             echo(*_confidence(run.calibration))
         if spec.settles:
             echo(f"steps               {_steps_taken(spec, finished)}")
-        if spec.bits:
-            echo(f"bits                {_bits(spec, finished)}")
+        if run.stored_bits is not None:
+            echo(f"bits                {run.stored_bits.words('V and W_KQ')}")
         ties = _ties(spec, finished)
         if ties:
             shares = ", ".join(f"{share:.1%} after {step}" for step, share in ties.items())
@@ -194,15 +191,6 @@ def _steps_taken(spec: Retrieval, finished: list[Trial]) -> str:
     late = sum(trial.status == "unreached" for trial in finished)
     more = f"; {late} of {len(finished)} had not settled" if late else " until it settled"
     return f"{ends} of at most {spec.steps:,}{more}"
-
-
-def _bits(spec: Retrieval, finished: list[Trial]) -> str:
-    """The bits of the facts that the rounded map names, and those of its weights; and what rounding costs."""
-    before, after = (_mean(finished, at, "accuracy") or 0.0 for at in (-2, -1))
-    stored = (_mean(finished, -1, "map_accuracy") or 0.0) * spec.vocab * math.log2(spec.vocab)
-    available = spec.bits * spec.dim * ((spec.width or spec.dim) + spec.dim)
-    lost = f"accuracy {before:.3f} before rounding, {after:.3f} after"
-    return f"{stored:,.0f} stored, {available:,} available in V and W_KQ; {lost}"
 
 
 def _ties(spec: Retrieval, finished: list[Trial]) -> dict[str, float]:

@@ -34,7 +34,7 @@ S = TypeVar("S", bound=Spec)
 SETTING = Group("Setting", sort_key=1)
 FURTHER = Group("Training beyond the three steps", sort_key=2)
 # Options that take an object of the user's own, as MODULE:OBJECT.
-OWN = ("embedding", "tokens")
+OWN = ("embedding", "tokens", "frequencies")
 SPEC_FILE = Parameter(help="a TOML file with the setting; options override it", group=SETTING)
 
 
@@ -92,6 +92,8 @@ def takes(
 
         signature = inspect.signature(command)
         parameters = {**signature.parameters}
+        if twice := {name for name, *_ in fields} & set(parameters):
+            raise TypeError(f"{command.__name__} has options of its own with a field's name: {sorted(twice)}")
         # After the words of a command that takes any, and an option like the others.
         own = parameters.pop("setting").replace(annotation=hint, default=None, kind=inspect.Parameter.KEYWORD_ONLY)
         words = [name for name, part in parameters.items() if part.kind is inspect.Parameter.VAR_POSITIONAL]

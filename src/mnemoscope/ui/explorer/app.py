@@ -18,14 +18,17 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from mnemoscope.engine.record import versions
+from mnemoscope.engine.record import finite, versions
 from mnemoscope.spec import SpecError, read_option
+from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.spec.validators import Device, one_of, whole
 from mnemoscope.ui.explorer import diagram, fragments, pages, planner
 from mnemoscope.ui.explorer.guard import Guard
+from mnemoscope.ui.explorer.live import PRESETS, Live
 from mnemoscope.ui.explorer.measured import measured_points
 from mnemoscope.ui.explorer.measurements import Measurements, make_order
 from mnemoscope.ui.explorer.state import State, read_state
+from mnemoscope.ui.pages.render import render
 
 KINDS = {".js": "text/javascript", ".css": "text/css"}
 
@@ -37,6 +40,7 @@ class Explorer:
         self.token = secrets.token_urlsafe(24)
         self.store = store
         self.measurements = Measurements(store, device)
+        self.live = Live(device)
         self.assets = _read_assets()
         # Work of a tenth of a second or more runs beside the event loop in one thread: each of several threads would
         # keep the memory of its largest arrays.
@@ -48,6 +52,10 @@ class Explorer:
             Route("/", self.home),
             Route("/plan", self.plan_page),
             Route("/plan/answer", self.plan_answer),
+            Route("/train", self.train_page),
+            Route("/train.json", self.training),
+            Route("/train/start", self.start_training, methods=["POST"]),
+            Route("/train/stop", self.stop_training, methods=["POST"]),
             Route("/assets/{name}", self.asset),
             Route("/map.json", self.map),
             Route("/prediction", self.prediction),
@@ -83,12 +91,16 @@ class Explorer:
         return Response(text, media_type=kind, headers=headers)
 
     async def map(self, request: Request) -> Response:
-        """The diagram. While it moves, it is computed in the event loop: a thread would take longer."""
+        """The diagram. While it moves, it is computed in the event loop: a thread would take longer.
+
+        With frequencies of tokens it takes longer anyway.
+        """
         state = read_state(request.query_params)
-        if request.query_params.get("moving") == "1":
+        moving = request.query_params.get("moving") == "1"
+        if moving and state.tokens == UNIFORM:
             diagram_json = diagram.as_json(state, moving=True)
         else:
-            diagram_json = await self._in_thread(diagram.as_json, state, moving=False)
+            diagram_json = await self._in_thread(diagram.as_json, state, moving=moving)
         return Response(diagram_json, media_type="application/json")
 
     async def _in_thread(self, work: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -162,6 +174,26 @@ class Explorer:
     async def plan_page(self, request: Request) -> Response:
         """The planner's page, which asks for its answer itself."""
         return HTMLResponse(planner.page(dict(request.query_params), self.token))
+
+    async def train_page(self, request: Request) -> Response:
+        """The page of a training, which asks for its state itself."""
+        return HTMLResponse(render("explorer/templates/train.html", presets=list(PRESETS), token=self.token))
+
+    async def training(self, request: Request) -> Response:
+        """The training under way, or the last one."""
+        return _json(finite(self.live.state()))
+
+    async def start_training(self, request: Request) -> Response:
+        """Begin a training, in place of the one under way."""
+        form = dict(parse_qsl((await request.body()).decode("utf-8", "replace")))
+        seed = read_option("seed", whole(0, 10**6), form.get("seed", "0"))
+        await run_in_threadpool(self.live.start, form.get("preset", ""), seed)
+        return _json({"stage": "running"})
+
+    async def stop_training(self, request: Request) -> Response:
+        """End the training under way."""
+        await run_in_threadpool(self.live.stop)
+        return _json({"stage": "stopped"})
 
     async def plan_answer(self, request: Request) -> Response:
         """What a job needs, or what a budget buys."""

@@ -11,16 +11,23 @@ from markupsafe import Markup, escape
 
 from mnemoscope.experiments.plan import MEANINGS
 from mnemoscope.experiments.plan_laws import Training
-from mnemoscope.spec import LETTERS
-from mnemoscope.theory.fast_predict import COARSE, FINER, Surface, surface
+from mnemoscope.spec import LETTERS, Retrieval
+from mnemoscope.spec.token_laws import UNIFORM
+from mnemoscope.theory import fast_predict
+from mnemoscope.theory.fast_predict import Surface, surface
+from mnemoscope.theory.frequencies import surface as frequencies
 from mnemoscope.theory.laws import law_of
-from mnemoscope.theory.registry import missing
+from mnemoscope.theory.registry import missing, not_derived
+from mnemoscope.theory.spec_grid import SpecGrid
 from mnemoscope.theory.trained.fast import trained_surface
 from mnemoscope.ui.explorer.state import RANGES, State, read_state
 
 # Columns and rows of the grid: while a slider moves, and at rest.
 MOVING, RESTING = (17, 13), (29, 23)
 CURVE = 41
+# The same where tokens are not uniform: theory then draws seeds for each cell, and takes milliseconds for it.
+UNEVEN_MOVING, UNEVEN_RESTING = (11, 9), (17, 13)
+UNEVEN_CURVE = 17
 # Diagrams in the cache, a few kilobytes each.
 KEPT = 2048
 
@@ -42,25 +49,38 @@ class Drawn(NamedTuple):
 
 def draw(state: State, *, moving: bool) -> Drawn:
     """The diagram over the x axis and N, and accuracy along N at the cross."""
-    columns, rows = MOVING if moving else RESTING
-    x, y, samples = _steps(state.x, columns), _steps("samples", rows), _steps("samples", CURVE)
+    uniform = state.tokens == UNIFORM
+    columns, rows = (MOVING if uniform else UNEVEN_MOVING) if moving else RESTING if uniform else UNEVEN_RESTING
+    samples = _steps("samples", CURVE if uniform else UNEVEN_CURVE)
+    x, y = _steps(state.x, columns), _steps("samples", rows)
     across, up = (part.ravel() for part in np.meshgrid(x, y))
     here = state.values[state.x]
-    quadrature = COARSE if moving else FINER
     if here:  # one call for both is cheaper
         across = np.concatenate([across, np.full(len(samples), float(here))])
         up = np.concatenate([up, samples])
-    laws = (trained_surface, surface) if state.trained else (surface, trained_surface)
     settings = state.cells(**{state.x: across, "samples": up})
-    predicted, other = (law(settings, quadrature) for law in laws)
+    predicted, other = _surfaces(state, settings, moving=moving)
     cells = len(x) * len(y)
     parts = (predicted.accuracy, predicted.attention_accuracy, predicted.regime, predicted.valid)
     grid = Surface(*(part[:cells] for part in parts))
     if here:
         curves = [found.accuracy[cells:] for found in (predicted, other)]
     else:  # the x axis is the width, and the cross has no MLP
-        curves = [law(state.cells(samples=samples), quadrature).accuracy for law in laws]
+        curves = [found.accuracy for found in _surfaces(state, state.cells(samples=samples), moving=moving)]
     return Drawn(x, y, grid, other.accuracy[:cells], samples, *curves)
+
+
+def _surfaces(state: State, cells: SpecGrid, *, moving: bool) -> tuple[Surface, Surface]:
+    """Theory for the page's training, and for the other one."""
+    if state.tokens == UNIFORM:
+        nodes = fast_predict.COARSE if moving else fast_predict.FINER
+        first, end = surface(cells, nodes), trained_surface(cells, nodes)
+    else:
+        seeds = frequencies.COARSE if moving else frequencies.FINER
+        nothing = np.full(len(cells.vocab), np.nan)  # the end of training is derived for uniform tokens alone
+        first = frequencies.frequency_surface(cells, state.tokens, seeds)
+        end = Surface(nothing, nothing, np.full(len(nothing), "none"), np.zeros(len(nothing), bool))
+    return (end, first) if state.trained else (first, end)
 
 
 def crossing(samples: np.ndarray, accuracy: np.ndarray, target: float) -> float | None:
@@ -126,6 +146,8 @@ def as_table(state: State) -> str:
 
 def formula(state: State, regime: str, width: float) -> Markup:
     """A regime's law in HTML for this width, empty if the regime has none."""
+    if state.tokens != UNIFORM:
+        return Markup("")  # the laws are those of uniform tokens
     law = law_of(regime, state.values["trigger"], width, state.values["activation"])
     text = "" if law is None else law.words.replace(">>", "≫")
     if regime == "storage":  # the leading order of N_c, which only a trained model has
@@ -135,6 +157,10 @@ def formula(state: State, regime: str, width: float) -> Markup:
 
 def _law(state: State, name: str) -> dict[str, str]:
     _, unknown = missing(state.cells(width=_width_on_map(state)))
+    if not unknown and state.tokens != UNIFORM:
+        possible = {"vocab": 64, "dim": 64, "length": 2}  # sizes do not matter here, and these always go together
+        spec = Retrieval.read({**state.values, **possible, "width": _width_on_map(state)})
+        unknown = not_derived(spec, trained=state.trained)
     if name == "none" and unknown:
         return {"name": "not derived", "words": unknown, "formula": ""}
     if name == "none":  # an empty cell of the diagram

@@ -4,6 +4,7 @@ from functools import lru_cache
 
 from mnemoscope.experiments.plan import MEANINGS
 from mnemoscope.spec import Retrieval, SpecError
+from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.theory.bound import coverage_samples, first_gradient_samples
 from mnemoscope.theory.predict import Prediction, predict
 from mnemoscope.ui.explorer.diagram import formula
@@ -22,7 +23,7 @@ def prediction(state: State) -> str:
     """`predict`'s numbers for the setting at the cross, the bounds, and the command for the map."""
     template = "explorer/templates/prediction.html"
     try:
-        spec = state.spec
+        spec, uniform = state.spec, state.tokens == UNIFORM
         predicted = _predict(spec, state.trained)
         if predicted.accuracy is None:
             return render(template, state=state, complaint="; ".join(predicted.notes))
@@ -33,8 +34,9 @@ def prediction(state: State) -> str:
             prediction=predicted,
             meaning=MEANINGS[predicted.regime],
             law=formula(state, predicted.regime, spec.width),
-            coverage=coverage_samples(spec, state.target),
-            gradient=None if state.trained else first_gradient_samples(spec, state.target),
+            # Both bounds are for uniform tokens.
+            coverage=coverage_samples(spec, state.target) if uniform else None,
+            gradient=first_gradient_samples(spec, state.target) if uniform and not state.trained else None,
         )
     except SpecError as error:
         return render(template, state=state, complaint=str(error))

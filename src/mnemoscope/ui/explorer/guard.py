@@ -20,8 +20,8 @@ TOKEN_HEADER = "x-mnemoscope-token"
 MOST_BYTES, MOST_QUERY = 4096, 2048
 # Hosts that stand for every address of this machine.
 EVERYWHERE = ("0.0.0.0", "::")
-# What other sites may link to: neither page needs a computation.
-PAGES = ("/", "/plan")
+# What other sites may link to: no page needs a computation.
+PAGES = ("/", "/plan", "/train")
 HEADERS = {
     # Plotly and htmx set styles; scripts come only from this server's files.
     "content-security-policy": "default-src 'none'; script-src 'self'; connect-src 'self'; "

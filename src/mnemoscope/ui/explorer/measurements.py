@@ -14,6 +14,7 @@ from typing import Literal
 
 from mnemoscope.experiments.estimate.estimate import Estimate
 from mnemoscope.spec import SpecError
+from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.spec.validators import Device
 from mnemoscope.ui.explorer import diagram
 from mnemoscope.ui.explorer.measured import measured_points
@@ -34,6 +35,8 @@ def make_order(state: State, what: str, seeds: int) -> tuple[str, Order]:
     setting = f"V={spec.vocab:,} d={spec.dim:,} L={spec.length:,}"
     if spec.width:
         setting += f" m={spec.width:,} {spec.activation}"
+    if spec.tokens != UNIFORM:
+        setting += f" tokens {spec.tokens}"
     how_many = f"{seeds} seed" + "s" * (seeds > 1)
     if state.trained:
         setting += " trained to the end"

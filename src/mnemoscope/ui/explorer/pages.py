@@ -1,7 +1,7 @@
 """The explorer's page as first served; its script requests everything that depends on the setting."""
 
 from mnemoscope.spec import LETTERS, Retrieval
-from mnemoscope.ui.explorer.state import ACROSS, CHOICES, RANGES, State
+from mnemoscope.ui.explorer.state import ACROSS, CHOICES, MOST_ZIPF, RANGES, State
 from mnemoscope.ui.pages.render import render
 
 MOST_SEEDS = 32
@@ -31,4 +31,5 @@ def explorer(state: State, complaint: str, token: str) -> str:
         choices={name: [(value, value) for value in values] for name, values in CHOICES.items()},
         axes=[(name, f"{LETTERS[name]}, {name}") for name in ACROSS],
         most_seeds=MOST_SEEDS,
+        most_zipf=MOST_ZIPF,
     )

@@ -9,12 +9,15 @@ from urllib.parse import urlencode
 from mnemoscope.experiments.plan_laws import Training
 from mnemoscope.spec import Retrieval, SpecError, Trigger, read_option
 from mnemoscope.spec.names import ACTIVATIONS, LAWS
+from mnemoscope.spec.token_laws import UNIFORM, read_tokens
 from mnemoscope.spec.validators import between, one_of, whole
 from mnemoscope.theory.spec_grid import SpecGrid
 
 # The range of every size. Wide enough to see each regime; small enough that no request is costly.
 RANGES = {"vocab": (64, 8192), "dim": (8, 2048), "length": (2, 1024), "samples": (100, 1_000_000), "width": (16, 8192)}
 CHOICES = {"activation": ACTIVATIONS, "embedding": LAWS, "trigger": get_args(Trigger)}
+# The largest exponent of Zipf's law on the page; 0 is uniform tokens.
+MOST_ZIPF = 3.0
 # Fields that can be the x axis; the y axis is always samples.
 ACROSS = ("dim", "length", "vocab", "width")
 # What trains a model to the end when it is measured: as many steps as it takes to settle, at most so many.
@@ -22,7 +25,7 @@ TO_THE_END = {"then": "adamw", "steps": 3000, "stop": "settled"}
 # What a first visit shows: a setting in which several regimes meet, after the three steps that the laws are about.
 FIRST: dict[str, Any] = {
     **{"vocab": 512, "dim": 128, "length": 64, "samples": 4000, "width": 0},
-    **{"activation": "hermite3", "embedding": "gaussian", "trigger": "keys", "target": 0.5, "x": "dim"},
+    **{"activation": "hermite3", "embedding": "gaussian", "trigger": "keys", "zipf": 0, "target": 0.5, "x": "dim"},
     "training": "three-steps",
 }
 
@@ -41,6 +44,16 @@ class State:
         """Whether models are trained to the end."""
         return self.training == "trained"
 
+    @property
+    def tokens(self) -> str:
+        """The law of the tokens' frequencies."""
+        return self.values["tokens"]
+
+    @property
+    def zipf(self) -> float:
+        """Its exponent; 0 is uniform."""
+        return 0.0 if self.tokens == UNIFORM else float(self.tokens.removeprefix("zipf:"))
+
     @cached_property
     def spec(self) -> Retrieval:
         """The setting; an error if it is impossible, as with fewer orthonormal dimensions than tokens."""
@@ -49,7 +62,9 @@ class State:
     @property
     def query(self) -> str:
         """The state as a query string."""
-        return urlencode({**self.values, "target": self.target, "x": self.x, "training": self.training})
+        values = {name: value for name, value in self.values.items() if name != "tokens"}
+        page = {"zipf": f"{self.zipf:g}", "target": self.target, "x": self.x, "training": self.training}
+        return urlencode({**values, **page})
 
     @property
     def measured_spec(self) -> Retrieval:
@@ -68,7 +83,7 @@ class State:
     def options(self, *without: str) -> str:
         """The setting as a command's options, without defaults."""
         options = {name: self.values[name] for name in RANGES}
-        options |= {name: self.values[name] for name in ("embedding", "trigger")}
+        options |= {name: self.values[name] for name in ("embedding", "trigger", "tokens")}
         if self.values["width"] or "width" in without:
             options["activation"] = self.values["activation"]
         for name in without:
@@ -109,6 +124,8 @@ def read_state(words: Mapping[str, Any]) -> State:
     least = RANGES["width"][0]
     if 0 < values["width"] < least:
         raise SpecError("width", f"expected 0, or at least {least}, got {values['width']}")
+    exponent = read_option("zipf", between(0, MOST_ZIPF), given["zipf"])
+    values["tokens"] = read_tokens(f"zipf:{exponent:g}")
     target = read_option("target", between(0.01, 0.99), given["target"])
     x = read_option("x", one_of(*ACROSS), given["x"])
     training = cast(Training, read_option("training", one_of(*get_args(Training)), given["training"]))

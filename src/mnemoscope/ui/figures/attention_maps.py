@@ -32,7 +32,7 @@ def draw_on(axes: Any, maps: AttentionMaps) -> None:
         middle, [f"layer {k // heads + 1}, head {k % heads + 1}" for k in range(layers * heads)], fontsize=7
     )
     if positions <= MOST_NAMED:
-        axes.set_xticks(range(positions), maps.tokens, fontsize=7, rotation=60)
+        axes.set_xticks(range(positions), maps.tokens, fontsize=7, rotation=90)
     right = maps.answers[-1] == maps.named[-1]
     said = f"answer {maps.answers[-1]}" + ("" if right else f", named {maps.named[-1]}")
     axes.set_title(f"{said}; seed {maps.seed}", fontsize=8)

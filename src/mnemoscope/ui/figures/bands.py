@@ -40,7 +40,7 @@ def draw_on(axes: Any, run: Run) -> None:
         axes.axhline(overall.value, color="black", linewidth=0.9, linestyle=style, label=f"all, {name}: {overall}")
     axes.set_xticks(range(len(bands)), [_name(band.band.name, len(band.band.tokens)) for band in bands])
     axes.set(xlim=(-0.6, len(bands) - 0.4), ylim=(-0.02, 1.02), ylabel="accuracy on sequences that ask for the token")
-    axes.set_xlabel("expected number of training sequences that ask for the token, N p")
+    axes.set_xlabel("expected training sequences a token, N p")
     axes.legend(fontsize=8, loc="best")
 
 

@@ -105,7 +105,14 @@ def plain_log_ticks(axes: Any, name: Literal["x", "y"], low: float, high: float)
         marks = [mark for mark in every if low / 1.3 <= mark <= high * 1.3]
         if len(marks) >= ENOUGH_TICKS:
             break
-    ticks_at(axes, name, marks)
+    # The share of the axis that a label takes, with some space: along it by its length, across it by its height.
+    share = 0.022 * (1 + max(len(plain(mark)) for mark in marks)) if name == "x" else 0.07
+    apart = share * math.log(high / low * 1.3**2)
+    kept = marks[:1]
+    for mark in marks[1:]:
+        if math.log(mark / kept[-1]) >= apart:
+            kept.append(mark)
+    ticks_at(axes, name, kept)
 
 
 def ticks_at(axes: Any, name: Literal["x", "y"], values: Sequence[float]) -> None:

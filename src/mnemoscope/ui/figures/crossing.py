@@ -4,8 +4,7 @@ import statistics
 from typing import Any
 
 from mnemoscope.experiments.critical import Critical
-from mnemoscope.spec import LETTERS
-from mnemoscope.spec.summary import brief
+from mnemoscope.spec.summary import axis_words, brief
 from mnemoscope.ui.figures.canvas import open_canvas, plain_log_ticks, saved
 
 
@@ -35,7 +34,7 @@ def draw_on(axes: Any, crossing: Critical) -> None:
         axes.axvline(crossing.predicted, color="C2", linewidth=1.2, linestyle="--", label="theory")
     if shares:
         plain_log_ticks(axes, "x", min(shares), max(shares))
-    axes.set(xlabel=f"{crossing.axis} ({LETTERS[crossing.axis]})", ylabel=crossing.measure.replace("_", " "))
+    axes.set(xlabel=axis_words(crossing.axis), ylabel=crossing.measure.replace("_", " "))
     axes.set_title(brief(crossing.spec, without=(crossing.axis,)), fontsize=9)
 
 

@@ -10,8 +10,7 @@ import numpy as np
 from mnemoscope.engine.extras import need
 from mnemoscope.engine.files import whole_file
 from mnemoscope.experiments.phase import PhaseDiagram
-from mnemoscope.spec import LETTERS
-from mnemoscope.spec.summary import brief
+from mnemoscope.spec.summary import axis_words, brief
 from mnemoscope.ui.figures.canvas import open_canvas, plain, saved, ticks_at
 
 # The names of regimes: their size in points, and the height of a line and the width of a letter over it.
@@ -62,7 +61,7 @@ def _draw_cells(axes: Any, diagram: PhaseDiagram) -> tuple[Any, str]:
         axes.plot([x0, x1], [y0, y1], color="black", linewidth=0.8)
     ticks_at(axes, "x", _every(diagram.x.values, 8))
     ticks_at(axes, "y", _every(diagram.y.values, 8))
-    labels = [f"{name} ({LETTERS[name]})" if name in LETTERS else name for name in (diagram.x.field, diagram.y.field)]
+    labels = [axis_words(name) for name in (diagram.x.field, diagram.y.field)]
     axes.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), xlabel=labels[0], ylabel=labels[1])
     axes.set_title(_title(diagram), fontsize=9)
     return mesh, words

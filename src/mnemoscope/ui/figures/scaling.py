@@ -49,8 +49,8 @@ def _draw_points(axes: Any, scaling: Scaling) -> None:
     plain_log_ticks(axes, "x", *ends)
     plain_log_ticks(axes, "y", *ends)
     letter = LETTERS.get(scaling.along, scaling.along)
-    over = f" / ln {LETTERS[scaling.log_of]}" if scaling.log_of else ""
-    powers = " ".join(f"{LETTERS[e.axis]}^{e.value:.2f}" for e in scaling.law.exponents)
+    over = f" / ln {LETTERS.get(scaling.log_of, scaling.log_of)}" if scaling.log_of else ""
+    powers = " ".join(f"{LETTERS.get(e.axis, e.axis)}^{e.value:.2f}" for e in scaling.law.exponents)
     axes.set(xlabel=f"{np.exp(scaling.law.constant):.3g} {powers}", ylabel=f"critical {letter}{over}")
     axes.set_title(f"{scaling.measure.replace('_', ' ')} {scaling.target:g}", fontsize="medium")
     axes.legend(fontsize=8, loc="best")
@@ -68,7 +68,10 @@ def _draw_exponents(axes: Any, scaling: Scaling) -> None:
         values = [scaling.leading[exponent.axis] for exponent in scaling.law.exponents]
         name = f"leading order, {scaling.leading_name.replace('_', ' ')}"
         axes.plot(values, range(len(values)), "|", color="black", markersize=16, label=name)
-    axes.set_yticks(range(len(scaling.law.exponents)), [LETTERS[exponent.axis] for exponent in scaling.law.exponents])
+    axes.set_yticks(
+        range(len(scaling.law.exponents)),
+        [LETTERS.get(exponent.axis, exponent.axis) for exponent in scaling.law.exponents],
+    )
     axes.set_ylim(-0.7, len(scaling.law.exponents) + 0.2)  # space for the legend
     axes.set_xlabel("exponent, with its 95 % interval")
     axes.grid(axis="x", linewidth=0.4)

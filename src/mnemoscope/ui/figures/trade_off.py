@@ -6,6 +6,10 @@ from mnemoscope.experiments.plan import Plan
 from mnemoscope.ui.figures.canvas import open_canvas, plain_log_ticks, saved
 
 
+# Below this width in inches labels need more of the axes, and there are fewer of them.
+NARROW = 4.5
+
+
 def make_figure(plan: Plan) -> Any:
     """Every option, with the recommended one marked."""
     figure, axes = open_canvas(width=6.4, height=4.2)
@@ -15,7 +19,7 @@ def make_figure(plan: Plan) -> Any:
 
 def draw_on(axes: Any, plan: Plan) -> None:
     """The options on axes of the caller's."""
-    best = plan.recommended
+    best, narrow = plan.recommended, axes.figure.get_figwidth() < NARROW
     options = [*plan.alternatives, *([best] if best else [])]
     repeated = any(option.shown > option.tokens for option in options)
     parameters, tokens = ([getattr(option, size) for option in options] for size in ("parameters", "shown"))
@@ -25,6 +29,8 @@ def draw_on(axes: Any, plan: Plan) -> None:
         if series:
             axes.plot(*zip(*points, strict=True), style, color=color, markersize=4, label=name)
         for at, (option, point) in enumerate(zip(series, points, strict=True)):
+            if wide and narrow and option is not best:
+                continue  # its name would stand on another's
             label = f"d = {option.spec.dim}" + (f", m = {option.spec.width}" if wide else "")
             offset, align = (4, 4), "left"
             if option.parameters == max(parameters):  # to the right there is no space, and below nothing in the way
@@ -37,9 +43,12 @@ def draw_on(axes: Any, plan: Plan) -> None:
         axes.plot([best.parameters], [best.shown], "s", **marker)
     plain_log_ticks(axes, "x", min(parameters), max(parameters))
     plain_log_ticks(axes, "y", min(tokens), max(tokens))
-    axes.margins(0.12)
+    axes.margins(0.25 if narrow else 0.12)
     axes.set(xlabel="parameters", ylabel="training tokens, N L" + (" times the steps" if repeated else ""))
-    axes.legend(fontsize=8)
+    # Above the axes: within them it would cover a label somewhere.
+    axes.legend(
+        fontsize=7, loc="lower center", bbox_to_anchor=(0.4, 1), ncols=3, frameon=False, columnspacing=1, handlelength=1
+    )
 
 
 draw_trade_off = saved(make_figure)

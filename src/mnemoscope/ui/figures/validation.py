@@ -46,7 +46,8 @@ NOTES = {
     "unless the figure says otherwise. The note is what binds.",
     "frequencies": "`error` is the standard error over seeds; errors are absolute, and of settings in the law's domain "
     "unless the figure says otherwise. A band holds the tokens expected so often in training; its figures average over "
-    "all bands of all settings.",
+    "all bands of all settings. `interval` is the share of seeds whose accuracy by sequence is in the predicted one, "
+    "beside the one that it is made for; `error` is a share's standard error at that level.",
 }
 
 

@@ -227,20 +227,29 @@ extern "C" __global__ void __launch_bounds__(128)
         while (left) {
             const u32 y = __shfl_sync(ALL, mine, __ffs(left) - 1);
             const u32 rows = __ballot_sync(ALL, mine == y);
+            float sum[HELD / 4];
 #pragma unroll
-            for (int n = 0; n < HELD / 8; n++)
+            for (int unit = 0; unit < HELD / 4; unit++) {
+                sum[unit] = 0;
 #pragma unroll
-                for (int e = 0; e < 2; e++) {
-                    float sum = 0;
-#pragma unroll
-                    for (int tile = 0; tile < MT; tile++) {
-                        if (rows >> (16 * tile + g) & 1) sum += a[tile][n][e];
-                        if (rows >> (16 * tile + g + 8) & 1) sum += a[tile][n][2 + e];
-                    }
-                    for (int step = 4; step < 32; step *= 2) sum += __shfl_xor_sync(ALL, sum, step);
-                    const int unit = h + 8 * n + 2 * t + e;
-                    if (g == 0 && unit < m) atomicAdd(&total[(size_t)y * m + unit], sum);
+                for (int tile = 0; tile < MT; tile++) {
+                    if (rows >> (16 * tile + g) & 1) sum[unit] += a[tile][unit / 2][unit % 2];
+                    if (rows >> (16 * tile + g + 8) & 1) sum[unit] += a[tile][unit / 2][2 + unit % 2];
                 }
+            }
+            // Eight lanes have the rows of the same eight units. They swap halves until each has one unit of all rows.
+#pragma unroll
+            for (int half = HELD / 8; half; half /= 2) {
+                const bool upper = g & half;
+#pragma unroll
+                for (int unit = 0; unit < half; unit++) {
+                    const float given = upper ? sum[unit] : sum[unit + half];
+                    const float own = upper ? sum[unit + half] : sum[unit];
+                    sum[unit] = own + __shfl_xor_sync(ALL, given, 4 * half);
+                }
+            }
+            const int unit = h + 8 * (g / 2) + 2 * t + g % 2;
+            if (unit < m) atomicAdd(&total[(size_t)y * m + unit], sum[0]);
             left &= ~rows;
         }
     });
@@ -330,18 +339,19 @@ extern "C" __global__ void __launch_bounds__(128)
 // xbar of every sample, in float16 pairs, times `scale`. A warp has one sample; blockIdx.z is the slice of
 // columns, whose part of Z stands in shared memory where it fits.
 template <int SLICE, bool SHARED>
-__device__ __forceinline__ void pool(const u32* key, const u32* order, const u32* start, const float* Z,
-                                     const float* trigger, const float* scale, unsigned short* pooled, int V, int L,
-                                     int d, int additive, int size) {
+__device__ __forceinline__ void pool(const u32* key, const u32* table, const u32* order, const u32* start,
+                                     const float* Z, const float* trigger, const float* scale, unsigned short* pooled,
+                                     int V, int L, int d, int additive, int size) {
     extern __shared__ __align__(16) float slice[];
     const int trial = blockIdx.y, lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
     const int column = blockIdx.z * SLICE + lane % SLICE;
-    const Stream stream(key, trial, V, L);
+    Stream stream(key, table, trial, V, L);
     const u32 total = start[(size_t)trial * (V + 1) + V];
     if (blockIdx.x * warps >= total) return;
     __shared__ u32 tokens[32][64];
     Z += (size_t)trial * V * d;
     if (SHARED) {
+        stream.keep_table((u32*)(slice + V * SLICE));
         for (int part = threadIdx.x; part < V * SLICE; part += blockDim.x) {
             const int k = blockIdx.z * SLICE + part % SLICE;
             slice[part] = k < d ? Z[(size_t)(part / SLICE) * d + k] : 0.f;
@@ -392,29 +402,37 @@ __device__ __forceinline__ void pool(const u32* key, const u32* order, const u32
 // positions. A thread has one counter's two tokens; blockIdx.z is the slice of d, and what it adds is linear in it.
 #define GROUP 64
 template <int SLICE, bool SHARED>
-__device__ __forceinline__ void add_pulls(const u32* key, const u32* order, const u32* start, const float* Z,
-                                          const float* trigger, const float* pulls, const float* means, float* beta,
-                                          float* tau, int V, int L, int d, int additive, int size) {
+__device__ __forceinline__ void add_pulls(const u32* key, const u32* table, const u32* order, const u32* start,
+                                          const float* Z, const float* trigger, const float* pulls,
+                                          const float* means, float* beta, float* tau, int V, int L, int d,
+                                          int additive, int size) {
     extern __shared__ __align__(16) float slice[];
-    __shared__ float pull[GROUP][SLICE], offset[GROUP], marked[GROUP];
+    __shared__ __align__(16) float pull[GROUP][SLICE];
+    __shared__ float offset[GROUP], marked[GROUP];
     __shared__ u32 sample[GROUP], position[GROUP];
     const int trial = blockIdx.y, first_column = blockIdx.z * SLICE;
     const u32 total = start[(size_t)trial * (V + 1) + V];
-    const Stream stream(key, trial, V, L);
+    Stream stream(key, table, trial, V, L);
     const u32 group = max(1u, min((u32)GROUP, blockDim.x / stream.half));  // samples that keep all threads busy
     if (blockIdx.x * group >= total) return;
-    const int pitch = SHARED ? SLICE + 1 : d;  // tokens of different threads start in different banks
-    float* sums = SHARED ? slice + V * pitch : beta + (size_t)trial * V;
+    const int pitch = SHARED ? SLICE + 4 : d;  // four columns at a time; tokens of different threads in different banks
+    beta += (size_t)trial * V;
+    Sums sums{slice + V * pitch};
+    const auto add = [&](u32 token, float weight) {
+        if (SHARED) sums.add(token, weight);
+        else atomicAdd(&beta[token], weight);
+    };
     Z += (size_t)trial * V * d;
     if (SHARED) {
         for (int part = threadIdx.x; part < V * SLICE; part += blockDim.x) {
             const int k = first_column + part % SLICE;
             slice[part / SLICE * pitch + part % SLICE] = k < d ? Z[(size_t)(part / SLICE) * d + k] : 0.f;
         }
-        for (int v = threadIdx.x; v < V; v += blockDim.x) sums[v] = 0;
+        sums.clear(V);
+        stream.keep_table((u32*)(slice + V * (pitch + 1) + 32 * HOT));
     }
     const float* from = SHARED ? slice : Z + first_column;
-    const int columns = SHARED ? SLICE : min(SLICE, d - first_column);
+    const int columns = min(SLICE, d - first_column);
     float on_position = 0;
     for (u32 base = blockIdx.x * group; base < total; base += gridDim.x * group) {
         const u32 rows = min(group, total - base);
@@ -443,19 +461,28 @@ __device__ __forceinline__ void add_pulls(const u32* key, const u32* order, cons
             const bool paired = stream.paired(c);
             const float *one = from + (size_t)a * pitch, *two = from + (size_t)(paired ? b : a) * pitch;
             float r_one = 0, r_two = 0;
-#pragma unroll 8
-            for (int k = 0; k < columns; k++) {
-                r_one += pull[row][k] * one[k];
-                r_two += pull[row][k] * two[k];
+            if (SHARED) {
+#pragma unroll
+                for (int k = 0; k < SLICE; k += 4) {
+                    const float4 p = *(const float4*)&pull[row][k];
+                    const float4 x = *(const float4*)(one + k), y = *(const float4*)(two + k);
+                    r_one += p.x * x.x + p.y * x.y + p.z * x.z + p.w * x.w;
+                    r_two += p.x * y.x + p.y * y.y + p.z * y.z + p.w * y.w;
+                }
+            } else {
+                for (int k = 0; k < columns; k++) {
+                    r_one += pull[row][k] * one[k];
+                    r_two += pull[row][k] * two[k];
+                }
             }
             const bool first_is = c == position[row], second_is = stream.half + c == position[row];
             const float mark = additive ? marked[row] : 0.f;
             r_one += (first_is ? mark : 0.f) - offset[row];
-            atomicAdd(&sums[a], r_one);
+            add(a, r_one);
             if (first_is) on_position += r_one;
             if (!paired) continue;
             r_two += (second_is ? mark : 0.f) - offset[row];
-            atomicAdd(&sums[b], r_two);
+            add(b, r_two);
             if (second_is) on_position += r_two;
         }
     }
@@ -463,20 +490,21 @@ __device__ __forceinline__ void add_pulls(const u32* key, const u32* order, cons
     if (threadIdx.x % 32 == 0 && on_position != 0) atomicAdd(&tau[trial], on_position);
     if (!SHARED) return;
     __syncthreads();
-    for (int v = threadIdx.x; v < V; v += blockDim.x)
-        if (sums[v] != 0) atomicAdd(&beta[(size_t)trial * V + v], sums[v]);
+    sums.hand_over(V, beta);
 }
 
 #define SLICED(name, SLICE, SHARED)                                                                                    \
     extern "C" __global__ void __launch_bounds__(1024) pool_##name(                                                    \
-        const u32* key, const u32* order, const u32* start, const float* Z, const float* trigger, const float* scale,  \
-        unsigned short* pooled, int V, int L, int d, int additive, int size) {                                         \
-        pool<SLICE, SHARED>(key, order, start, Z, trigger, scale, pooled, V, L, d, additive, size);                    \
+        const u32* key, const u32* table, const u32* order, const u32* start, const float* Z, const float* trigger,    \
+        const float* scale, unsigned short* pooled, int V, int L, int d, int additive, int size) {                     \
+        pool<SLICE, SHARED>(key, table, order, start, Z, trigger, scale, pooled, V, L, d, additive, size);             \
     }                                                                                                                  \
     extern "C" __global__ void __launch_bounds__(1024) add_pulls_##name(                                               \
-        const u32* key, const u32* order, const u32* start, const float* Z, const float* trigger, const float* pulls,  \
-        const float* means, float* beta, float* tau, int V, int L, int d, int additive, int size) {                    \
-        add_pulls<SLICE, SHARED>(key, order, start, Z, trigger, pulls, means, beta, tau, V, L, d, additive, size);     \
+        const u32* key, const u32* table, const u32* order, const u32* start, const float* Z, const float* trigger,    \
+        const float* pulls, const float* means, float* beta, float* tau, int V, int L, int d, int additive,            \
+        int size) {                                                                                                    \
+        add_pulls<SLICE, SHARED>(key, table, order, start, Z, trigger, pulls, means, beta, tau, V, L, d, additive,     \
+                                 size);                                                                                \
     }
 SLICED(32, 32, true)
 SLICED(16, 16, true)

@@ -14,7 +14,16 @@ from mnemoscope.models.retrieval import Frozen
 from mnemoscope.spec import Retrieval
 from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.training.three_step.cuda.calls import Buffer, Frame, register
-from mnemoscope.training.three_step.cuda.passes import Ordered, carry_over, like, say_why_not, trial_count, usable
+from mnemoscope.training.three_step.cuda.passes import (
+    HOT_WORDS,
+    Ordered,
+    carry_over,
+    is_uneven,
+    like,
+    say_why_not,
+    trial_count,
+    usable,
+)
 from mnemoscope.training.three_step.cuda.products import power_of_two, split
 from mnemoscope.training.three_step.cuda.toolkit import CudaError, Module
 
@@ -28,12 +37,13 @@ SLICES, BESIDE = (32, 16, 8), 10_240
 
 def serves(program: Retrieval, layout: Layout, frozen: Frozen) -> bool:
     """Whether the kernels can take this program's steps; elsewhere XLA compiles them."""
-    if program.tokens != UNIFORM or layout.platform != "gpu" or frozen.W_in is None or frozen.Z.dtype != jnp.float32:
+    if layout.platform != "gpu" or frozen.W_in is None or frozen.Z.dtype != jnp.float32:
         return False
+    uneven = program.tokens != UNIFORM
     fits = program.dim % 4 == 0 and program.dim <= MOST_DIM and program.width % 2 == 0
-    if not fits or program.activation not in PHI or not usable():
+    if not fits or program.activation not in PHI or not usable(uneven):
         return False
-    return _loads(_padded(program.dim), PHI.index(program.activation))
+    return _loads(_padded(program.dim), PHI.index(program.activation), uneven)
 
 
 def add_hidden(
@@ -44,7 +54,7 @@ def add_hidden(
         "mnemoscope_add_hidden", like(total), vmap_method="broadcast_all", input_output_aliases={7: 0}
     )
     pooled, scale = _pool(program, frozen, ordered)
-    return call(*ordered[1:], pooled, _weights(frozen), scale, total, **_numbers(program))
+    return call(*ordered[2:], pooled, _weights(frozen), scale, total, **_numbers(program))
 
 
 def pull_back(
@@ -61,14 +71,14 @@ def pull_back(
     rows = ordered.order.shape[0]
     shapes = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((rows, _padded(program.dim)), (rows,))]
     call = jax.ffi.ffi_call("mnemoscope_pull_back", shapes, vmap_method="broadcast_all")
-    pulls = call(*ordered[1:], pooled, _weights(frozen), scale, errors, **_numbers(program))
+    pulls = call(*ordered[2:], pooled, _weights(frozen), scale, errors, **_numbers(program))
     call = jax.ffi.ffi_call(
         "mnemoscope_add_pulls",
         [like(part) for part in sums],
         vmap_method="broadcast_all",
-        input_output_aliases={7: 0, 8: 1},
+        input_output_aliases={8: 0, 9: 1},
     )
-    beta, tau = call(*ordered[:3], frozen.Z, frozen.trigger, *pulls, *sums, **_numbers(program))
+    beta, tau = call(*ordered[:4], frozen.Z, frozen.trigger, *pulls, *sums, **_numbers(program))
     return beta, tau
 
 
@@ -79,7 +89,7 @@ def _pool(program: Retrieval, frozen: Frozen, ordered: Ordered) -> tuple[Float16
     scale = jnp.stack([own, jnp.ones_like(own)])
     shape = jax.ShapeDtypeStruct((2, ordered.order.shape[0], _padded(program.dim)), jnp.float16)
     call = jax.ffi.ffi_call("mnemoscope_pool", shape, vmap_method="broadcast_all")
-    return call(*ordered[:3], frozen.Z, frozen.trigger, scale, **_numbers(program)), scale
+    return call(*ordered[:4], frozen.Z, frozen.trigger, scale, **_numbers(program)), scale
 
 
 def _steepest(program: Retrieval, frozen: Frozen) -> Float[Array, ""]:
@@ -121,19 +131,19 @@ def _shared_bytes(padded: int) -> int:
 
 
 @cache
-def _loads(padded: int, phi: int) -> bool:
+def _loads(padded: int, phi: int, uneven: bool) -> bool:
     """Whether the kernels can be compiled for this size and have the shared memory that they need."""
     try:
         _register()
-        return _shared_bytes(padded) <= _module(padded, phi).shared_bytes
+        return _shared_bytes(padded) <= _module(padded, phi, uneven).shared_bytes
     except CudaError as error:
         say_why_not(error)
         return False
 
 
 @cache
-def _module(padded: int, phi: int) -> Module:
-    return Module("mlp.cu", D=padded, MT=_tiles(padded), PHI=phi)
+def _module(padded: int, phi: int, uneven: bool) -> Module:
+    return Module("mlp.cu", D=padded, MT=_tiles(padded), PHI=phi, **({"UNEVEN": 1} if uneven else {}))
 
 
 @cache
@@ -148,35 +158,37 @@ def _register() -> None:
 
 
 def _launch_pool(frame: Frame) -> None:
-    _launch_sliced("pool", frame, frame.outputs[0].shape[-1], frame.inputs, lambda V, columns: 4 * V * columns)
+    V, uneven = frame.inputs[4].shape[-2], is_uneven(frame)
+    padded = frame.outputs[0].shape[-1]
+    _launch_sliced("pool", frame, padded, frame.inputs, lambda columns: 4 * V * (columns + uneven))
 
 
 def _launch_add_pulls(frame: Frame) -> None:
-    padded = frame.inputs[5].shape[-1]
-    carry_over(_module(padded, frame.attributes["phi"]), frame, {7: 0, 8: 1})
-    _launch_sliced("add_pulls", frame, padded, frame.inputs[:7], lambda V, columns: 4 * V * (columns + 2))
+    V, uneven, padded = frame.inputs[4].shape[-2], is_uneven(frame), frame.inputs[6].shape[-1]
+    module = _module(padded, frame.attributes["phi"], uneven)
+    carry_over(module, frame, {8: 0, 9: 1})
+    beside = HOT_WORDS + V if uneven else 0  # sums of frequent tokens, and the alias table
+    _launch_sliced("add_pulls", frame, padded, frame.inputs[:8], lambda columns: 4 * (V * (columns + 5) + beside))
 
 
-def _launch_sliced(
-    name: str, frame: Frame, padded: int, read: list[Buffer], bytes_of: Callable[[int, int], int]
-) -> None:
+def _launch_sliced(name: str, frame: Frame, padded: int, read: list[Buffer], bytes_of: Callable[[int], int]) -> None:
     """Launch a kernel that has as many columns of Z in shared memory as fit; where none do, Z stays where it is."""
-    module = _module(padded, frame.attributes["phi"])
-    V, d = frame.inputs[3].shape[-2:]
+    module = _module(padded, frame.attributes["phi"], is_uneven(frame))
+    V, d = frame.inputs[4].shape[-2:]
     room = module.all_shared_bytes - BESIDE
-    columns = next((columns for columns in SLICES if bytes_of(V, columns) <= room), None)
-    shared = bytes_of(V, columns) if columns else 0
+    columns = next((columns for columns in SLICES if bytes_of(columns) <= room), 0)
+    shared = bytes_of(columns) if columns else 0
     trials, slices = trial_count(frame.inputs[0].shape, 1), padded // (columns or 32)
     side_by_side = 2 if 2 * (shared + BESIDE) <= room else 1
     grid = (max(1, -(-module.multiprocessors * side_by_side // (trials * slices))), trials, slices)
     addresses = [buffer.address for buffer in (*read, *frame.outputs)]
-    numbers = (V, frame.attributes["length"], d, frame.attributes["additive"], frame.inputs[1].shape[-1])
+    numbers = (V, frame.attributes["length"], d, frame.attributes["additive"], frame.inputs[2].shape[-1])
     module.launch(f"{name}_{columns or 'global'}", grid, 1024, shared, frame.stream, addresses, *numbers)
 
 
 def _launch_add_hidden(frame: Frame) -> None:
     padded, units = frame.inputs[4].shape[-1], frame.outputs[0].shape[-1]
-    carry_over(_module(padded, frame.attributes["phi"]), frame, {7: 0})
+    carry_over(_module(padded, frame.attributes["phi"], uneven=False), frame, {7: 0})
     _launch_tiled("add_hidden", frame, padded, units, frame.inputs[:7])
 
 
@@ -185,7 +197,7 @@ def _launch_pull_back(frame: Frame) -> None:
 
 
 def _launch_tiled(name: str, frame: Frame, padded: int, units: int, read: list[Buffer]) -> None:
-    module = _module(padded, frame.attributes["phi"])
+    module = _module(padded, frame.attributes["phi"], uneven=False)  # hidden units do not care how tokens were drawn
     rows, V = frame.inputs[0].shape[-1], frame.inputs[1].shape[-1] - 1
     trials = trial_count(frame.inputs[0].shape, 1)
     grid = (-(-rows // (WARPS * 16 * _tiles(padded))), trials, 1)

@@ -37,6 +37,32 @@ def product_with_counts(counts: Int32[Array, "n k"], x: Float32[Array, "k h"]) -
     return (high + low) / scale
 
 
+def product_of_pairs(x: Float32[Array, "n k"], y: Float32[Array, "k h"], most: Array) -> Float32[Array, "n h"]:
+    """x @ y as high high + high low + low high, where no |x| is above `most`; what is left out is 2^-22 of it."""
+    scale_x, scale_y = power_of_two(most), power_of_two(jnp.max(jnp.abs(y)))
+    high, low = split(scale_x * x)
+    y_high, y_low = split(scale_y * y)
+    times = partial(_multiply, dimension_numbers=(((1,), (0,)), ((), ())))
+    of_high, between = jnp.split(times(high, jnp.concatenate([y_high, y_low], axis=1)), 2, axis=1)
+    return (of_high + (between + times(low, y_high))) / scale_x / scale_y
+
+
+def product_with_table(
+    counts: Int32[Array, "n k"], x: Float32[Array, "k h"], rows: Array | None = None
+) -> Float32[Array, "n h"]:
+    """counts @ x, for counts of any size.
+
+    A tensor core rounds its sums towards zero: once a sum is large, every addition to it leaves a little out. So what
+    rows and columns have in common, r c^T / sum(r), is taken from the counts and multiplied by itself. `rows` are the
+    sums r of rows, where they are known.
+    """
+    counts = counts.astype(jnp.float32)
+    r, c = counts.sum(axis=1) if rows is None else rows.astype(jnp.float32), counts.sum(axis=0)
+    c = c / jnp.maximum(c.sum(), 1)
+    # No count, and nothing that is taken from one, is above its row's sum.
+    return product_of_pairs(counts - r[:, None] * c, x, jnp.max(r)) + r[:, None] * (c @ x)
+
+
 def product_over_rows(x: Float[Array, "V d"], y: Float[Array, "V h"]) -> Float[Array, "d h"]:
     """x.T @ y in full precision, over parts of the long axis side by side: the result alone would not fill a GPU."""
     V = x.shape[0]

@@ -26,7 +26,7 @@ const rounded = (x) => {
   return Math.round(x / ten) * ten;
 };
 const sliders = new Map();
-for (const slider of form.querySelectorAll("input[type=range]")) {
+for (const slider of form.querySelectorAll("input[type=range][data-for]")) {
   const name = slider.dataset.for, number = byId(name);
   const low = Number(slider.dataset.low), high = Number(slider.dataset.high);
   const optional = slider.dataset.optional === "1";  // the left end is 0
@@ -63,6 +63,10 @@ for (const slider of form.querySelectorAll("input[type=range]")) {
   place();
   sliders.set(name, { place, set, nudge });
 }
+// The exponent's slider is linear: its number is its place.
+const zipf = byId("zipf"), zipfSlider = byId("zipf-slider");
+zipfSlider.addEventListener("input", () => { zipf.value = zipfSlider.value; moved(); });
+zipf.addEventListener("input", () => { zipfSlider.value = zipf.value; });
 form.addEventListener("input", (event) => {
   if (event.target.type === "range") return;
   for (const slider of sliders.values()) slider.place();
@@ -187,7 +191,7 @@ function tellCrossing() {
   const text = N === null ? "not reached on this map"
     : N <= shown.y.values[0] ? `N of ${N.toLocaleString("en")} or fewer`
       : `N = ${N.toLocaleString("en")}`;
-  place.textContent = `theory: ${text}; `;
+  place.textContent = `theory: ${text}`;
 }
 
 // ---- the regime under the pointer ------------------------------------------------------------
@@ -294,6 +298,7 @@ byId("figure").addEventListener("click", () => {
   const held = [["V", "vocab"], ["d", "dim"], ["L", "length"], ["m", "width"]]
     .filter(([, name]) => name !== shown.x.field && query.get(name) !== "0")
     .map(([letter, name]) => `${letter} = ${query.get(name)}`);
+  if (value("zipf") > 0) held.push(`tokens by zipf:${value("zipf")}`);
   const how = shown.training === "trained" ? "trained to the end" : "after three steps";
   layout.title = { text: `Predicted accuracy ${how}, ${held.join(", ")}; dashed: ${shown.target}`,
     font: { size: 14 } };
