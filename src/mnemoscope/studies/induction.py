@@ -31,7 +31,7 @@ from mnemoscope.tasks.sequences import Which, ask
 from mnemoscope.training.answering import World, read_answers, surprise
 from mnemoscope.training.transformer import TRANSFORMER
 
-SIZES: dict[Size, dict[str, int]] = {
+SIZES: dict[Size, dict[str, Any]] = {
     "quick": {"vocab": 16, "length": 32, "dim": 32, "batch": 64, "max_steps": 1024},
     "full": {"vocab": 64, "length": 128, "dim": 128, "batch": 256, "max_steps": 4096},
 }

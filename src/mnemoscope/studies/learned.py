@@ -107,7 +107,9 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
         power = growth(rows)
         if power is None:
             return Judgement("too few critical d were found", "inconclusive")
-        means = {vocab: limit_point(values, 0.0) for vocab, values in rows}
+        # The smaller d are known to within neighbouring integers.
+        known = {p["size"]: p["resolution"] for numbers in all_numbers for p in numbers["learned"]}
+        means = {vocab: limit_point(values, known[vocab]) for vocab, values in rows}
         text.append(
             what
             + "frozen over learned d "
@@ -117,7 +119,7 @@ def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
             )
             + f", as V^{power.value:.2f} [{power.low:.2f}, {power.high:.2f}]"
         )
-        above = [within(mean["low"], mean["high"], 1.0, math.inf) for mean in means.values()]
+        above: list[Verdict] = [within(mean["low"], mean["high"], 1.0, math.inf) for mean in means.values()]
         verdicts.append(all_agree([*above, within(power.low, power.high, 0.0, math.inf)]))
     first = [
         f"{name} d {points[0]['stored']:.1f} to {points[-1]['stored']:.1f}"

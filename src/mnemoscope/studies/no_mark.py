@@ -14,13 +14,13 @@ import numpy as np
 from mnemoscope.engine.record import Trial
 from mnemoscope.spec import Transformer
 from mnemoscope.spec.transformer import Embeddings
-from mnemoscope.studies.base import BASES, Bench, Judgement, Numbers, Power, Size, Study, all_agree, within
+from mnemoscope.studies.base import BASES, Bench, Judgement, Numbers, Power, Size, Study, Verdict, all_agree, within
 from mnemoscope.studies.panels import finish
 from mnemoscope.studies.power import Draw, rehearse
 from mnemoscope.studies.seed_means import pool_rows, run_settings, show, spread
 
 # V, L, the batch and the steps; d for either kind of embeddings is enough with a mark.
-SIZES: dict[Size, dict[str, int]] = {
+SIZES: dict[Size, dict[str, Any]] = {
     "quick": {"vocab": 64, "length": 8, "batch": 128, "max_steps": 1024},
     "full": {"vocab": 512, "length": 32, "batch": 512, "max_steps": 8192},
 }
@@ -39,7 +39,7 @@ GAPS, SCATTER = (0.3, 0.1), 0.05
 
 def measure(size: Size, bench: Bench) -> Numbers:
     """The accuracy and the attention of every seed, with a mark (no groups) and without, at its better rate."""
-    places = [(name, groups) for name in DIMS[size] for groups in (0, *GROUPS[size])]
+    places: list[tuple[Embeddings, int]] = [(name, groups) for name in DIMS[size] for groups in (0, *GROUPS[size])]
     specs = [_spec(size, name, groups).replace(lr=rate) for name, groups in places for rate in RATES[size]]
     trials = run_settings(bench, specs, SEEDS[size])
     rows: list[Numbers] = []
@@ -92,7 +92,8 @@ def gaps(rows: Sequence[Numbers]) -> dict[str, list[float]]:
 def judge_all(all_numbers: Sequence[Numbers]) -> Judgement:
     """By the mean gap with either kind of embeddings."""
     rows = pool_rows(all_numbers, "accuracy", "attention")
-    parts, verdicts = [], []
+    parts: list[str] = []
+    verdicts: list[Verdict] = []
     for name, each in gaps(rows).items():
         gap = spread(each)
         own = ", ".join(
