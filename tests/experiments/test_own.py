@@ -424,7 +424,7 @@ OWN_WORDS = ["--model", "own_models:Bag", "--task", "mnemoscope.tasks.own:Lookup
         (["capacity", "--along", "facts"], "--model: expected MODULE:OBJECT, got none"),
         (
             ["check", "own_models:Bg"],
-            "--object: expected an object of own_models, got 'own_models:Bg'; did you mean 'Bag'",
+            "OBJECT: expected an object of own_models, got 'own_models:Bg'; did you mean 'Bag'",
         ),
     ],
 )

@@ -71,8 +71,9 @@ def test_a_logarithmic_axis_has_enough_ticks_and_not_too_many():
     assert ticks(1, 1e5) == [1, 10, 100, 1e3, 1e4, 1e5]
     assert ticks(20, 1500) == [30, 100, 300, 1000]
     assert ticks(10, 100) == [10, 20, 50, 100]
-    assert ticks(48, 128) == [40, 50, 60, 70, 80, 90, 100]
-    assert ticks(0.3, 2) == [0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 2]
+    # Labels along the axis need room: those that would stand on the one before are left out.
+    assert ticks(48, 128) == [40, 50, 60, 70, 80, 100]
+    assert ticks(0.3, 2) == [0.3, 0.4, 0.5, 0.7, 1, 2]
 
 
 def test_lines_and_error_bars_are_told():

@@ -92,10 +92,15 @@ def json_value(column: str, name: str) -> str:
 
 
 def field_columns() -> dict[str, str]:
-    """SQL for every field of every kind: its value, or its default if the canonical JSON omits it."""
+    """SQL for every field of every kind: its value, or its default if the canonical JSON omits it.
+
+    A field with the name of a trial's column, as a transformer's precision, says the same as that column.
+    """
     cases: dict[str, str] = {}
     for kind, spec in KINDS.items():
         for name, field in spec.model_fields.items():
+            if name in TRIAL:
+                continue
             value = json_value("canonical", name)
             if not field.is_required():
                 value = f"coalesce({value}, {_literal(field.get_default(call_default_factory=True))})"

@@ -108,11 +108,17 @@ def plain_log_ticks(axes: Any, name: Literal["x", "y"], low: float, high: float)
     # The share of the axis that a label takes, with some space: along it by its length, across it by its height.
     share = 0.022 * (1 + max(len(plain(mark)) for mark in marks)) if name == "x" else 0.07
     apart = share * math.log(high / low * 1.3**2)
-    kept = marks[:1]
-    for mark in marks[1:]:
-        if math.log(mark / kept[-1]) >= apart:
+    kept: list[float] = []
+    for mark in sorted(marks, key=_roundness):
+        if all(abs(math.log(mark / other)) >= apart for other in kept):
             kept.append(mark)
     ticks_at(axes, name, kept)
+
+
+def _roundness(value: float) -> int:
+    """0 for a power of ten, 1 for a few digits before zeros that are round as well, else 2."""
+    first = f"{value:e}"[0]
+    return 0 if first == "1" else 1 if first in "235" else 2
 
 
 def ticks_at(axes: Any, name: Literal["x", "y"], values: Sequence[float]) -> None:
