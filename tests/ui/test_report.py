@@ -207,7 +207,7 @@ def test_the_page_cites_its_papers_in_full():
         assert f'href="https://arxiv.org/abs/{paper.arxiv}"' in cited[1]
     first = {"2603.15923", "2412.06538", "2605.05189", "2605.10795"}
     later = {"2603.26554", "2602.05725", "2509.26030", "2310.02984", "2402.18724"}
-    transformers = {"2605.12426", "2306.00802", "2312.04927"}
+    transformers = {"2605.12426", "2306.00802", "2312.04927", "2503.21676", "2404.05405", "2505.24832", "2512.00207"}
     assert {paper.arxiv for paper in PAPERS} == first | later | transformers
     named = {name for source in get_args(Source) for name in re.findall(r"paper \w", source)}
     assert named == {paper.name for paper in PAPERS}  # none that a study names stays unresolved

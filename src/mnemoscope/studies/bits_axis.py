@@ -144,7 +144,7 @@ def draw(numbers: Numbers, figure: Any) -> None:
     draw_estimates(axes, range(len(rows)), rows, label="measured")
     for at, (name, bits) in enumerate(LINES.items()):
         axes.axhline(bits, color=f"C{at + 1}", linewidth=0.9, linestyle="--", label=f"{name}: {bits:g}")
-    axes.set_xticks(range(len(rows)), [row["name"].replace(" ", "\n", 1) for row in rows], fontsize=7)
+    axes.set_xticks(range(len(rows)), [row["name"].removeprefix("factual ") for row in rows], fontsize=7)
     axes.set_ylim(0, 4)
     finish(axes, "kind of memory", "bits a parameter")
 
