@@ -35,7 +35,9 @@ SMALL = {
     "experiments/estimate/threshold.py",
     "experiments/exact_storage.py",
     "studies/b_hebbian.py",
+    "studies/geometric.py",
     "studies/lin_two_layer.py",
+    "studies/mlp_built.py",
     "theory/quadrature.py",
     "theory/trained/fixed_point.py",
 }
