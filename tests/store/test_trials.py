@@ -20,6 +20,7 @@ from mnemoscope.spec import Facts, Memory
 from mnemoscope.store import sqlite
 from mnemoscope.store.claims import Claims
 from mnemoscope.store.query import condition, list_settings, open_array, open_frame
+from mnemoscope.store.rows import read_setting
 from mnemoscope.store.schema import _read_format, default_path
 from mnemoscope.store.tables import FORMAT
 from mnemoscope.store.trials import Store
@@ -232,6 +233,31 @@ def sqlite_steps(store: Store, work: Callable[[], object]) -> int:
     work()
     store.connection.set_progress_handler(None, 0)
     return 10 * tens
+
+
+def test_a_table_of_every_kinds_trials_has_no_column_twice(store: Store):
+    golden = json.loads((Path(__file__).parents[1] / "golden" / "trials.json").read_text())["trials"]
+    known = {"loss", "accuracy", "attention_accuracy", "bits_stored", "bits_coded", "bits_per_parameter"}
+    assert known <= {name for trial in golden for name in trial["record"]}
+    no_metrics = {"seed", "status", "message", "precision", "spec_id", "curve"}
+    made_of = [
+        Trial(
+            read_setting(trial["canonical"]),
+            trial["seed"],
+            trial["record"]["status"],
+            metrics={
+                name: None if value is None else float(value)
+                for name, value in trial["record"].items()
+                if name not in no_metrics and (value is None or isinstance(value, int | float))
+            },
+        )
+        for trial in golden
+        if "capacity" not in trial["record"]  # a measured capacity is many trials
+    ]
+    store.add(made_of)
+    columns = [*open_frame(store).columns]
+    assert len(columns) == len({*columns}), [name for name in columns if columns.count(name) > 1]
+    assert {"bits", "bits_stored"} <= {*columns}
 
 
 def test_a_write_costs_little_however_many_there_are(tmp_path: Path):

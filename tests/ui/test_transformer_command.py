@@ -25,7 +25,7 @@ def test_a_run_is_told_drawn_and_kept(tmp_path: Path, capsys: pytest.CaptureFixt
     assert told["spec"]["task"] == "facts"
     assert [trial["seed"] for trial in told["trials"]] == [0, 1]
     for trial in told["trials"]:
-        assert {"accuracy", "attention_accuracy", "attention_2_1", "bits", "bits_per_parameter"} <= trial.keys()
+        assert {"accuracy", "attention_accuracy", "attention_2_1", "bits_stored", "bits_per_parameter"} <= trial.keys()
         assert {"recalled", "hallucination", "confidence", "seconds", "status", "curve"} <= trial.keys()
     assert told["accuracy"]["low"] <= told["accuracy"]["mean"] <= told["accuracy"]["high"]
     assert out.stat().st_size > 1000

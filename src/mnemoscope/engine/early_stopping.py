@@ -118,7 +118,7 @@ def train_until_target(
             end = {name: min(1.0, float(part[row])) for name, part in final.items()}
             accuracy = None if status == "diverged" else end["accuracy"]
             once = {name: _known(float(part[row])) for name, part in ended.items()}
-            if (bits := once.get("bits")) is not None:
+            if (bits := once.get("bits_stored")) is not None:
                 once["bits_per_parameter"] = bits / spec.parameters
             metrics = {**last, **end, **once, "accuracy": accuracy, "steps": taken, "parameters": spec.parameters}
             kept = tuple(curve[:: -(-len(curve) // KEPT_CHECKS)])

@@ -1,13 +1,14 @@
 r"""What a trained `Transformer` knows of every fact or string, each asked for exactly once.
 
     bits_of(f)    = max(0, h - c_f), h the entropy of one item, c_f = -log2 p(f) what the model takes to code it
-    bits          = sum_f bits_of(f): what the model stores, at most N h
+    bits_stored   = sum_f bits_of(f): what the model stores, at most N h
     bits_coded    = max(0, N h - sum_f c_f): the same without the floor, what a code by this model alone would save
 
 An item is the answer of a fact, log2 D bits, since its relation gives the D answers away; the label of a token, log2 V;
-or a string of T uniform tokens, T log2 V. `bits` leaves out items that the model is wrong about. Of a model that knows
-nothing but guesses unevenly it is above 0, so `bits_coded`, which is a lower bound whatever the model, stands beside
-it. Where facts have frequencies, recall is also taken by rank: 1 to 10, 11 to 100, and so on, from frequent to rare.
+or a string of T uniform tokens, T log2 V. `bits_stored` leaves out items that the model is wrong about. Of a model that
+knows nothing but guesses unevenly it is above 0, so `bits_coded`, which is a lower bound whatever the model, stands
+beside it. Where facts have frequencies, recall is also taken by rank: 1 to 10, 11 to 100, and so on, from frequent to
+rare.
 """
 
 from itertools import pairwise
@@ -58,7 +59,7 @@ def measure_items(program: Transformer, world: World, weights: Weights) -> dict[
         f"recall_rank_{low + 1}": found / (min(high, most) - low)
         for found, (low, high) in zip(by_rank, pairwise(edges), strict=True)
     }
-    bits = {"bits": known, "bits_coded": jnp.maximum(0.0, saved)}
+    bits = {"bits_stored": known, "bits_coded": jnp.maximum(0.0, saved)}
     # Nothing says which string is asked for, so that none is named from its first token on.
     return bits if program.task == "random-strings" else {"recalled": right / total, **bits, **bands}
 

@@ -87,6 +87,9 @@ class OwnWords:
             return None
         strangers = [name for name in setting.kind.model_fields if getattr(setting, name, None) is not None]
         if strangers or setting.spec is not None:
+            if not (self.model or self.task):
+                alone = "optimiser" if self.optimiser is not None else "set"
+                raise SpecError(alone, "expected it with --model and --task, got neither")
             raise SpecError((strangers or ["spec"])[0], "expected it without --model and --task, got both")
         return self.read()
 

@@ -160,7 +160,7 @@ def show(run: Run) -> None:
     echo(f"{'accuracy':22}[bold]{run.interval()}[/bold]  {over}")
     for name, key in more:
         echo(f"{name:22}{number(run.mean(key), 3)}")
-    stored = run.mean("bits")
+    stored = run.mean("bits_stored")
     if stored is not None:
         each = run.mean("bits_per_parameter")
         echo(f"{'bits stored':22}{stored:,.0f} of {spec.entropy:,.0f}, {number(each, 3)} for each parameter")
