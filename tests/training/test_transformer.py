@@ -195,10 +195,10 @@ def test_every_task_trains_and_is_measured(task):
         heads = [metrics[f"attention_{layer}_{head}"] for layer in (1, 2) for head in (1, 2)]
         assert all(0 <= weight <= 1.001 for weight in heads if weight is not None)
     if trial.spec.facts:
-        assert 0 <= metrics["bits_coded"] <= metrics["bits"] <= trial.spec.entropy * (1 + 1e-6)
-        assert metrics["bits_per_parameter"] == pytest.approx(metrics["bits"] / trial.spec.parameters)
+        assert 0 <= metrics["bits_coded"] <= metrics["bits_stored"] <= trial.spec.entropy * (1 + 1e-6)
+        assert metrics["bits_per_parameter"] == pytest.approx(metrics["bits_stored"] / trial.spec.parameters)
     else:
-        assert "bits" not in metrics
+        assert "bits_stored" not in metrics
     if task == "facts":
         assert metrics["hallucination"] == pytest.approx(metrics["relation_accuracy"] - metrics["accuracy"], abs=1e-6)
 
@@ -218,7 +218,7 @@ def test_stored_bits_are_those_of_the_model_by_hand():
     p = np.exp(logits - logits.max(1, keepdims=True))
     code = -np.log2(p[np.arange(15), answer] / p.sum(1))
     assert 0.5 < code.mean() < 6
-    assert trial.metrics["bits"] == pytest.approx(np.maximum(0, 1 - code).sum(), rel=1e-4, abs=1e-5)
+    assert trial.metrics["bits_stored"] == pytest.approx(np.maximum(0, 1 - code).sum(), rel=1e-4, abs=1e-5)
     assert trial.metrics["bits_coded"] == pytest.approx(max(0.0, (1 - code).sum()), rel=1e-4, abs=1e-5)
     right = logits.argmax(1) == answer
     assert trial.metrics["recalled"] == pytest.approx(right.mean(), abs=1e-6)
@@ -233,7 +233,7 @@ def test_learning_by_heart_is_measured_in_full():
     (trial,) = TRANSFORMER.run([(spec, 0)])
     assert spec.entropy == 4 * 8 * 3
     # Without a prompt, which of the four strings begins is 2 bits each, whatever the model.
-    stored: Any = trial.metrics["bits"]
+    stored: Any = trial.metrics["bits_stored"]
     assert spec.entropy - 4 * 2 - 4 < stored <= spec.entropy - 4 * 2 + 1e-3
 
 

@@ -51,7 +51,7 @@ def measure(size: Size, bench: Bench) -> Numbers:
                 "embeddings": name,
                 "groups": groups,
                 "accuracy": [_accuracy(trial) for trial in best],
-                "attention": [trial.metrics["attention"] for trial in best],
+                "attention": [trial.metrics["attention_best"] for trial in best],
             }
         )
     return {"rows": rows}

@@ -50,7 +50,7 @@ def measured(program: Transformer, world: World, weights: Weights, which: Which)
         found |= {"relation_accuracy": right, "hallucination": right - found["accuracy"]}
     if program.task != "random-strings":
         weight = [_on_sought(asked, look) for look in said.looks]
-        found["attention"] = jnp.max(jnp.stack([jnp.max(part) for part in weight]))
+        found["attention_best"] = jnp.max(jnp.stack([jnp.max(part) for part in weight]))
     return found
 
 
