@@ -11,7 +11,7 @@ import pytest
 from fake_workers import FakeWorkers
 from searches import bisection_tokens, covered
 
-from mnemoscope import Retrieval, Step, Trial
+from mnemoscope import Retrieval, Step, Trial, critical_value, predict
 from mnemoscope.experiments.critical import Critical, critical, critical_many
 from mnemoscope.experiments.estimate.search import search_crossing
 from mnemoscope.experiments.phase import predicted_diagram
@@ -193,3 +193,26 @@ def test_the_crossing_is_that_of_the_measure():
             found = critical(spec, "samples", measure=measure, low=100, high=30_000, tools=tools)
         assert found.estimate == pytest.approx(middle, rel=0.05)
         assert found.as_dict()["trials"][0][measure] is not None
+
+
+def test_no_crossing_asks_for_a_range():
+    spec = Retrieval(vocab=128, dim=64, length=16, samples=2, tokens="zipf:1.1")
+    why = "theory expects no samples at which it crosses 0.5"
+    with pytest.raises(SpecError, match=f"^range: expected LOW:HIGH, since {why}, got none"):
+        critical(spec, "samples", store=None)
+
+
+def test_an_axis_ends_where_there_are_no_more_settings():
+    # A count of a token must fit into 32 bits.
+    spec = Retrieval(vocab=4, dim=2, length=2**10, samples=2)
+    most = spec.most_allowed("samples", 2, 2**31)
+    assert spec.vary(samples=most).samples == most
+    with pytest.raises(SpecError, match="32-bit counts"):
+        spec.vary(samples=most + 1)
+    # Theory does not reach the target with the most samples there can be, and does not claim it for more.
+    frequent = Retrieval(vocab=128, dim=64, length=16, samples=2, tokens="zipf:1.1")
+    most = frequent.most_allowed("samples", 2, 2**31)
+    assert most < 2**31
+    accuracy = predict(frequent.vary(samples=most)).accuracy
+    assert accuracy is not None and accuracy < 0.3
+    assert critical_value(frequent, "samples", 0.5) is None

@@ -18,7 +18,7 @@ from mnemoscope.spec.summary import Summary, brief, number, span
 from mnemoscope.spec.token_laws import UNIFORM
 from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.critical import SEARCH, TRAINED_SEARCH, critical_value, has_trained_law
-from mnemoscope.theory.registry import derived_laws
+from mnemoscope.theory.registry import derived_laws, not_derived
 
 Along = Literal["vocab", "dim", "length", "samples", "width"]
 # Accuracy rises along these axes and falls along the others.
@@ -132,12 +132,19 @@ def check_measure(spec: AnySpec, measure: Measure) -> None:
 
 
 def range_about(spec: AnySpec, axis: str, target: float, measure: Measure = "accuracy") -> tuple[int, int]:
-    """The range from 1/AROUND to AROUND times theory's guess."""
+    """The range from 1/AROUND to AROUND times theory's guess, within the sizes that a setting can have."""
     check_measure(spec, measure)
     guess = guess_from_theory(spec, axis, target, measure)
     if guess is None:
-        raise SpecError("range", "expected LOW:HIGH, since theory has no guess here, got none")
-    return max(1, int(guess) // AROUND), int(guess) * AROUND
+        raise SpecError("range", f"expected LOW:HIGH, since theory {_why_no_guess(spec, axis, target)}, got none")
+    middle = max(1, int(guess))
+    return max(1, middle // AROUND), spec.most_allowed(axis, middle, middle * AROUND)
+
+
+def _why_no_guess(spec: AnySpec, axis: str, target: float) -> str:
+    """Whether theory is silent, or expects that the axis never leads to the target."""
+    derived = derived_laws(spec.kind) and axis in SEARCH and not not_derived(spec)
+    return f"expects no {axis} at which it crosses {target:g}" if derived else "has no guess here"
 
 
 @spells_out(open_tools)

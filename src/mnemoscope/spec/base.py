@@ -113,6 +113,23 @@ class Spec(BaseModel, frozen=True, extra="forbid"):
         """This setting at other places on its axes."""
         return self.replace(**changes)
 
+    def allows(self, axis: str, value: int) -> bool:
+        """Whether there is such a setting."""
+        try:
+            self.vary(**{axis: value})
+        except SpecError:
+            return False
+        return True
+
+    def most_allowed(self, axis: str, low: int, high: int) -> int:
+        """The largest value up to `high` that there is a setting for, if there is one for `low`."""
+        if self.allows(axis, high):
+            return high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.allows(axis, middle) else (low, middle)
+        return low
+
     def value_of(self, axis: str) -> Any:
         """The value on an axis."""
         return getattr(self, axis)

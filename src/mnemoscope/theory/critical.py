@@ -56,15 +56,15 @@ def critical_value(
     if axis == "vocab":
         # A learner that has seen N samples names at most N of V facts, and one more by chance.
         high = min(spec.dim if tied else high, int(spec.samples / target) + 2)
+    else:
+        high = spec.most_allowed(axis, min(spec.value_of(axis), high), high)
 
     def at(value: int) -> float:
         return predicted(stand_in(spec.replace(**{axis: value})))
 
     def reaches(value: int) -> bool:
-        try:
-            return at(value) >= target
-        except SpecError:  # larger than a spec allows, which only happens at the easy end, or with the longest L
-            return axis != "length"
+        # Fewer samples than a batch are no setting.
+        return spec.allows(axis, value) and at(value) >= target
 
     # Longer sequences and larger vocabularies are harder; more samples and dimensions are easier.
     if axis == "vocab":
