@@ -24,7 +24,7 @@ COMMANDS = {
     "critical": "Find where accuracy along one axis crosses a target, with an interval.",
     "phase": "Measure a phase diagram over two axes, with theory's contour on it.",
     "fit": "Fit scaling exponents to critical points over several axes, beside theory's.",
-    "capacity": "Find up to which size of a task a model of your own learns it, with an interval over seeds.",
+    "capacity": "Find the largest size of a task that a model learns, with an interval over seeds.",
     "check": "Check an object of your own: what Mnemoscope expects of it, and what is wrong.",
     "memory": "Find how many items an associative memory holds, with an interval over seeds.",
     "facts": "Train paper B's transformer to recall facts, until it reaches the target.",

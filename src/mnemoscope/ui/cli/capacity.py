@@ -26,7 +26,7 @@ def capacity(
     work: options.WorkOptions = options.DEFAULT_WORK,
     json: options.Json = False,
 ) -> int:
-    """Find up to which size of a task a model of your own learns it, with an interval over seeds.
+    """Find the largest size of a task that a model learns, with an interval over seeds.
 
     The model and the task are plain functions, described in docs/own.md. Trainings are kept in the store under the
     hash of their source, so that a search which was stopped goes on. Example:

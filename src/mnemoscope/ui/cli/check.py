@@ -28,6 +28,8 @@ def check(
 
     Sample i must depend on its index alone, shapes must fit, a gradient must reach every parameter, the loss must start
     near ln labels, numbers must be finite, and the object must travel to workers. Exit status 1 if anything is wrong.
+    A law and a task draw from words: mn.normal(words, rows, dim), mn.below(words, index, bounds) and
+    mn.uniform(words, index, count). docs/own.md has an example of each object.
     Example:
 
     `mnemoscope check mymodel:model --task mytask:Facts`
@@ -42,6 +44,9 @@ def show(found: Conformance) -> None:
     echo(f"{found.place}, taken for a {found.sort}", style="bold")
     rows = [(rule, "[red]fault[/red]" if fault else "[green]ok[/green]") for rule, fault in found.checks]
     echo(table(("rule", ""), rows, left=("rule", "")))
+    rules_of: dict[str, list[str]] = {}  # one mistake may break several rules
     for rule, fault in found.checks:
         if fault:
-            echo(f"{rule}: {fault}", style="red")
+            rules_of.setdefault(fault, []).append(rule)
+    for fault, rules in rules_of.items():
+        echo(f"{'; '.join(rules)}: {fault}", style="red")
