@@ -133,6 +133,7 @@ def seen(folder: Path) -> dict[str, Any]:
     return json.loads(run.stdout)
 
 
+@pytest.mark.long
 def test_a_law_and_an_activation_run(seen: dict[str, Any]):
     assert "expected one of gaussian, sphere, orthonormal, got 'signs'" in seen["before"][0]
     assert "hermite3, got 'cube'" in seen["before"][1]

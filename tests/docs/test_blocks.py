@@ -18,6 +18,7 @@ from places import DATA, PROJECT
 
 import mnemoscope as mn
 from mnemoscope.experiments.collapse import settings
+from mnemoscope.experiments.validation.parts import PARTS
 from mnemoscope.ui.cli import COMMANDS, main
 
 pytestmark = pytest.mark.long
@@ -92,6 +93,8 @@ def shortened(words: list[str]) -> list[str]:
             word = str(min(int(word), MOST[option]))
         elif option == "range":
             word = "20:2000"
+        elif option == "tolerance":
+            word = "10"
         words.append({"NAME": "relu", "FILE": "page.md", "data/full.json": str(DATA / "full.json")}.get(word, word))
     if command == "reproduce" and "--list" not in words:
         # One study stands for all; the others are run by tests/studies.
@@ -127,6 +130,8 @@ def there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MPLBACKEND", "agg")
     mpl.use("agg")
     monkeypatch.setattr("mnemoscope.ui.cli.bound.settings", lambda: settings()[:1])
+    for name, part in PARTS.items():
+        monkeypatch.setitem(PARTS, name, part._replace(quick=1))
 
 
 @pytest.mark.parametrize("words", [*commands()])

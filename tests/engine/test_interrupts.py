@@ -133,7 +133,9 @@ def test_what_a_batch_has_finished_is_kept(calls: int, tmp_path: Path, monkeypat
         assert store.count() == calls
 
 
-@pytest.mark.parametrize("spec", [LONG, FACTS, MANY], ids=["after", "facts", "retrieval"])
+@pytest.mark.parametrize(
+    "spec", [pytest.param(LONG, marks=pytest.mark.long), FACTS, MANY], ids=["after", "facts", "retrieval"]
+)
 def test_work_without_end_stops(spec: Retrieval | Facts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The interrupt comes while a compiled program runs, and is raised by us, not within JAX."""
     asked = threading.Semaphore(0)

@@ -114,6 +114,7 @@ def test_known_hebbian_capacities(dim: int, criterion: float, known: int, tmp_pa
         assert 0 < low < mean < high
 
 
+@pytest.mark.long
 def test_training_stores_more_than_outer_products(tmp_path: Path):
     spec = Memory(items=60, dim=16, method="trained")
     with Store(tmp_path / "s.db") as store:

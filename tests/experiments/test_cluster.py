@@ -39,6 +39,7 @@ def patience_with_dask() -> Iterator[None]:
         yield
 
 
+@pytest.mark.long
 def test_a_killed_worker_changes_nothing(tmp_path: Path, workers: Workers):
     """SIGKILL to one of two in the middle of a sweep; the table is that of a quiet, serial run."""
     assert isinstance(workers, FarWorkers)

@@ -214,5 +214,6 @@ def test_an_axis_ends_where_there_are_no_more_settings():
     most = frequent.most_allowed("samples", 2, 2**31)
     assert most < 2**31
     accuracy = predict(frequent.vary(samples=most)).accuracy
-    assert accuracy is not None and accuracy < 0.3
+    assert accuracy is not None
+    assert accuracy < 0.3
     assert critical_value(frequent, "samples", 0.5) is None

@@ -15,6 +15,7 @@ from mnemoscope.training.flow import Weights, _loss, _population, _sequences
 from mnemoscope.ui.cli import main
 
 
+@pytest.mark.long
 def test_the_population_is_the_mean_over_sequences():
     """The exact gradient beside that of 2^17 fresh sequences, within five standard errors."""
     spec = Flow(subjects=4, relations=2, answers=2, noise=3, length=8)

@@ -134,7 +134,7 @@ def test_capacity_critical_and_diagram_take_a_model(store: Store):
     assert "own is not derived" in mn.predict(spec).notes[0]
 
 
-@pytest.mark.parametrize("name", ["gd", "sgd", "adam", "muon", "sign"])
+@pytest.mark.parametrize("name", ["gd", "sgd", "adam", pytest.param("muon", marks=pytest.mark.long), "sign"])
 def test_an_optimiser_by_name_is_that_of_optax(name: str):
     """At the rate `lr`, as the same transformation given as an object."""
     made = {"gd": optax.sgd, "sgd": optax.sgd, "adam": optax.adam, "sign": optax.sign_sgd, "muon": optax.contrib.muon}
@@ -162,7 +162,7 @@ def test_a_grid_for_exponents_varies_sizes_of_a_model():
         settings(SPEC, [Axis("samples", (2, 4))], "vocab")
 
 
-@pytest.mark.long
+@pytest.mark.longest
 def test_exponents_of_a_model(store: Store):
     """A table of random vectors holds more facts in more dimensions."""
     spec = own_models.spec(**TRAINING, model=Bag(dim=2), target=1.0)
@@ -341,6 +341,7 @@ def test_a_killed_worker_loses_no_training(tmp_path: Path, monkeypatch: pytest.M
             sweep([(stuck, 0)], far, workers)
 
 
+@pytest.mark.long
 def test_commands_run_check_and_search_a_model(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     words = ["--model", "own_models:Bag", "--task", "mnemoscope.tasks.own:Lookup", "--store", str(tmp_path / "s.db")]
     small = ["--set", "batch=32", "--set", "max_steps=64", "--set", "test_samples=128", "--seeds", "2", "--json"]

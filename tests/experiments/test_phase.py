@@ -56,6 +56,7 @@ def test_the_contour_costs_a_third_of_the_grid(tmp_path: Path):
     assert set(np.unique(labelled.regime)) <= {"interference", "unseen", "recall", "mean_bias"}
 
 
+@pytest.mark.long
 def test_the_contour_of_a_real_surface(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     words = [
         "phase",

@@ -135,6 +135,7 @@ def test_a_batch_that_fails_is_tried_by_halves(monkeypatch: pytest.MonkeyPatch):
     assert sizes == [8, 4, 4, 2, 1, 1, 2]
 
 
+@pytest.mark.long
 def test_killed_drivers_lose_nothing_and_two_share_the_rest(tmp_path: Path):
     """SIGKILL at random moments, then two drivers at once; the table is that of a quiet run."""
     path, count = tmp_path / "trials.db", 120

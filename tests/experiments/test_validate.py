@@ -74,6 +74,7 @@ def test_the_collapse_settings_stand_where_they_should():
         assert min(abs(collapse(one).x / x - 1) for x in (0.3, 1, 3, 10, 30, 100)) < 0.05
 
 
+@pytest.mark.long
 def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     small = [SPEC, SPEC.replace(dim=32)]
     from mnemoscope.experiments.validation import parts as validate

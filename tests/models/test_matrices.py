@@ -261,6 +261,7 @@ def test_rows_of_zeros_are_left_out(tmp_path: Path):
     assert len(read_matrices(str(tmp_path / "z.npy")).Z) == ROWS - 2
 
 
+@pytest.mark.long
 def test_commands_take_a_file(home: Path, capsys: pytest.CaptureFixture[str]):
     np.save(home / "z.npy", drawn())
     told = f"file:{home / 'z.npy'}"

@@ -87,6 +87,7 @@ def test_our_laws_written_again_give_equal_bits(own: Any, name: str, dim: int):
         assert trial.as_dict()["path"] == "exact"
 
 
+@pytest.mark.long
 def test_a_law_is_padded_only_where_that_changes_nothing():
     padded = {own: pads(name_object("embedding", own)) for own in (own_gaussian, own_sphere, at_host, shifted)}
     assert list(padded.values()) == [True, True, False, False]
@@ -187,6 +188,7 @@ def test_a_memory_takes_a_law_of_ones_own(own: Any):
     assert trained.status in ("ok", "unreached")
 
 
+@pytest.mark.long
 def test_the_memory_command_takes_a_law_by_place(capsys: pytest.CaptureFixture[str]):
     words = ["memory", "--dim", "16", "--seeds", "2", "--tolerance", "10", "--store", "none"]
     assert main([*words, "--embedding", PLACE, "--json"]) == 0

@@ -31,6 +31,7 @@ def test_tokens_are_uniform():
     assert SPEC.most_in_a_cell(2**20) == 2**20 / 2**10 + 64 * 2**20 / 2**20
 
 
+@pytest.mark.long
 def test_a_frequent_token_is_counted_in_32_bits():
     layout = choose_layout(SPEC)
     skewed = Skewed(**SPEC.model_dump())

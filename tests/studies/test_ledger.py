@@ -235,6 +235,7 @@ def test_what_a_process_refuses_is_told_as_it_said(tmp_path: Path, monkeypatch: 
     assert caught.value.field == "device"
 
 
+@pytest.mark.long
 def test_searches_go_ahead_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """And Ctrl-C, which reaches them all, is left to the process that started them."""
     monkeypatch.setattr(parallel, "_run", note)

@@ -257,7 +257,13 @@ POWERED = (lin_hebbian, lin_optimal, lin_listwise, lin_two_layer, t_converged)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("study", [module.STUDY for module in POWERED], ids=lambda study: study.id)
+@pytest.mark.parametrize(
+    "study",
+    [
+        pytest.param(module.STUDY, marks=[pytest.mark.longest] if module is lin_two_layer else [], id=module.STUDY.id)
+        for module in POWERED
+    ],
+)
 def test_power_is_enough_at_full_size(study: Study):
     assert study.power is not None
     found = study.power("full")

@@ -88,6 +88,7 @@ def test_facts_recalled_before_the_relation_is_known_leave_no_plateau():
     assert stages.STUDY.judge(early).verdict == REFUTED
 
 
+@pytest.mark.long
 def test_a_plateau_is_timed_between_checks():
     spec = Transformer(
         task="facts", subjects=8, relations=2, answers=4, noise=2, length=4, layers=1, dim=16, heads=2, width=16

@@ -126,6 +126,7 @@ def test_the_step_at_which_a_loss_has_fallen():
     assert induction.fallen([4.0, 3.0, 0.41]) is None
 
 
+@pytest.mark.long
 def test_a_narrowed_model_is_the_smaller_one():
     most, d = 6, 4
     spec = Transformer(

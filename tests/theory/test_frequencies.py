@@ -199,6 +199,7 @@ def test_settings_are_drawn_beforehand(own_home: None, monkeypatch: pytest.Monke
     assert {spec.tokens[:4] for spec in drawn} == {"zipf", "file"}
 
 
+@pytest.mark.long
 def test_a_map_with_few_seeds_is_near_predict():
     sizes = list(itertools.product((128,), (32, 512), (4, 32), (500, 5000, 50_000)))
     V, d, L, N = np.array(sizes, float).T

@@ -181,6 +181,7 @@ def test_training_that_goes_on_runs_alone():
     assert trial.steps[-1].name == "gd 2"
 
 
+@pytest.mark.long
 def test_orthonormal_batches_come_to_an_end():
     """LAPACK's QR inside this program waited for ever on two cores."""
     code = (

@@ -72,6 +72,7 @@ def test_a_known_share_of_the_answers_is_wrong():
     assert int(answers.max()) < spec.outputs
 
 
+@pytest.mark.long
 def test_noise_costs_in_training_and_tests_ask_for_the_right_answer():
     plain, noisy = (learn_facts(SPEC.replace(label_noise=q, max_steps=256), [0], store=None) for q in (0.0, 0.3))
     losses = [run.outcomes[0].metrics["loss"] or 0.0 for run in (plain, noisy)]
@@ -93,6 +94,7 @@ def test_bits_are_counted_beside_the_accuracy_that_they_cost():
     assert told["accuracy_after"] == pytest.approx(coarse.interval.value)
 
 
+@pytest.mark.long
 def test_bits_at_a_capacity():
     (found,) = facts_capacity_many(
         [SPEC.replace(bits=8, target=0.9, max_steps=128)], "equal", rates=[0.01], seeds=2, most_seeds=2,

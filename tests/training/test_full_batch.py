@@ -140,6 +140,7 @@ def test_training_begins_at_scales_by_how_often_tokens_occur(law: str):
         assert_near(started, scaled_by_hand(spec, frozen, learned, probabilities(law, spec.vocab)))
 
 
+@pytest.mark.long
 def test_frequent_tokens_do_not_begin_at_a_huge_loss(monkeypatch: pytest.MonkeyPatch):
     spec = ZIPF.replace(vocab=256, dim=64, length=16, samples=4000)
 

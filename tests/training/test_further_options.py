@@ -31,7 +31,7 @@ def losses_of(**changes: object) -> list[float]:
     return losses(simulate(SPEC.replace(**changes), seed=3))
 
 
-@pytest.mark.parametrize("then", ["gd", "muon"])
+@pytest.mark.parametrize("then", ["muon", pytest.param("gd", marks=pytest.mark.long)])
 def test_a_batch_of_all_samples_is_the_full_batch(then: str):
     full, batch = (losses_of(then=then, batch=size) for size in (0, 300))
     assert batch == pytest.approx(full, rel=1e-4)
@@ -100,6 +100,7 @@ def test_sixteen_bits_are_nearly_none_and_one_bit_costs():
     assert (coarse.accuracy or 0) < (plain.accuracy or 0)
 
 
+@pytest.mark.long
 def test_bits_stored_are_those_of_the_tokens_that_are_named():
     found = run(SPEC.replace(bits=2, then="none", steps=0), 3, store=None)
     told = found.as_dict()["rounding"]

@@ -31,8 +31,12 @@ SETTINGS = [
     pytest.param({}, id="adamw"),
     pytest.param({"dim": 8}, id="above capacity"),
     pytest.param({"then": "gd", "steps": 200}, id="gd"),
-    pytest.param({"width": 12, "activation": "tanh", "eta": 1.0, "gamma": 1e6, "trigger": "additive"}, id="MLP"),
-    pytest.param({"embedding": "orthonormal", "dim": 40}, id="orthonormal"),
+    pytest.param(
+        {"width": 12, "activation": "tanh", "eta": 1.0, "gamma": 1e6, "trigger": "additive"},
+        id="MLP",
+        marks=pytest.mark.long,
+    ),
+    pytest.param({"embedding": "orthonormal", "dim": 40}, id="orthonormal", marks=pytest.mark.long),
 ]
 
 
@@ -78,6 +82,7 @@ def test_an_easy_setting_settles_before_its_most_steps_and_says_so():
     assert Run(SPEC, (trial,)).interval().value == trial.accuracy
 
 
+@pytest.mark.long
 def test_above_capacity_the_loss_stops_falling_and_the_rate_falls_to_zero():
     trial = simulate(SPEC.replace(dim=6, steps=5000), 0)
     assert trial.status == "ok"

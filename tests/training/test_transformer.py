@@ -33,7 +33,7 @@ TASKS: dict[str, dict[str, Any]] = {
     "strings": dict(task="random-strings", vocab=6, length=5, strings=12),
 }
 # The others are as quick, but compile programs of their own.
-QUICK = ("facts", "query", "mqar", "strings")
+QUICK = ("facts", "strings")
 
 
 def begun(spec: Transformer, seed: int = 0) -> tuple[Transformer, World, dict]:
@@ -43,11 +43,18 @@ def begun(spec: Transformer, seed: int = 0) -> tuple[Transformer, World, dict]:
     return program, world, weights
 
 
-@pytest.mark.parametrize("attention", ["softmax", "linear"])
+FURTHER = {"frequencies": "zipf:1", "optimiser": "sgd", "schedule": "cosine", "label_noise": 0.2, "weight_decay": 0.1}
+
+
 @pytest.mark.parametrize(
-    "more",
-    [{}, {"frequencies": "zipf:1", "optimiser": "sgd", "schedule": "cosine", "label_noise": 0.2, "weight_decay": 0.1}],
-    ids=["plain", "everything"],
+    ("attention", "more"),
+    [
+        ("softmax", FURTHER),
+        ("linear", {}),
+        pytest.param("softmax", {}, marks=pytest.mark.long),
+        pytest.param("linear", FURTHER, marks=pytest.mark.long),
+    ],
+    ids=["softmax-everything", "linear-plain", "softmax-plain", "linear-everything"],
 )
 def test_one_layer_on_frozen_embeddings_is_the_model_of_facts(attention, more):
     facts = Facts(**SHARED, **TRAINING, mixing=attention, **more)
@@ -70,8 +77,8 @@ MODELS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(
     ("task", "model"),
     [
-        ("relation", "rotary"),
         ("mqar", "usual"),
+        pytest.param("relation", "rotary", marks=pytest.mark.long),
         pytest.param("facts", "usual", marks=pytest.mark.long),
         pytest.param("retrieval", "bare", marks=pytest.mark.long),
         pytest.param("strings", "rotary", marks=pytest.mark.long),
@@ -237,6 +244,7 @@ def test_learning_by_heart_is_measured_in_full():
     assert spec.entropy - 4 * 2 - 4 < stored <= spec.entropy - 4 * 2 + 1e-3
 
 
+@pytest.mark.long
 def test_new_facts_are_learned_and_old_ones_forgotten():
     spec = Transformer(new_subjects=8, first_steps=224, max_steps=640, batch=64, test_samples=512)
     (trial,) = TRANSFORMER.run([(spec, 0)])
@@ -266,6 +274,7 @@ def test_room_that_is_not_asked_for_changes_nothing():
     assert ends[1]["accuracy"] == pytest.approx(ends[0]["accuracy"], abs=1.5 / 32)
 
 
+@pytest.mark.long
 def test_trainings_side_by_side_are_those_alone():
     spec = Transformer(**{**TINY, **TASKS["facts"]})
     jobs = [(spec.replace(lr=lr), seed) for lr in (0.01, 0.003) for seed in (0, 1)]

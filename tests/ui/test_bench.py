@@ -18,6 +18,7 @@ SMALL = ["--vocab", "16", "--dim", "12", "--length", "4", "--samples", "500"]
 SPEC = Retrieval(vocab=16, dim=12, length=4, samples=500)
 
 
+@pytest.mark.long
 def test_json_has_the_promised_keys(capsys: pytest.CaptureFixture[str]):
     assert main(["bench", *SMALL, "--quick", "--no-growth", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -115,6 +116,7 @@ def test_trainings_are_timed_side_by_side(monkeypatch: pytest.MonkeyPatch, capsy
     assert told["ratio"] == pytest.approx(told["seconds"] / told["alone_seconds"])
 
 
+@pytest.mark.long
 def test_sweeps_are_timed_beside_a_loop(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.setattr(sweeps, "SIZES", ((16, 800),))
     monkeypatch.setattr(sweeps, "DIMS", (12, 16))

@@ -50,6 +50,7 @@ def test_the_map_is_what_theory_says(server: Running):
     assert told["laws"]["interference"]["formula"] == "d<sup>2</sup> ≫ V"
 
 
+@pytest.mark.long
 def test_the_map_follows_the_frequencies_of_tokens(server: Running):
     words = "vocab=128&length=16&dim=128&target=0.5"
     even, uneven = (json.loads(server.ask(f"/map.json?{words}&zipf={zipf}")[2]) for zipf in (0, 0.5))

@@ -20,6 +20,7 @@ def server(tmp_path_factory: pytest.TempPathFactory):
         yield server
 
 
+@pytest.mark.long
 def test_a_training_tells_every_check_and_its_end():
     ours, theirs = Pipe(duplex=False)
     sizes: dict[str, Any] = dict(task="mqar", vocab=8, pairs=2, queries=1, dim=8, heads=2, layers=2)

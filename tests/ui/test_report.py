@@ -317,7 +317,8 @@ def test_wrong_requests_are_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("size", ["quick", pytest.param("full", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("size", ["quick", "full"])
 def test_the_report_in_a_browser(size: str, tmp_path: Path):
     page = tmp_path / "claims.html"
     book = Ledger(DATA / f"{size}.json")

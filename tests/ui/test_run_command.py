@@ -212,6 +212,7 @@ def test_a_size_that_cannot_fit_says_how_much_it_needs(capsys: pytest.CaptureFix
     assert "which needs 712 GB (480 GB for sums by label)" in text
 
 
+@pytest.mark.long
 def test_ctrl_c_keeps_what_was_finished(tmp_path: Path):
     # Whoever runs the tests in the background may have had the interrupt ignored.
     script = (

@@ -71,6 +71,7 @@ def test_a_name_that_is_nearly_ours_is_pointed_out(capsys: pytest.CaptureFixture
     )
 
 
+@pytest.mark.long
 def test_capacity_asks_for_the_most_facts_or_the_least_steps(capsys: pytest.CaptureFixture[str]):
     words = ["capacity", "--model", "transformer", *TINY.split(), "--lr", "0.01", "--store", "none"]
     words += ["--target", "0.4", "--seeds", "2", "--tolerance", "2", "--json"]

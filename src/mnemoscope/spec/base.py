@@ -87,6 +87,10 @@ class Spec(BaseModel, frozen=True, extra="forbid"):
         """The values that differ from their defaults."""
         return self.model_dump(exclude_defaults=True)
 
+    def told_values(self) -> dict[str, Any]:
+        """The same as a title tells them."""
+        return self.canonical_values()
+
     def canonical(self) -> str:
         """Canonical JSON: sorted keys, no spaces, no defaults."""
         return json.dumps({"kind": self.kind, **self.canonical_values()}, sort_keys=True, separators=(",", ":"))

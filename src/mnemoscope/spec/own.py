@@ -99,6 +99,15 @@ class Own(Carrying, frozen=True, extra="forbid"):
             values.pop("lr", None)  # the transformation has its own
         return values
 
+    def told_values(self) -> dict[str, Any]:
+        """Where the objects are, without their hashes, and every size by its own name."""
+        values = self.canonical_values()
+        places = {name: place_in(values.pop(name)) for name in ("model", "task")}
+        sizes = {**dict(values.pop("task_values", ())), **dict(values.pop("model_values", ()))}
+        if self.optimiser not in NAMED:
+            values["optimiser"] = place_in(self.optimiser)
+        return {**places, **sizes, **values}
+
     @property
     def axes(self) -> dict[str, Value]:
         """What can be varied: the sizes of the task and of the model, and the numbers of training."""

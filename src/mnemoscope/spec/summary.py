@@ -84,7 +84,7 @@ def axis_words(name: str) -> str:
 
 def brief(spec: Spec, without: Collection[str] = ()) -> str:
     """The values of any setting that are not at their defaults, the sizes by their letters."""
-    values = {name: value for name, value in spec.canonical_values().items() if name not in without}
+    values = {name: value for name, value in spec.told_values().items() if name not in without}
     return " ".join(
         f"{LETTERS.get(name, name)}={f'{value:,}' if isinstance(value, int) else value}"
         for name, value in values.items()

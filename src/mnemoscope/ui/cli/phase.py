@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 from cyclopts import Parameter
 
 from mnemoscope.experiments.axes import grid, read_axis
@@ -79,9 +80,10 @@ def show(diagram: PhaseDiagram) -> None:
     what = f"{'measured' if diagram.trials else 'predicted'} {diagram.measure.replace('_', ' ')}"
     echo(f"{what}, {diagram.y.field} upwards, {diagram.x.field} to the right ({ran})", style="bold")
     for y, accuracy, predicted in [*zip(diagram.y.values, diagram.accuracy, diagram.predicted, strict=True)][::-1]:
-        theory = "".join(map(_cell, predicted))
-        beside = f"{''.join(map(_cell, accuracy))}    theory  {theory}" if diagram.trials else theory
-        echo(f"{y:>12,.6g}  {beside}")
+        parts = [("", accuracy)] if diagram.trials else []
+        if not np.isnan(diagram.predicted).all() or not parts:
+            parts.append(("theory  " if parts else "", predicted))
+        echo(f"{y:>12,.6g}  {'    '.join(name + ''.join(map(_cell, row)) for name, row in parts)}")
     ends = f"{diagram.x.values[0]:,.6g} … {diagram.x.values[-1]:,.6g}"
     echo(f"{'':14}{ends}   (a dot: not run, or no theory)")
 

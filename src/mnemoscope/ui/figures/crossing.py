@@ -35,7 +35,7 @@ def draw_on(axes: Any, crossing: Critical) -> None:
     if shares:
         plain_log_ticks(axes, "x", min(shares), max(shares))
     axes.set(xlabel=axis_words(crossing.axis), ylabel=crossing.measure.replace("_", " "))
-    axes.set_title(brief(crossing.spec, without=(crossing.axis,)), fontsize=9)
+    axes.set_title(brief(crossing.spec, without=(crossing.axis,)), fontsize=9, wrap=True)
 
 
 draw_crossing = saved(make_figure)

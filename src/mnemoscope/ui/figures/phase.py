@@ -15,6 +15,8 @@ from mnemoscope.ui.figures.canvas import open_canvas, plain, saved, ticks_at
 
 # The names of regimes: their size in points, and the height of a line and the width of a letter over it.
 POINTS, LINE, LETTER = 8, 1.6, 0.6
+# The cells that theory says nothing about.
+UNDERIVED = "none"
 # A regime has a name if it is at least this share of the name's own size.
 LEAST_ROOM = 0.5
 
@@ -63,7 +65,7 @@ def _draw_cells(axes: Any, diagram: PhaseDiagram) -> tuple[Any, str]:
     ticks_at(axes, "y", _every(diagram.y.values, 8))
     labels = [axis_words(name) for name in (diagram.x.field, diagram.y.field)]
     axes.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), xlabel=labels[0], ylabel=labels[1])
-    axes.set_title(_title(diagram), fontsize=9)
+    axes.set_title(_title(diagram), fontsize=9, wrap=True)
     return mesh, words
 
 
@@ -123,6 +125,7 @@ def regime_places(diagram: PhaseDiagram, width: float = 6.0, height: float = 4.5
     places: dict[str, tuple[float, float]] = {}
     boxes: list[np.ndarray] = []
     sizes_of = {name: int((regimes == name).sum()) for name in dict.fromkeys(regimes.ravel().tolist())}
+    sizes_of.pop(UNDERIVED, None)
     for name in sorted(sizes_of, key=lambda name: -sizes_of[name]):
         half = np.array([LINE, LETTER * len(name)]) * POINTS / 72 / 2
         if sizes_of[name] * cell.prod() < LEAST_ROOM * 4 * half.prod():
@@ -237,7 +240,8 @@ def _hover(diagram: PhaseDiagram, r: int, c: int) -> str:
     measured, predicted = (
         "–" if np.isnan(value) else f"{value:.3f}" for value in (diagram.accuracy[r, c], diagram.predicted[r, c])
     )
+    regime = diagram.regimes[r][c].replace(UNDERIVED, "not derived")
     return (
         f"{diagram.x.field} {diagram.x.values[c]:,}<br>{diagram.y.field} {diagram.y.values[r]:,}<br>"
-        f"measured {measured} ({diagram.seeds[r, c]:.0f} seeds)<br>predicted {predicted}<br>{diagram.regimes[r][c]}"
+        f"measured {measured} ({diagram.seeds[r, c]:.0f} seeds)<br>predicted {predicted}<br>{regime}"
     )
