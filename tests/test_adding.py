@@ -16,6 +16,8 @@ from mnemoscope.store.query import list_settings, open_frame
 from mnemoscope.store.tables import SETTING_VALUES
 from mnemoscope.store.trials import Store
 
+pytestmark = pytest.mark.long
+
 FILES = {"signs.py", "signs_theory.py", "cube.py", "lookup.py", "study.py"}
 # Run in one process of its own, so that nothing stays registered here and JAX starts once.
 DRIVER = '''
@@ -133,7 +135,6 @@ def seen(folder: Path) -> dict[str, Any]:
     return json.loads(run.stdout)
 
 
-@pytest.mark.long
 def test_a_law_and_an_activation_run(seen: dict[str, Any]):
     assert "expected one of gaussian, sphere, orthonormal, got 'signs'" in seen["before"][0]
     assert "hermite3, got 'cube'" in seen["before"][1]

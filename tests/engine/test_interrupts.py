@@ -134,7 +134,9 @@ def test_what_a_batch_has_finished_is_kept(calls: int, tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize(
-    "spec", [pytest.param(LONG, marks=pytest.mark.long), FACTS, MANY], ids=["after", "facts", "retrieval"]
+    "spec",
+    [pytest.param(LONG, marks=pytest.mark.long), pytest.param(FACTS, marks=pytest.mark.long), MANY],
+    ids=["after", "facts", "retrieval"],
 )
 def test_work_without_end_stops(spec: Retrieval | Facts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The interrupt comes while a compiled program runs, and is raised by us, not within JAX."""

@@ -146,6 +146,7 @@ def test_along_an_axis_where_accuracy_falls(tmp_path: Path):
         assert easy.status == "above-range"
 
 
+@pytest.mark.long
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     words = ["critical", "--vocab", "64", "--dim", "40", "--length", "4", "--along", "samples"]
     words += ["--test-samples", "256", "--tolerance", "0.3", "--store", str(tmp_path / "s.db")]

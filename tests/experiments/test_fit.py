@@ -145,6 +145,7 @@ def test_too_few_points_are_an_answer(tmp_path: Path):
         assert made.status == "axes-do-not-vary"
 
 
+@pytest.mark.long
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     words = ["fit", "--vocab", "64", "--length", "8", "--test-samples", "256"]
     words += ["--store", str(tmp_path / "s.db"), "--tolerance", "0.3"]

@@ -136,6 +136,7 @@ def test_long_sequences_hold_what_a_job_finds_in_them(
     assert job["tokens"] <= tokens
 
 
+@pytest.mark.long
 def test_every_plan_says_where_it_comes_from(tmp_path: Path):
     near, far = plan_job(300, 16, 0.9, training="three-steps"), plan_job(10_000, 64, 0.95, training="three-steps")
     assert near.recommended is not None

@@ -279,6 +279,7 @@ def test_commands_take_a_file(home: Path, capsys: pytest.CaptureFixture[str]):
     assert "--embedding: expected a readable file" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_the_embeddings_command(home: Path, capsys: pytest.CaptureFixture[str]):
     stretched = drawn(300) * np.linspace(0.2, 3, DIM).astype(np.float32) + 1.0
     np.save(home / "z.npy", stretched)

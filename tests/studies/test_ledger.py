@@ -188,6 +188,7 @@ def test_a_table_that_is_no_ledger_is_refused(tmp_path: Path):
         Ledger(path)
 
 
+@pytest.mark.long
 def test_studies_run_at_once_and_are_found_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     words = [
         "reproduce",

@@ -25,7 +25,7 @@ SETTINGS = [
     dict(width=12, activation="tanh", eta=1.0, gamma=1e6, trigger="additive", embedding="sphere"),
     dict(embedding="orthonormal", dim=40, samples=100),  # few samples: logits are counts, and tie
     dict(tokens="zipf:1.2"),
-    dict(embedding="sphere", then="adamw", steps=3, eta=1.0, gamma=5.0),
+    pytest.param(dict(embedding="sphere", then="adamw", steps=3, eta=1.0, gamma=5.0), marks=pytest.mark.long),
     dict(attention="locked"),
 ]
 
@@ -152,6 +152,7 @@ def test_batches_handed_out_ahead_of_time_are_the_same(monkeypatch: pytest.Monke
     assert [(one.spec, one.seed, one.steps) for one in found] == [(one.spec, one.seed, one.steps) for one in expected]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ahead", [0, 1])
 def test_out_of_memory_halves_the_batch_and_says_so_once(ahead: int, monkeypatch: pytest.MonkeyPatch):
     tried: list[int] = []

@@ -81,6 +81,7 @@ def test_noise_costs_in_training_and_tests_ask_for_the_right_answer():
     assert (noisy.interval.value or 0) > 0.7 + 4.5 * math.sqrt(0.21 / SPEC.test_samples)
 
 
+@pytest.mark.long
 def test_bits_are_counted_beside_the_accuracy_that_they_cost():
     whole, fine, coarse = (learn_facts(SPEC.replace(bits=bits), [0, 1], store=None) for bits in (0, 16, 1))
     assert fine.interval.value == pytest.approx(whole.interval.value, abs=3 / SPEC.test_samples)

@@ -31,7 +31,8 @@ def losses_of(**changes: object) -> list[float]:
     return losses(simulate(SPEC.replace(**changes), seed=3))
 
 
-@pytest.mark.parametrize("then", ["muon", pytest.param("gd", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("then", ["muon", "gd"])
 def test_a_batch_of_all_samples_is_the_full_batch(then: str):
     full, batch = (losses_of(then=then, batch=size) for size in (0, 300))
     assert batch == pytest.approx(full, rel=1e-4)

@@ -29,7 +29,7 @@ BOUND = 1e-9
 
 SETTINGS = [
     pytest.param({}, id="adamw"),
-    pytest.param({"dim": 8}, id="above capacity"),
+    pytest.param({"dim": 8}, id="above capacity", marks=pytest.mark.long),
     pytest.param({"then": "gd", "steps": 200}, id="gd"),
     pytest.param(
         {"width": 12, "activation": "tanh", "eta": 1.0, "gamma": 1e6, "trigger": "additive"},

@@ -233,6 +233,7 @@ def test_stored_bits_are_those_of_the_model_by_hand():
     assert trial.metrics["recall_rank_11"] == pytest.approx(right[10:].mean(), abs=1e-6)
 
 
+@pytest.mark.long
 def test_learning_by_heart_is_measured_in_full():
     """Strings that a model has learned: all bits but those of telling which string it is."""
     sizes: dict[str, Any] = dict(vocab=8, length=8, strings=4, dim=32, heads=2, layers=1, width=64)

@@ -51,6 +51,7 @@ def test_a_side_that_fails_is_named(monkeypatch: pytest.MonkeyPatch):
         compare.run_case(SPEC, 1e9, "cpu", with_autodiff=True, repeats=1)
 
 
+@pytest.mark.long
 def test_sides_that_compile_together_agree_too(tmp_path: Path):
     case = compare.run_case(SPEC, 1e9, "cpu", with_autodiff=True, repeats=1, turn=tmp_path / "turn")
     assert case.note == ""

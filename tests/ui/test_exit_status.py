@@ -78,6 +78,8 @@ NOTHING: list[tuple[list[str], str, dict[str, Any]]] = [
     (["embeddings", "own.npy", "--samples", "9", "--seeds", "1"], "Recall", {}),
     (["bench", *SIZES, "--samples", "500", "--quick", "--no-growth", "--no-autodiff"], "ratio", {"growth": None}),
 ]
+# Those that compile for seconds.
+COMPILES = ("capacity", "embeddings", "bench")
 # A request of each command that is wrong.
 WRONG = {
     "run": ["--vocab", "16"],
@@ -115,7 +117,13 @@ def an_empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(validate.PARTS, "accuracy", small)
 
 
-@pytest.mark.parametrize(("words", "said", "told"), NOTHING, ids=[" ".join(words[:2]) for words, *_ in NOTHING])
+@pytest.mark.parametrize(
+    ("words", "said", "told"),
+    [
+        pytest.param(*each, marks=[pytest.mark.long] * (each[0][0] in COMPILES), id=" ".join(each[0][:2]))
+        for each in NOTHING
+    ],
+)
 def test_nothing_found_is_an_answer(
     words: list[str],
     said: str,

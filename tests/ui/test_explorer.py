@@ -5,18 +5,20 @@ import re
 import shlex
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
 from explorer_server import Running
 
 from mnemoscope.experiments.sweep import OneByOne, sweep
-from mnemoscope.spec import Retrieval
+from mnemoscope.spec import Retrieval, SpecError
 from mnemoscope.store.trials import Store
 from mnemoscope.theory.laws import OVERLAP, laws_for
 from mnemoscope.theory.predict import predict, regime_of
 from mnemoscope.ui.cli import main
 from mnemoscope.ui.cli.explore import first_visit
+from mnemoscope.ui.explorer.diagram import as_json
 from mnemoscope.ui.explorer.fragments import prediction
 from mnemoscope.ui.explorer.measured import measured_points
 from mnemoscope.ui.explorer.measurements import make_order
@@ -117,6 +119,37 @@ def test_a_first_visit_with_frequencies():
     assert read_state(dict([query.split("=")])).tokens == "zipf:1.1"
 
 
+def test_frequencies_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    probabilities = np.random.default_rng(0).dirichlet(np.ones(80))
+    np.savetxt(tmp_path / "p.txt", probabilities)
+    query = first_visit(f"file:{tmp_path / 'p.txt'}").removeprefix("?")
+    name, law = query.split("=")
+    assert (name, law[:5]) == ("law", "file:")
+    # V is their number, whatever the address says, and no axis.
+    state = read_state({"law": law, "vocab": "512", "zipf": "1", "length": "8", "dim": "64", "samples": "400"})
+    own = Retrieval(vocab=80, dim=64, length=8, samples=400, tokens=probabilities)
+    assert state.spec == own.replace(activation=FIRST["activation"])
+    assert read_state(dict(parse_qsl(state.query))) == state
+    assert f"--tokens {law}" in state.command
+    assert state.zipf == 0
+    with pytest.raises(SpecError, match=r"^x: expected one of dim, length, width, got 'vocab'"):
+        read_state({"law": law, "x": "vocab"})
+    for wrong in ("file:0123456789abcdef", "p.txt", "zipf:1"):
+        with pytest.raises(SpecError, match=r"^law: expected "):
+            read_state({"law": wrong})
+    np.savetxt(tmp_path / "few.txt", np.ones(3) / 3)
+    assert main(["explore", "--tokens", f"file:{tmp_path / 'few.txt'}", "--no-browser"]) == 2
+    assert "--tokens: expected from 64 to 8,192 probabilities here, got 3" in capsys.readouterr().err
+    # The map is that of the law.
+    drawn = json.loads(as_json(state, moving=True))
+    assert drawn != json.loads(as_json(read_state({**state.values, "law": "", "zipf": "0"}), moving=True))
+    told = predict(state.spec)
+    assert told.accuracy is not None
+    assert np.interp(np.log(400), np.log(drawn["curve"]["samples"]), drawn["curve"]["accuracy"]) == pytest.approx(
+        told.accuracy, abs=0.05
+    )
+
+
 @pytest.mark.long
 def test_every_axis_and_choice_has_a_map(server: Running):
     for words in (
@@ -151,7 +184,7 @@ def test_every_axis_and_choice_has_a_map(server: Running):
 
 def test_the_readout_is_predicts_own(server: Running):
     _, _, text = server.ask("/prediction")
-    usual = Retrieval.read({k: v for k, v in FIRST.items() if k not in ("target", "x", "training", "zipf")})
+    usual = Retrieval.read({k: v for k, v in FIRST.items() if k not in ("target", "x", "training", "zipf", "law")})
     told = predict(usual)
     assert f"<b>{told.accuracy:.3f}</b>" in text
     assert told.regime.replace("_", " ") in text

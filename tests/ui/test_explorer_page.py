@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import patience
 import pytest
 from browser import Watched, open_browser, open_page
@@ -20,6 +21,7 @@ from playwright.sync_api import Browser, Page, Route
 
 from mnemoscope.engine.record import Step, Trial
 from mnemoscope.store.trials import Store
+from mnemoscope.tasks.token_files import keep
 from mnemoscope.ui.explorer.state import read_state
 
 ARTEFACTS = TESTS / "artefacts"
@@ -153,6 +155,22 @@ def test_the_exponent_of_the_tokens(server: Running, seen: Watched):
     settle(page)
     assert page.locator("#zipf-slider").input_value() == "0"
     assert page.evaluate("document.querySelector('#map').data[0].z") == before
+
+
+def test_tokens_of_ones_own_frequencies(server: Running, seen: Watched):
+    page = seen.page
+    law = keep(np.random.default_rng(0).dirichlet(np.full(80, 0.2)))
+    visit(page, f"{server.address}?{SMALL}&law={law}")
+    assert numbers(page)["vocab"] == "80"
+    assert page.locator("#vocab").get_attribute("readonly") is not None
+    assert page.locator("#x option").all_inner_texts() == ["d, dim", "L, length", "m, width"]
+    before = page.evaluate("document.querySelector('#map').data[0].z")
+    page.locator("#length").fill("64")
+    settle(page)
+    assert f"law={law.replace(':', '%3A')}" in page.url
+    assert share(page.evaluate("document.querySelector('#map').data[0].z")) < share(before)
+    assert f"--tokens {law}" in page.locator("#prediction").inner_text()
+    page.screenshot(path=ARTEFACTS / "own_law.png", full_page=True)
 
 
 def zigzag(low: float, high: float) -> Iterator[float]:

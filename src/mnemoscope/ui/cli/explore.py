@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from mnemoscope.engine.extras import need
 from mnemoscope.spec import SpecError, read_option
-from mnemoscope.spec.token_laws import UNIFORM, read_frequencies
+from mnemoscope.spec.token_laws import UNIFORM, read_tokens
 from mnemoscope.spec.validators import Device
 from mnemoscope.store.schema import NOWHERE, connect, default_path
 from mnemoscope.ui.cli.options import DeviceName, count, flag
@@ -29,7 +29,11 @@ def explore(
         str, Parameter(metavar="ADDRESS", help="address to listen on; anything but loopback opens it to other machines")
     ] = "127.0.0.1",
     tokens: Annotated[
-        str, Parameter(metavar="LAW", help="how often tokens occur at first: uniform, or zipf:EXPONENT")
+        str,
+        Parameter(
+            metavar="LAW",
+            help="how often tokens occur at first: uniform; zipf:EXPONENT; or file:PATH, their probabilities",
+        ),
     ] = UNIFORM,
     no_browser: Annotated[bool, flag("print the address and open nothing")] = False,
     device: DeviceName = "auto",
@@ -56,9 +60,14 @@ def explore(
 
 def first_visit(tokens: str) -> str:
     """The query of the page that is opened, empty for the usual one."""
-    from mnemoscope.ui.explorer.state import MOST_ZIPF
+    from mnemoscope.tasks.token_files import take_frequencies
+    from mnemoscope.ui.explorer.state import MOST_ZIPF, count_tokens
 
-    law = read_option("tokens", read_frequencies, tokens)
+    if tokens.startswith("file:"):
+        law = take_frequencies(tokens, None, "tokens")
+        count_tokens(law, "tokens")
+        return f"?law={law}"
+    law = read_option("tokens", read_tokens, tokens)
     if law == UNIFORM:
         return ""
     exponent = float(law.removeprefix("zipf:"))

@@ -158,7 +158,8 @@ def formula(state: State, regime: str, width: float) -> Markup:
 def _law(state: State, name: str) -> dict[str, str]:
     _, unknown = missing(state.cells(width=_width_on_map(state)))
     if not unknown and state.tokens != UNIFORM:
-        possible = {"vocab": 64, "dim": 64, "length": 2}  # sizes do not matter here, and these always go together
+        # Sizes do not matter here, and these always go together.
+        possible = {"dim": state.values["vocab"], "length": 2}
         spec = Retrieval.read({**state.values, **possible, "width": _width_on_map(state)})
         unknown = not_derived(spec, trained=state.trained)
     if name == "none" and unknown:

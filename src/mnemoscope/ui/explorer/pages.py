@@ -1,7 +1,7 @@
 """The explorer's page as first served; its script requests everything that depends on the setting."""
 
 from mnemoscope.spec import LETTERS, Retrieval
-from mnemoscope.ui.explorer.state import ACROSS, CHOICES, MOST_ZIPF, RANGES, State
+from mnemoscope.ui.explorer.state import CHOICES, MOST_ZIPF, RANGES, State, axes_of
 from mnemoscope.ui.pages.render import render
 
 MOST_SEEDS = 32
@@ -29,7 +29,7 @@ def explorer(state: State, complaint: str, token: str) -> str:
         token=token,
         sizes=SIZES,
         choices={name: [(value, value) for value in values] for name, values in CHOICES.items()},
-        axes=[(name, f"{LETTERS[name]}, {name}") for name in ACROSS],
+        axes=[(name, f"{LETTERS[name]}, {name}") for name in axes_of(state.tokens)],
         most_seeds=MOST_SEEDS,
         most_zipf=MOST_ZIPF,
     )

@@ -9,8 +9,9 @@ from urllib.parse import urlencode
 from mnemoscope.experiments.plan_laws import Training
 from mnemoscope.spec import Retrieval, SpecError, Trigger, read_option
 from mnemoscope.spec.names import ACTIVATIONS, LAWS
-from mnemoscope.spec.token_laws import UNIFORM, read_tokens
-from mnemoscope.spec.validators import between, one_of, whole
+from mnemoscope.spec.token_laws import read_tokens
+from mnemoscope.spec.validators import FROM_FILE, between, one_of, shown, whole
+from mnemoscope.tasks.token_files import load
 from mnemoscope.theory.spec_grid import SpecGrid
 
 # The range of every size. Wide enough to see each regime; small enough that no request is costly.
@@ -25,8 +26,8 @@ TO_THE_END = {"then": "adamw", "steps": 3000, "stop": "settled"}
 # What a first visit shows: a setting in which several regimes meet, after the three steps that the laws are about.
 FIRST: dict[str, Any] = {
     **{"vocab": 512, "dim": 128, "length": 64, "samples": 4000, "width": 0},
-    **{"activation": "hermite3", "embedding": "gaussian", "trigger": "keys", "zipf": 0, "target": 0.5, "x": "dim"},
-    "training": "three-steps",
+    **{"activation": "hermite3", "embedding": "gaussian", "trigger": "keys", "zipf": 0, "law": "", "target": 0.5},
+    **{"x": "dim", "training": "three-steps"},
 }
 
 
@@ -51,8 +52,13 @@ class State:
 
     @property
     def zipf(self) -> float:
-        """Its exponent; 0 is uniform."""
-        return 0.0 if self.tokens == UNIFORM else float(self.tokens.removeprefix("zipf:"))
+        """Its exponent; 0 is uniform, or a law of the user's own."""
+        return float(self.tokens.removeprefix("zipf:")) if self.tokens.startswith("zipf:") else 0.0
+
+    @property
+    def own_law(self) -> str:
+        """The user's own probabilities, by the name that they are kept under; empty without."""
+        return self.tokens if FROM_FILE.fullmatch(self.tokens) else ""
 
     @cached_property
     def spec(self) -> Retrieval:
@@ -63,7 +69,8 @@ class State:
     def query(self) -> str:
         """The state as a query string."""
         values = {name: value for name, value in self.values.items() if name != "tokens"}
-        page = {"zipf": f"{self.zipf:g}", "target": self.target, "x": self.x, "training": self.training}
+        law = {"law": self.own_law} if self.own_law else {"zipf": f"{self.zipf:g}"}
+        page = {**law, "target": self.target, "x": self.x, "training": self.training}
         return urlencode({**values, **page})
 
     @property
@@ -113,6 +120,25 @@ class State:
         return self.values["embedding"] != "orthonormal" or (self.values["dim"] >= self.values["vocab"])
 
 
+def axes_of(tokens: str) -> tuple[str, ...]:
+    """What can be the x axis: not V, where the tokens' probabilities are given one by one."""
+    return tuple(name for name in ACROSS if name != "vocab" or not FROM_FILE.fullmatch(tokens))
+
+
+def count_tokens(law: str, option: str) -> int:
+    """V, which probabilities of the user's own decide; it must be one that the page can show."""
+    if not FROM_FILE.fullmatch(law):
+        raise SpecError(option, f"expected the name of probabilities that are kept here, got {shown(law)}")
+    try:
+        count = len(load(law))
+    except SpecError as error:
+        raise SpecError(option, error.message) from None
+    low, high = RANGES["vocab"]
+    if not low <= count <= high:
+        raise SpecError(option, f"expected from {low} to {high:,} probabilities here, got {count:,}")
+    return count
+
+
 def read_state(words: Mapping[str, Any]) -> State:
     """A page's state from its address; missing values are those of a first visit."""
     given = {**FIRST, **{name: value for name, value in words.items() if name in FIRST}}
@@ -124,9 +150,12 @@ def read_state(words: Mapping[str, Any]) -> State:
     least = RANGES["width"][0]
     if 0 < values["width"] < least:
         raise SpecError("width", f"expected 0, or at least {least}, got {values['width']}")
-    exponent = read_option("zipf", between(0, MOST_ZIPF), given["zipf"])
-    values["tokens"] = read_tokens(f"zipf:{exponent:g}")
+    if given["law"]:
+        values |= {"tokens": given["law"], "vocab": count_tokens(given["law"], "law")}
+    else:
+        exponent = read_option("zipf", between(0, MOST_ZIPF), given["zipf"])
+        values["tokens"] = read_tokens(f"zipf:{exponent:g}")
     target = read_option("target", between(0.01, 0.99), given["target"])
-    x = read_option("x", one_of(*ACROSS), given["x"])
+    x = read_option("x", one_of(*axes_of(values["tokens"])), given["x"])
     training = cast(Training, read_option("training", one_of(*get_args(Training)), given["training"]))
     return State(values, target, x, training)

@@ -63,10 +63,10 @@ for (const slider of form.querySelectorAll("input[type=range][data-for]")) {
   place();
   sliders.set(name, { place, set, nudge });
 }
-// The exponent's slider is linear: its number is its place.
+// The exponent's slider is linear: its number is its place. Probabilities of one's own have none.
 const zipf = byId("zipf"), zipfSlider = byId("zipf-slider");
-zipfSlider.addEventListener("input", () => { zipf.value = zipfSlider.value; moved(); });
-zipf.addEventListener("input", () => { zipfSlider.value = zipf.value; });
+zipfSlider?.addEventListener("input", () => { zipf.value = zipfSlider.value; moved(); });
+zipf?.addEventListener("input", () => { zipfSlider.value = zipf.value; });
 form.addEventListener("input", (event) => {
   if (event.target.type === "range") return;
   for (const slider of sliders.values()) slider.place();
@@ -298,7 +298,8 @@ byId("figure").addEventListener("click", () => {
   const held = [["V", "vocab"], ["d", "dim"], ["L", "length"], ["m", "width"]]
     .filter(([, name]) => name !== shown.x.field && query.get(name) !== "0")
     .map(([letter, name]) => `${letter} = ${query.get(name)}`);
-  if (value("zipf") > 0) held.push(`tokens by zipf:${value("zipf")}`);
+  if (!zipf) held.push(`tokens by ${byId("law").value}`);
+  else if (Number(zipf.value) > 0) held.push(`tokens by zipf:${zipf.value}`);
   const how = shown.training === "trained" ? "trained to the end" : "after three steps";
   layout.title = { text: `Predicted accuracy ${how}, ${held.join(", ")}; dashed: ${shown.target}`,
     font: { size: 14 } };
