@@ -207,11 +207,12 @@ def _call_worker(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def must_move(spec: Retrieval, tables: str) -> int:
-    """Bytes that the three steps cannot help moving, were memory the only limit.
+    """Bytes that the three steps cannot help moving, were memory the only limit and nothing cached but a chunk.
 
     Three passes read every token (4 bytes). Without an MLP, as eta -> 0, the tables by pair of tokens are each written
     and read once: K, R and the winners. Otherwise, or where those tables are factored, two passes and, at finite gamma,
-    a third read a d-vector for every token, unless the first still counts. The embeddings are read once a pass.
+    a third read a d-vector for every token, unless the first still counts. The embeddings are read once a pass. Caches
+    that hold them all move less, and a share of the limit above 1 says that they do.
     """
     tokens = spec.samples * spec.length
     total = 3 * 4 * tokens + 3 * 2 * 4 * spec.vocab * spec.dim
