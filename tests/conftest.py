@@ -120,6 +120,7 @@ SLOW = (
     "studies/test_studies_stages.py",
     "studies/test_studies_transformer.py",
     "store/test_damage.py",
+    "tasks/test_sequences.py",
     "theory/test_bound.py",
     "theory/test_trained_searches.py",
     "theory/test_domain.py",
