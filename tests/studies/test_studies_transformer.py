@@ -108,6 +108,7 @@ def test_figures_are_drawn_from_the_numbers(case: tuple[Study, Numbers, str]):
     assert all(axes.get_xlabel() for axes in figure.axes)
 
 
+@pytest.mark.long
 def test_both_losses_of_a_model_that_knows_nothing():
     spec = Transformer(task="induction", vocab=16, length=32, layers=1, dim=4, heads=1, norm="none", batch=8)
     program = TRANSFORMER.program(spec, "cpu")

@@ -53,6 +53,7 @@ def test_accuracy_equals_a_plain_numpy_simulation():
     assert abs(got.mean() - np.mean(plain)) < 2 * error
 
 
+@pytest.mark.long
 def test_orthonormal_embeddings_recall_everything():
     got = accuracies(vocab=128, dim=160, length=16, samples=10_000, embedding="orthonormal")
     assert np.all(got == 1.0)

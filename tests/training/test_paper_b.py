@@ -180,6 +180,7 @@ def test_room_that_is_not_asked_for_changes_nothing():
         assert not np.asarray(padded.W1[:, 5:]).any()
 
 
+@pytest.mark.long
 def test_trainings_side_by_side_are_those_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     jobs = [(SMALL.replace(lr=lr, max_steps=256), seed) for lr in (0.01, 0.003) for seed in (0, 1)]
     together = FACTS.run(jobs)

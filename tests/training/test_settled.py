@@ -105,6 +105,7 @@ def test_training_that_runs_out_of_steps_is_unreached_and_keeps_its_accuracy():
     assert len(run.finished) == 2
 
 
+@pytest.mark.long
 def test_training_that_blows_up_is_called_diverged():
     trial = simulate(SPEC.replace(then="gd", lr=1e38), 0)
     assert trial.status == "diverged"

@@ -233,6 +233,7 @@ def test_attention_that_did_not_move_is_not_a_result():
     assert judge(SPEC.replace(length=1), [still], finite=True) == ("ok", "")
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_samples():
     """Sixteen times the samples, 64 MB more of tokens: the process must not grow by a quarter."""
     script = textwrap.dedent("""

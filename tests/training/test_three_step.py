@@ -100,7 +100,12 @@ TOKENS: dict[str, Any] = {
     "own": np.insert(np.random.default_rng(5).dirichlet(np.full(VOCAB - 1, 0.5)), 3, 0.0),
 }
 both = pytest.mark.parametrize("trigger", get_args(Trigger))
+QUICK = ("none", "relu", "hermite3")
 all_of_them = pytest.mark.parametrize("activation", ["none", *get_args(Activation)])
+some_of_them = pytest.mark.parametrize(
+    "activation",
+    [*QUICK, *(pytest.param(name, marks=pytest.mark.long) for name in get_args(Activation) if name not in QUICK)],
+)
 
 
 def compare_layouts(trigger: str, activation: str, law: str, steps: str, tokens: Any = "uniform") -> None:
@@ -114,7 +119,7 @@ def compare_layouts(trigger: str, activation: str, law: str, steps: str, tokens:
             compare(spec, 0, fast(spec, 0, "float64", layout), expected, 1e-9)
 
 
-@all_of_them
+@some_of_them
 @both
 def test_fast_path_equals_autodiff(trigger: str, activation: str):
     """Every embedding, trigger, activation, kind of step and layout, in double precision."""
@@ -122,7 +127,7 @@ def test_fast_path_equals_autodiff(trigger: str, activation: str):
         compare_layouts(trigger, activation, law, steps)
 
 
-@all_of_them
+@pytest.mark.parametrize("activation", QUICK)
 @both
 def test_fast_path_equals_autodiff_for_tokens_of_any_frequency(trigger: str, activation: str):
     """Every trigger and activation, with kinds of tokens, embeddings and kinds of steps that go round."""

@@ -288,6 +288,7 @@ def test_trainings_side_by_side_are_those_alone():
         assert float(together["loss"][row]) == pytest.approx(float(alone["loss"][0]), rel=1e-4)
 
 
+@pytest.mark.long
 def test_bfloat16_differs_from_float32_by_its_rounding():
     spec = Transformer(**{**TINY, **TASKS["facts"]})
     losses = []

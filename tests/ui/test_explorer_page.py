@@ -24,6 +24,7 @@ from mnemoscope.store.trials import Store
 from mnemoscope.tasks.token_files import keep
 from mnemoscope.ui.explorer.state import read_state
 
+pytestmark = pytest.mark.long
 ARTEFACTS = TESTS / "artefacts"
 SMALL = "vocab=64&dim=32&length=4&samples=300"
 
