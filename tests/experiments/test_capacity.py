@@ -194,6 +194,7 @@ def test_the_interval_covers():
     assert abs(covered / 400 - 0.95) < 4 * math.sqrt(0.95 * 0.05 / 400)
 
 
+@pytest.mark.long
 def test_the_command_tells_all_that_is_promised(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     words = ["memory", "--dim", "24", "--criterion", "all", "--store", str(tmp_path / "s.db")]
     assert main([*words, "--json"]) == 0

@@ -170,6 +170,7 @@ def test_searches_find_ends():
     assert last_that(lambda n: True, 1, 100) == 100
 
 
+@pytest.mark.long
 def test_the_command_tells_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     picture = tmp_path / "trade.svg"
     words = ["plan", "--facts", "300", "--length", "16", "--target", "0.9", "--training", "three-steps"]
@@ -256,6 +257,7 @@ def test_a_trained_model_needs_less_than_half_the_parameters():
     assert short.recommended.as_dict()["steps"] == 3
 
 
+@pytest.mark.long
 def test_the_least_samples_of_a_trained_model_reach_the_target():
     for facts, length, target in ((300, 16, 0.9), (1000, 64, 0.5), (64, 4, 0.99)):
         made = plan_job(facts, length, target)

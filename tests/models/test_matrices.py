@@ -346,6 +346,7 @@ def test_a_row_that_is_the_mean_has_no_direction_and_harms_nothing():
     assert len(read_matrices(tiny).Z) == 30  # as good as zero in single precision
 
 
+@pytest.mark.long
 def test_python_takes_arrays_and_files_as_commands_do(home: Path):
     Z, U = drawn(), drawn(seed=1)
     np.save(home / "z.npy", Z)

@@ -144,6 +144,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 WORDS = ["run", "--vocab", "16", "--dim", "24", "--length", "4", "--samples", "400", "--seeds", "2", "--json"]
 
 
+@pytest.mark.long
 def test_commands_take_laws_by_place(folder: Path, capsys: pytest.CaptureFixture[str]):
     words = [*WORDS, "--store", "s.db", "--embedding", "mylaws:rademacher", "--tokens", "mylaws:flat"]
     assert main(words) == 0

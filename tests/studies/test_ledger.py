@@ -312,6 +312,7 @@ def test_a_process_that_dies_is_reported(tmp_path: Path, monkeypatch: pytest.Mon
         list(parallel.run_parallel(pieces, 1, "cpu", tmp_path / "s.db", tmp_path / "l.json"))
 
 
+@pytest.mark.long
 def test_a_study_alone_reports_to_the_one_display(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
     """The base seeds side by side are one count, and the other process prints nothing."""
     heard: list[tuple[int, int, str]] = []

@@ -119,6 +119,7 @@ def test_every_noise_of_attention_alone(embedding: Literal["gaussian", "sphere"]
         assert off <= 4 * error + 0.10, name  # a variance: twice the 5 % of its root
 
 
+@pytest.mark.long
 def test_the_noises_add_up_to_the_scores():
     """The cut of the second step into parts is exact: together they are the scores."""
     spec = Retrieval(vocab=128, dim=32, length=16, samples=3000)

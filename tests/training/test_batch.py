@@ -176,6 +176,7 @@ def test_out_of_memory_halves_the_batch_and_says_so_once(ahead: int, monkeypatch
     assert [one.accuracy for one in simulate_many(jobs)] == [one.accuracy for one in trials]
 
 
+@pytest.mark.long
 def test_training_that_goes_on_runs_alone():
     spec = BASE.replace(then="gd", steps=2)
     (trial,) = simulate_many([(spec, 0)])

@@ -39,6 +39,7 @@ def test_a_batch_of_all_samples_is_the_full_batch(then: str):
     assert full[-1] < full[0]
 
 
+@pytest.mark.long
 def test_batches_take_the_samples_in_their_order_over_and_over():
     (full,) = set(losses_of(lr=STILL))
     parts = losses_of(lr=STILL, batch=100)

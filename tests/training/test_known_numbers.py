@@ -36,6 +36,7 @@ def test_known_accuracies(values: dict[str, Any], known: float):
     assert abs(got.mean() - known) < 2 * error + 0.005
 
 
+@pytest.mark.long
 def test_accuracy_equals_a_plain_numpy_simulation():
     """V=256, d=64, L=8, N=20000: attention finds every informative token, so what is left is one
     Hebbian step on label counts, which a few lines of NumPy can do with numbers of their own."""

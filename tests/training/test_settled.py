@@ -68,6 +68,7 @@ def test_wrong_requests_get_one_line(values: dict[str, Any], line: str):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.long
 def test_an_easy_setting_settles_before_its_most_steps_and_says_so():
     trial = simulate(SPEC, 0)
     assert (trial.status, trial.message) == ("ok", "")

@@ -62,6 +62,7 @@ def test_precisions_agree():
     assert narrow.steps[-1].signal == pytest.approx(wide.steps[-1].signal, rel=1e-4)
 
 
+@pytest.mark.long
 def test_finite_steps_end_near_their_limit():
     limit = simulate(SPEC, 0)
     finite = simulate(SPEC.replace(eta=1e-3, gamma=1e12), 0)
@@ -162,6 +163,7 @@ def test_the_option_to_blame_is_named(monkeypatch: pytest.MonkeyPatch):
         assert caught.value.field == field
 
 
+@pytest.mark.long
 def test_the_budget_decides_between_dense_and_factored_tables():
     spec = Retrieval(vocab=2000, dim=32, length=8, samples=5000, test_samples=1000)
     assert choose_layout(spec).tables == "dense"

@@ -150,12 +150,12 @@ def test_fast_path_equals_autodiff_for_tokens_of_any_frequency_in_all_cases(trig
     "values",
     [
         dict(),
-        dict(width=7, activation="hermite3", trigger="additive"),
-        dict(eta=2.0),
-        dict(eta=0.5, gamma=40.0, trigger="additive"),
+        pytest.param(dict(width=7, activation="hermite3", trigger="additive"), marks=pytest.mark.long),
+        pytest.param(dict(eta=2.0), marks=pytest.mark.long),
+        pytest.param(dict(eta=0.5, gamma=40.0, trigger="additive"), marks=pytest.mark.long),
         dict(width=7, activation="gelu", eta=2.0, gamma=40.0),
         dict(width=7, activation="hermite2", attention="locked", trigger="additive"),
-        dict(tokens="zipf:2"),
+        pytest.param(dict(tokens="zipf:2"), marks=pytest.mark.long),
     ],
 )
 def test_fast_path_equals_autodiff_as_compiled(values: dict[str, Any]):

@@ -210,6 +210,7 @@ def test_every_task_trains_and_is_measured(task):
         assert metrics["hallucination"] == pytest.approx(metrics["relation_accuracy"] - metrics["accuracy"], abs=1e-6)
 
 
+@pytest.mark.long
 def test_stored_bits_are_those_of_the_model_by_hand():
     """All facts of a half-trained model, its probabilities taken one fact after the other."""
     spec = Transformer(**{**TINY, **TASKS["facts"], "max_steps": 64, "target": 1.0}, frequencies="zipf:1", lr=0.01)

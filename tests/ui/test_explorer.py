@@ -89,6 +89,7 @@ def test_the_readout_with_frequencies(server: Running):
     assert 'value="1.1"' in server.ask("/?zipf=1.1")[2]
 
 
+@pytest.mark.long
 def test_a_measurement_has_the_pages_frequencies(tmp_path: Path):
     words = {"vocab": 64, "dim": 32, "length": 4, "samples": 300}
     path = tmp_path / "trials.db"
