@@ -31,7 +31,9 @@ from mnemoscope.experiments.search import Found
 from mnemoscope.experiments.sweep import Tally, ThisProcess, sweep
 from mnemoscope.experiments.workers import cluster
 from mnemoscope.experiments.workers.cluster import FarWorkers, open_workers
+from mnemoscope.spec import LETTERS
 from mnemoscope.spec.noisy import Noisy
+from mnemoscope.spec.summary import brief
 from mnemoscope.store.trials import Store
 from mnemoscope.tasks.own import Lookup
 from mnemoscope.training.own import OWN, step_of
@@ -44,6 +46,14 @@ SPEC = own_models.spec()
 def store(tmp_path: Path) -> Iterator[Store]:
     with Store(tmp_path / "s.db") as opened:
         yield opened
+
+
+def test_a_title_tells_places_and_sizes_and_no_hashes():
+    told = brief(SPEC)
+    assert "@" not in told
+    assert "model=own_models:Bag" in told
+    assert all(f"{name}={value}" in told for name, value in SPEC.task_values if name not in LETTERS)
+    assert "own_models" not in brief(SPEC, without=("model", "task"))
 
 
 def test_words_depend_on_their_index_alone():

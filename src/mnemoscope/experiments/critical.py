@@ -21,8 +21,6 @@ from mnemoscope.theory.critical import SEARCH, TRAINED_SEARCH, critical_value, h
 from mnemoscope.theory.registry import derived_laws, not_derived
 
 Along = Literal["vocab", "dim", "length", "samples", "width"]
-# Accuracy rises along these axes and falls along the others.
-RISING = ("dim", "samples", "width")
 AROUND = 8
 # What has axes to search along: a setting of retrieval, or of a model of one's own.
 AnySpec = Any

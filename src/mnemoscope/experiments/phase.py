@@ -16,7 +16,7 @@ import numpy as np
 
 from mnemoscope.engine.record import Trial
 from mnemoscope.experiments.axes import FIELDS, Axis, grid
-from mnemoscope.experiments.critical import RISING, AnySpec, check_measure
+from mnemoscope.experiments.critical import AnySpec, check_measure
 from mnemoscope.experiments.drawable import Drawable
 from mnemoscope.experiments.keeping import place_for
 from mnemoscope.experiments.signatures import spells_out
@@ -29,6 +29,8 @@ from mnemoscope.spec.validators import Measure
 from mnemoscope.theory.critical import has_trained_law
 from mnemoscope.theory.predict import predict
 
+# Accuracy rises along these axes and falls along the others.
+RISING = ("dim", "samples", "width")
 # Enough seeds to see on which side of the target a cell lies.
 FEW_SEEDS = 2
 

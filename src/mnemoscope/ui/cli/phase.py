@@ -79,11 +79,11 @@ def show(diagram: PhaseDiagram) -> None:
         ran += f", {diagram.unreached} had not settled"
     what = f"{'measured' if diagram.trials else 'predicted'} {diagram.measure.replace('_', ' ')}"
     echo(f"{what}, {diagram.y.field} upwards, {diagram.x.field} to the right ({ran})", style="bold")
-    for y, accuracy, predicted in [*zip(diagram.y.values, diagram.accuracy, diagram.predicted, strict=True)][::-1]:
-        parts = [("", accuracy)] if diagram.trials else []
-        if not np.isnan(diagram.predicted).all() or not parts:
-            parts.append(("theory  " if parts else "", predicted))
-        echo(f"{y:>12,.6g}  {'    '.join(name + ''.join(map(_cell, row)) for name, row in parts)}")
+    foreseen = bool(diagram.trials) and not np.isnan(diagram.predicted).all()  # a model of one's own has no theory
+    shown = diagram.accuracy if diagram.trials else diagram.predicted
+    for y, row, predicted in [*zip(diagram.y.values, shown, diagram.predicted, strict=True)][::-1]:
+        beside = f"    theory  {''.join(map(_cell, predicted))}" if foreseen else ""
+        echo(f"{y:>12,.6g}  {''.join(map(_cell, row))}{beside}")
     ends = f"{diagram.x.values[0]:,.6g} … {diagram.x.values[-1]:,.6g}"
     echo(f"{'':14}{ends}   (a dot: not run, or no theory)")
 
